@@ -1,0 +1,146 @@
+//! The blame clock's words: where the time of a call went, and who was behind each wait.
+
+use crate::{Cause, OpId};
+use serde::{Deserialize, Serialize};
+
+/// Why a thread was off the CPU and not runnable. The order is that of `enum reason` in `bpf/blame.h`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    Futex,
+    BlockIo,
+    File,
+    Socket,
+    Poll,
+    Ioctl,
+    Fault,
+    Sleep,
+    Other,
+}
+
+impl Reason {
+    pub const COUNT: usize = 9;
+    pub const ALL: [Reason; Reason::COUNT] = [
+        Reason::Futex,
+        Reason::BlockIo,
+        Reason::File,
+        Reason::Socket,
+        Reason::Poll,
+        Reason::Ioctl,
+        Reason::Fault,
+        Reason::Sleep,
+        Reason::Other,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Futex => "futex",
+            Reason::BlockIo => "block_io",
+            Reason::File => "file",
+            Reason::Socket => "socket",
+            Reason::Poll => "poll",
+            Reason::Ioctl => "ioctl",
+            Reason::Fault => "fault",
+            Reason::Sleep => "sleep",
+            Reason::Other => "other",
+        }
+    }
+}
+
+/// One part of a call's time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    OnCpu,
+    /// Ready to run while something else had the CPU.
+    Runnable,
+    Blocked(Reason),
+}
+
+/// The time of one call, or of many, split into its parts. The parts sum to the duration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Blame {
+    pub oncpu_ns: u64,
+    pub runq_ns: u64,
+    /// By [`Reason`], in its order.
+    pub blocked_ns: [u64; Reason::COUNT],
+}
+
+impl Blame {
+    pub fn blocked_total_ns(&self) -> u64 {
+        self.blocked_ns.iter().sum()
+    }
+
+    pub fn total_ns(&self) -> u64 {
+        self.oncpu_ns + self.runq_ns + self.blocked_total_ns()
+    }
+
+    pub fn add(&mut self, other: &Blame) {
+        self.oncpu_ns += other.oncpu_ns;
+        self.runq_ns += other.runq_ns;
+        for (mine, theirs) in self.blocked_ns.iter_mut().zip(other.blocked_ns) {
+            *mine += theirs;
+        }
+    }
+
+    /// The parts that are not zero.
+    pub fn parts(&self) -> impl Iterator<Item = (Part, u64)> + '_ {
+        [(Part::OnCpu, self.oncpu_ns), (Part::Runnable, self.runq_ns)]
+            .into_iter()
+            .chain(Reason::ALL.into_iter().zip(self.blocked_ns).map(|(r, ns)| (Part::Blocked(r), ns)))
+            .filter(|(_, ns)| *ns > 0)
+    }
+}
+
+/// Time one thread spent waiting, by who was behind it, summed in the kernel over one window: the task that
+/// had the CPU while the thread was runnable, or the task that woke it when it was blocked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wait {
+    pub window_start_ns: u64,
+    pub pid: u32,
+    pub tid: u32,
+    /// The call the thread was in; [`OpId::NONE`] between calls.
+    pub op: OpId,
+    pub part: Part,
+    /// 0 where nobody could be named: an idle CPU, an interrupt, a timer.
+    pub by_pid: u32,
+    pub by_tid: u32,
+    pub by_comm: String,
+    pub ns: u64,
+    pub count: u64,
+}
+
+/// A row of the `blame` table: time of one operation on one thread, billed to a cause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlameRow {
+    pub window_start_ns: u64,
+    pub pid: u32,
+    pub tid: u32,
+    pub op: OpId,
+    pub cause: Cause,
+    pub by_pid: u32,
+    pub by_tid: u32,
+    pub by_comm: String,
+    pub ns: u64,
+    pub count: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_cover_the_total() {
+        let mut blame = Blame { oncpu_ns: 5, runq_ns: 7, ..Blame::default() };
+        blame.blocked_ns[Reason::Fault as usize] = 11;
+        assert_eq!(blame.parts().map(|(_, ns)| ns).sum::<u64>(), blame.total_ns());
+        assert_eq!(blame.parts().last(), Some((Part::Blocked(Reason::Fault), 11)));
+    }
+
+    #[test]
+    fn reasons_are_numbered_in_their_order() {
+        for (i, reason) in Reason::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, i);
+        }
+    }
+}

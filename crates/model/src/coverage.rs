@@ -1,0 +1,62 @@
+//! What was not seen: lost records, probes that are not attached, calls that were only counted.
+
+use serde::{Deserialize, Serialize};
+
+/// Records that could not be delivered, counted where they were dropped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loss {
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub probe: String,
+    /// -1 where the loss is not of one CPU.
+    pub cpu: i32,
+    pub reason: String,
+    pub count: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProbeState {
+    Attached,
+    /// Works, but with less than was asked for.
+    Degraded,
+    Refused,
+}
+
+impl ProbeState {
+    pub fn name(self) -> &'static str {
+        match self {
+            ProbeState::Attached => "attached",
+            ProbeState::Degraded => "degraded",
+            ProbeState::Refused => "refused",
+        }
+    }
+}
+
+/// One function or tracepoint of a probe in one file, and how it is attached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeStatus {
+    pub probe: String,
+    /// The function or tracepoint.
+    pub target: String,
+    /// The library file; empty for a tracepoint.
+    pub file: String,
+    pub state: ProbeState,
+    /// `session`, `multi`, `single` or `tracepoint`.
+    pub flavour: String,
+    /// When it was attached, unix time.
+    pub since_ns: u64,
+    /// Why it is degraded or refused; else empty.
+    pub reason: String,
+}
+
+/// What an answer does not cover; printed with every answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Coverage {
+    /// Records lost on the way.
+    pub lost: u64,
+    /// Calls that were counted but not kept in full.
+    pub sampled: u64,
+    pub degraded: Vec<String>,
+    pub unattached: Vec<String>,
+}

@@ -1,0 +1,62 @@
+//! Processes and what happened to them.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProcessEventKind {
+    /// It made its first traced call.
+    Seen,
+    Fork,
+    Thread,
+    Exec,
+    Exit,
+    ThreadExit,
+}
+
+impl ProcessEventKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            ProcessEventKind::Seen => "process_seen",
+            ProcessEventKind::Fork => "process_fork",
+            ProcessEventKind::Thread => "thread_start",
+            ProcessEventKind::Exec => "process_exec",
+            ProcessEventKind::Exit => "process_exit",
+            ProcessEventKind::ThreadExit => "thread_exit",
+        }
+    }
+}
+
+/// Something that happened to a traced process or thread.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessEvent {
+    pub time_ns: u64,
+    pub kind: ProcessEventKind,
+    pub pid: u32,
+    pub tid: u32,
+    /// The new process or thread of a fork; else 0.
+    pub child: u32,
+    pub exit_code: i32,
+    pub cgroup_id: u64,
+    pub comm: String,
+}
+
+/// What is known of a traced process.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Process {
+    pub pid: u32,
+    pub parent_pid: u32,
+    pub start_ns: u64,
+    pub end_ns: Option<u64>,
+    pub exit_code: Option<i32>,
+    pub comm: String,
+    pub cmdline: String,
+    pub exe: String,
+    pub uid: u32,
+    pub cgroup_id: u64,
+    pub cgroup: String,
+    pub container_id: Option<String>,
+    pub rank: Option<i32>,
+    pub local_rank: Option<i32>,
+    pub world_size: Option<i32>,
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The blame clock. Each followed thread owns a record in task storage: its calls in flight, and since when and
+ * why it is off the CPU. The scheduler's tracepoints (sched probe) bill every wait to the calls it fell into;
+ * whatever of a call's duration was no wait was time on the CPU, so the parts sum to the duration exactly.
+ * The record dies with its thread: nothing leaks when a thread dies inside a call. */
+#pragma once
+
+#include "kernel.h"
+
+/* Why a thread is blocked. The order is that of model's `Reason`. */
+enum reason {
+    REASON_FUTEX,
+    REASON_BLOCK_IO,
+    REASON_FILE,
+    REASON_SOCKET,
+    REASON_POLL,
+    REASON_IOCTL,
+    REASON_FAULT,
+    REASON_SLEEP,
+    REASON_OTHER,
+    REASONS,
+};
+
+/* Parts of time in `struct wait_key`: a reason, or this. */
+#define PART_RUNNABLE REASONS
+
+enum task_state { TASK_ON_CPU, TASK_RUNNABLE, TASK_BLOCKED };
+
+/* Calls in flight that are not nested in one of the same layer: NCCL over CUDA is two. */
+#define CALL_DEPTH 4 /* a power of two */
+#define CALL_ARGS 9 /* six in registers and up to three on the stack of x86-64 */
+
+struct flight {
+    u64 sp; /* on entry; pairs the return with its entry */
+    u64 start_ns;
+    u64 args[CALL_ARGS];
+    u16 rule; /* how its function is read, see call.h */
+    u16 op;
+    u8 layer;
+    u8 waited; /* the sums below are valid: most calls never leave the CPU and never pay for clearing them */
+    u64 runq_ns;
+    u64 blocked_ns[REASONS];
+};
+
+struct task {
+    u64 off_since_ns;
+    u32 depth; /* of `flights` */
+    u8 state;  /* enum task_state */
+    u8 reason; /* enum reason, while blocked */
+    struct flight flights[CALL_DEPTH];
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, struct task);
+} tasks SEC(".maps");
+
+/* The call in flight at a depth, or none. The barrier keeps the compiler from dropping the mask as needless: it
+ * is what tells the verifier the index is within bounds. */
+static __always_inline struct flight *flight_at(struct task *task, u32 depth) {
+    if (depth >= CALL_DEPTH)
+        return 0;
+    barrier_var(depth);
+    return &task->flights[depth & (CALL_DEPTH - 1)];
+}
+
+static __always_inline void bill_flight(struct flight *flight, u32 part, u64 ns) {
+    if (!flight->waited) {
+        __builtin_memset(flight->blocked_ns, 0, sizeof(flight->blocked_ns));
+        flight->runq_ns = 0;
+        flight->waited = 1;
+    }
+    if (part == PART_RUNNABLE)
+        flight->runq_ns += ns;
+    else if (part < REASONS)
+        flight->blocked_ns[part] += ns;
+}
+
+/* A wait that just ended belongs to every call in flight: it began after all of them were entered. */
+static __always_inline void bill_flights(struct task *task, u32 part, u64 ns) {
+    for (u32 i = 0; i < CALL_DEPTH; i++) {
+        if (i >= task->depth)
+            break;
+        bill_flight(&task->flights[i], part, ns);
+    }
+}
+
+KEEP_TYPE(enum, reason);

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The few kernel types the probes read. CO-RE relocates every field access to the running kernel's layout, so
+ * only names and types matter here, not order or padding. */
+#pragma once
+
+/* Tells bpf_tracing.h to use the kernel's own register names (di, si, ...). */
+#define __VMLINUX_H__
+
+#include <stdbool.h>
+#include <linux/types.h>
+#include <linux/bpf.h>
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s32 s32;
+typedef __s64 s64;
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+    unsigned long bp, cx, dx, si, di, r8, r9, ax, orig_ax, ip, sp;
+};
+#elif defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+    u64 regs[31], sp, pc, pstate;
+};
+struct pt_regs {
+    struct user_pt_regs user_regs;
+    int syscallno;
+};
+#endif
+
+typedef struct {
+    int counter;
+} atomic_t;
+
+struct signal_struct {
+    atomic_t live;
+    int group_exit_code;
+};
+
+struct task_struct {
+    unsigned int __state;
+    int pid;
+    int tgid;
+    int exit_code;
+    char comm[16];
+    unsigned in_iowait : 1;
+    struct signal_struct *signal;
+};
+
+#pragma clang attribute pop
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+/* The stack pointer of a caller as seen on return, less what the return itself popped: equal to the stack
+ * pointer on entry. x86 calls push the return address, arm64 calls do not. */
+#if defined(__TARGET_ARCH_x86)
+#define ENTRY_SP(regs, returning) (PT_REGS_SP(regs) - ((returning) ? 8 : 0))
+#define RETURN_ADDRESS_ON_STACK 1
+#define FIRST_STACK_ARG_OFFSET 8
+#define REGISTER_ARGS 6
+#else
+#define ENTRY_SP(regs, returning) PT_REGS_SP(regs)
+#define RETURN_ADDRESS_ON_STACK 0
+#define FIRST_STACK_ARG_OFFSET 0
+#define REGISTER_ARGS 8
+#endif
+
+#define NSEC_PER_SEC 1000000000ULL
+#define COMM_LEN 16
+
+/* Keeps a type in BTF although nothing but user space needs it: the Rust side is generated from there. */
+#define KEEP_TYPE(kind, name) const kind name *keep_##kind##_##name __attribute__((unused))

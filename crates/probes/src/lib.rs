@@ -1,0 +1,43 @@
+//! The probes and the loader behind them. A probe is data: a row of [`PROBES`] and a folder with its BPF program;
+//! nothing outside `load` names libbpf, and nothing outside this crate knows the records' bytes.
+
+mod call;
+mod cuda;
+mod load;
+mod mappings;
+mod probe;
+mod process;
+mod raw;
+mod sched;
+
+pub use load::{
+    Engine, Features, FileId, Flavour, LibraryFile, LoadError, ProgramStats, Scope, Settings, StackMode, TrapCost,
+    trap_cost,
+};
+pub use mappings::{Mapped, MappingWatch};
+pub use probe::{Attach, Function, Library, Probe, op_infos};
+
+/// Every probe there is. Adding one is a folder and a line here.
+pub static PROBES: &[&Probe] = &[&process::PROBE, &sched::PROBE, &cuda::PROBE];
+
+#[cfg(test)]
+mod tests {
+    use super::PROBES;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_probe_folder_is_in_the_table() {
+        let src = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let folders: BTreeSet<String> = std::fs::read_dir(src)
+            .unwrap()
+            .filter_map(Result::ok)
+            .filter(|entry| {
+                let name = entry.file_name().into_string().unwrap();
+                entry.path().join(format!("{name}.bpf.c")).exists()
+            })
+            .map(|entry| entry.file_name().into_string().unwrap())
+            .collect();
+        let table: BTreeSet<String> = PROBES.iter().map(|probe| probe.name.to_string()).collect();
+        assert_eq!(folders, table);
+    }
+}

@@ -1,0 +1,215 @@
+//! Attaching to a library file: its functions found in the ELF, the best flavour the kernel has, one link for all
+//! of them where it can.
+
+use super::rules::Rule;
+use super::site;
+use crate::probe::Library;
+use gpuwhy_model::{ProbeState, ProbeStatus};
+use libbpf_rs::{Link, Object, ProgramMut, UprobeMultiOpts, UprobeOpts};
+use object::{Object as _, ObjectSegment, ObjectSymbol, ReadCache, ReadRef};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+/// How much of a function is decoded to find the probe's site.
+const CODE_BYTES: u64 = 32;
+
+/// How entry and return are trapped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flavour {
+    /// One program for both, which may spare the return trap (6.13).
+    Session,
+    /// All functions of a file in one link (6.6).
+    Multi,
+    /// A perf event for each.
+    Single,
+}
+
+impl Flavour {
+    /// Best first.
+    pub const LADDER: [Flavour; 3] = [Flavour::Session, Flavour::Multi, Flavour::Single];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Flavour::Session => "session",
+            Flavour::Multi => "multi",
+            Flavour::Single => "single",
+        }
+    }
+}
+
+/// A file by what it is, not by one of its names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileId {
+    pub device: u64,
+    pub inode: u64,
+}
+
+/// A library file found in a process or on disk.
+#[derive(Debug, Clone)]
+pub struct LibraryFile {
+    pub library: Library,
+    pub id: FileId,
+    /// Where it can be opened from here, e.g. through `/proc/PID/root`.
+    pub open_path: PathBuf,
+    /// Its path as the process that maps it sees it.
+    pub shown_path: String,
+}
+
+/// Links and what each target's state is.
+pub(crate) struct Attached {
+    pub(crate) links: Vec<Link>,
+    pub(crate) statuses: Vec<ProbeStatus>,
+}
+
+struct Target<'a> {
+    rule: &'a Rule,
+    file_offset: usize,
+    emulated: bool,
+}
+
+/// Attaches every function of `rules` that the file exports.
+pub(crate) fn library(
+    object: &Object,
+    probe: &str,
+    rules: &[Rule],
+    file: &LibraryFile,
+    flavour: Flavour,
+    now_ns: u64,
+) -> Attached {
+    let mut attached = Attached { links: Vec::new(), statuses: Vec::new() };
+    let status = |target: &str, state, reason: String| ProbeStatus {
+        probe: probe.to_string(),
+        target: target.to_string(),
+        file: file.shown_path.clone(),
+        state,
+        flavour: flavour.name().to_string(),
+        since_ns: now_ns,
+        reason,
+    };
+    let targets = match find_targets(rules, file) {
+        Ok(targets) if targets.is_empty() => {
+            attached.statuses.push(status("*", ProbeState::Refused, "it exports none of the probed functions".into()));
+            return attached;
+        }
+        Ok(targets) => targets,
+        Err(reason) => {
+            attached.statuses.push(status("*", ProbeState::Refused, reason));
+            return attached;
+        }
+    };
+    let done = |target: &Target<'_>| match target.emulated {
+        true => status(target.rule.function.symbol, ProbeState::Attached, String::new()),
+        false => status(
+            target.rule.function.symbol,
+            ProbeState::Degraded,
+            "its first instructions must be single-stepped, which makes a trap several times dearer".into(),
+        ),
+    };
+    match flavour {
+        Flavour::Session | Flavour::Multi => match attach_multi(object, &targets, &file.open_path, flavour) {
+            Ok(links) => {
+                attached.links = links;
+                attached.statuses.extend(targets.iter().map(done));
+            }
+            Err(reason) => attached.statuses.push(status("*", ProbeState::Refused, reason)),
+        },
+        Flavour::Single => {
+            for target in &targets {
+                match attach_single(object, target, &file.open_path) {
+                    Ok(links) => {
+                        attached.links.extend(links);
+                        attached.statuses.push(done(target));
+                    }
+                    Err(reason) => {
+                        attached.statuses.push(status(target.rule.function.symbol, ProbeState::Refused, reason));
+                    }
+                }
+            }
+        }
+    }
+    attached
+}
+
+fn attach_multi(
+    object: &Object,
+    targets: &[Target<'_>],
+    path: &Path,
+    flavour: Flavour,
+) -> Result<Vec<Link>, String> {
+    let opts = |retprobe| UprobeMultiOpts {
+        offsets: targets.iter().map(|target| target.file_offset).collect(),
+        cookies: targets.iter().map(|target| target.rule.cookie).collect(),
+        retprobe,
+        session: flavour == Flavour::Session,
+        ..UprobeMultiOpts::default()
+    };
+    let programs: &[(&str, bool)] = match flavour {
+        Flavour::Session => &[("call_session", false)],
+        // The return first: an entry without its return would leave calls in flight.
+        _ => &[("call_multi_return", true), ("call_multi_enter", false)],
+    };
+    programs
+        .iter()
+        .map(|(name, retprobe)| {
+            program(object, name)?
+                .attach_uprobe_multi_with_opts(-1, path, "", opts(*retprobe))
+                .map_err(|error| said(&error))
+        })
+        .collect()
+}
+
+fn attach_single(object: &Object, target: &Target<'_>, path: &Path) -> Result<Vec<Link>, String> {
+    [("call_single_return", true), ("call_single_enter", false)]
+        .iter()
+        .map(|(name, retprobe)| {
+            let opts =
+                UprobeOpts { cookie: target.rule.cookie, retprobe: *retprobe, ..UprobeOpts::default() };
+            program(object, name)?
+                .attach_uprobe_with_opts(-1, path, target.file_offset, opts)
+                .map_err(|error| said(&error))
+        })
+        .collect()
+}
+
+pub(super) fn program<'a>(object: &'a Object, name: &str) -> Result<ProgramMut<'a>, String> {
+    object.progs_mut().find(|program| program.name() == name).ok_or_else(|| format!("no program {name}"))
+}
+
+/// libbpf's error chain in one line.
+pub(super) fn said(error: &libbpf_rs::Error) -> String {
+    format!("{error:#}").replace('\n', "; ")
+}
+
+fn find_targets<'a>(rules: &'a [Rule], file: &LibraryFile) -> Result<Vec<Target<'a>>, String> {
+    let opened = std::fs::File::open(&file.open_path).map_err(|error| format!("it cannot be read: {error}"))?;
+    // Drivers are a hundred megabytes: only the parts that are looked at are read.
+    let cache = ReadCache::new(opened);
+    let elf = object::File::parse(&cache).map_err(|error| format!("it is no ELF file: {error}"))?;
+    let symbols: std::collections::HashMap<&str, u64> = elf
+        .dynamic_symbols()
+        .filter(|symbol| symbol.is_definition())
+        .filter_map(|symbol| Some((symbol.name().ok()?, symbol.address())))
+        .collect();
+    let mut seen = HashSet::new();
+    let mut targets = Vec::new();
+    for rule in rules.iter().filter(|rule| rule.function.library == file.library) {
+        let Some(address) = symbols.get(rule.function.symbol) else { continue };
+        let Some(offset) = file_offset(&elf, *address) else { continue };
+        // Two names of one function get one probe.
+        if !seen.insert(offset) {
+            continue;
+        }
+        let code = (&cache).read_bytes_at(offset as u64, CODE_BYTES).unwrap_or_default();
+        let site = site::choose(code);
+        targets.push(Target { rule, file_offset: offset + site.offset, emulated: site.emulated });
+    }
+    Ok(targets)
+}
+
+fn file_offset<'data>(elf: &impl object::Object<'data>, address: u64) -> Option<usize> {
+    elf.segments().find_map(|segment| {
+        let (offset, size) = segment.file_range();
+        let from = segment.address();
+        (from..from + size).contains(&address).then(|| (address - from + offset) as usize)
+    })
+}

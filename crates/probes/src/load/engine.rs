@@ -1,0 +1,478 @@
+//! The loaded probes as one thing: targets in, libraries in, batches out.
+
+use super::attach::{self, Flavour, LibraryFile, said};
+use super::features::Features;
+use super::loss::LossReader;
+use super::object::{Opened, SharedMaps, set_variable};
+use super::rings::{self, Rings};
+use super::rules::{self, Rule};
+use super::{FileId, clock};
+use crate::call::{WINDOW_NS, decode_window};
+use crate::probe::{Attach, Probe, op_infos};
+use crate::raw::{self, read};
+use crate::sched;
+use gpuwhy_model::{Batch, CallWindow, OpId, OpInfo, ProbeState, ProbeStatus, Wait};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
+use std::collections::HashSet;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::time::Duration;
+use thiserror::Error;
+
+/// A window is read so long after its end: a program that was preempted in the middle still gets to count.
+const WINDOW_GRACE_NS: u64 = 500_000_000;
+/// 1 MiB for each shard.
+pub(crate) const RING_BYTES: u32 = 1 << 20;
+
+#[derive(Debug, Error)]
+pub enum LoadError {
+    #[error("the kernel does not allow loading eBPF programs here ({0}); run as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN")]
+    NotAllowed(String),
+    #[error("this kernel has no BTF (/sys/kernel/btf/vmlinux), which the probes need; use a kernel built with CONFIG_DEBUG_INFO_BTF")]
+    NoBtf,
+    #[error("the kernel refused the probe '{probe}': {reason}")]
+    Refused { probe: String, reason: String },
+    #[error("the cgroup {path} cannot be followed: {reason}")]
+    Cgroup { path: String, reason: String },
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl LoadError {
+    pub(crate) fn open(probe: &str, error: &libbpf_rs::Error) -> Self {
+        LoadError::Refused { probe: probe.into(), reason: said(error) }
+    }
+
+    pub(crate) fn load(probe: &str, error: &libbpf_rs::Error) -> Self {
+        // EPERM is a missing privilege; EACCES is the verifier's answer.
+        if said(error).contains("Operation not permitted") {
+            LoadError::NotAllowed(said(error))
+        } else {
+            Self::open(probe, error)
+        }
+    }
+}
+
+/// Which processes are traced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    All,
+    /// Those given by [`Engine::add_target`], and their children where asked.
+    Listed,
+    /// Those in a cgroup of the unified hierarchy and below it.
+    Cgroup(PathBuf),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StackMode {
+    Off,
+    /// For calls that are slow, failed or rare.
+    Auto,
+    /// For every kept call.
+    On,
+}
+
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub probes: Vec<&'static Probe>,
+    pub scope: Scope,
+    pub stacks: StackMode,
+    /// Keep every call in full.
+    pub keep_all: bool,
+    /// The flavour to use; the best one when not given.
+    pub flavour: Option<Flavour>,
+    pub ring_bytes: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            probes: crate::PROBES.to_vec(),
+            scope: Scope::All,
+            stacks: StackMode::Auto,
+            keep_all: false,
+            flavour: None,
+            ring_bytes: RING_BYTES,
+        }
+    }
+}
+
+/// How often a program ran and for how long; only counted while the kernel's BPF statistics are on.
+#[derive(Debug, Clone)]
+pub struct ProgramStats {
+    pub probe: &'static str,
+    pub program: String,
+    pub runs: u64,
+    pub run_ns: u64,
+}
+
+struct Loaded {
+    probe: &'static Probe,
+    object: Object,
+}
+
+/// The loaded probes.
+pub struct Engine {
+    // Links go first: nothing may fire into maps that are gone.
+    links: Vec<Link>,
+    loaded: Vec<Loaded>,
+    maps: SharedMaps,
+    rings: Rings,
+    ops: Vec<OpInfo>,
+    rules: Vec<Rule>,
+    keep_all: bool,
+    flavour: Flavour,
+    statuses: Vec<ProbeStatus>,
+    attached_files: HashSet<FileId>,
+    losses: LossReader,
+    clock_offset_ns: u64,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("flavour", &self.flavour).field("links", &self.links.len()).finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Loads the probes and attaches the tracepoints; libraries are attached as they are found.
+    pub fn load(settings: &Settings) -> Result<Engine, LoadError> {
+        silence_libbpf();
+        if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
+            return Err(LoadError::NoBtf);
+        }
+        let flavour = match settings.flavour {
+            Some(flavour) => flavour,
+            None => Features::probe().best().map_err(LoadError::NotAllowed)?,
+        };
+        let cpus = libbpf_rs::num_possible_cpus().map_err(|error| LoadError::load("cpus", &error))?;
+        let shards = rings::shards_for(cpus);
+        let ops = op_infos(&settings.probes);
+        let rules = rules::all(&settings.probes, &ops);
+        let clock_offset_ns = clock::offset_ns();
+
+        let mut maps = SharedMaps::default();
+        let mut loaded = Vec::new();
+        let mut links = Vec::new();
+        let mut statuses = Vec::new();
+        for probe in &settings.probes {
+            match load_probe(probe, settings, flavour, shards, &mut maps) {
+                Ok(object) => {
+                    attach_tracepoints(probe, &object, clock_offset_ns, &mut links, &mut statuses);
+                    loaded.push(Loaded { probe, object });
+                }
+                // Tracing goes on without the kernel's side of the story; nothing works without the calls.
+                Err(error) if matches!(probe.attach, Attach::Tracepoints(_)) && !is_permission(&error) => {
+                    statuses.push(refused(probe, &error.to_string()));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+
+        let inner: Vec<MapHandle> = (0..shards).map(|_| rings::create(settings.ring_bytes)).collect::<Result<_, _>>()?;
+        let rings = Rings::new(maps.get("rings")?, &inner, clock_offset_ns)?;
+        let engine = Engine {
+            links,
+            loaded,
+            maps,
+            rings,
+            ops,
+            rules,
+            keep_all: settings.keep_all,
+            flavour,
+            statuses,
+            attached_files: HashSet::new(),
+            losses: LossReader::new(clock::unix_ns()),
+            clock_offset_ns,
+        };
+        if !engine.rules.is_empty() {
+            for rule in &engine.rules {
+                rules::write(engine.maps.get("rules")?, rule, rule.function.slow_ns, engine.keep_all)?;
+            }
+            engine.set_stacks(settings.stacks)?;
+        }
+        if let Scope::Cgroup(path) = &settings.scope {
+            engine.set_cgroup(path)?;
+        }
+        Ok(engine)
+    }
+
+    pub fn ops(&self) -> &[OpInfo] {
+        &self.ops
+    }
+
+    pub fn flavour(&self) -> Flavour {
+        self.flavour
+    }
+
+    /// Unix time less the kernel's monotonic time, as used for every timestamp of this run.
+    pub fn clock_offset_ns(&self) -> u64 {
+        self.clock_offset_ns
+    }
+
+    /// Now, on the clock of the records.
+    pub fn now_ns(&self) -> u64 {
+        clock::monotonic_ns().wrapping_add(self.clock_offset_ns)
+    }
+
+    /// The state of everything attached or tried so far.
+    pub fn statuses(&self) -> &[ProbeStatus] {
+        &self.statuses
+    }
+
+    /// Traces a process, and its children if `follow`.
+    pub fn add_target(&self, pid: u32, follow: bool) -> Result<(), LoadError> {
+        let flags = if follow { raw::cuda::TARGET_FOLLOW } else { 0 };
+        self.maps
+            .get("targets")?
+            .update(&pid.to_ne_bytes(), &flags.to_ne_bytes(), MapFlags::NO_EXIST)
+            .or_else(|error| if error.kind() == libbpf_rs::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })
+            .map_err(|error| LoadError::Internal(format!("process {pid} cannot be traced: {error}")))
+    }
+
+    /// Attaches a library file unless it already is; says what came of it.
+    pub fn attach_library(&mut self, file: &LibraryFile) -> Vec<ProbeStatus> {
+        if !self.attached_files.insert(file.id) {
+            return Vec::new();
+        }
+        let mut fresh = Vec::new();
+        let now = self.now_ns();
+        for loaded in &self.loaded {
+            if let Attach::Functions(_) = loaded.probe.attach {
+                let attached =
+                    attach::library(&loaded.object, loaded.probe.name, &self.rules, file, self.flavour, now);
+                self.links.extend(attached.links);
+                fresh.extend(attached.statuses);
+            }
+        }
+        self.statuses.extend(fresh.iter().cloned());
+        fresh
+    }
+
+    pub fn is_attached(&self, id: FileId) -> bool {
+        self.attached_files.contains(&id)
+    }
+
+    /// What counts as slow for an operation from now on.
+    pub fn set_slow(&self, op: OpId, slow_ns: u64) -> Result<(), LoadError> {
+        for rule in self.rules.iter().filter(|rule| rule.op == op) {
+            rules::write(self.maps.get("rules")?, rule, slow_ns, self.keep_all)?;
+        }
+        Ok(())
+    }
+
+    pub fn set_stacks(&self, mode: StackMode) -> Result<(), LoadError> {
+        let value = match mode {
+            StackMode::Off => raw::cuda::STACKS_OFF,
+            StackMode::Auto => raw::cuda::STACKS_AUTO,
+            StackMode::On => raw::cuda::STACKS_ON,
+        };
+        for loaded in &self.loaded {
+            if let Attach::Functions(_) = loaded.probe.attach {
+                set_variable(loaded.probe.object, &loaded.object, "stack_mode", &value.to_ne_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until records gathered or the time is up, and takes them.
+    pub fn poll(&self, timeout: Duration) -> Batch {
+        self.rings.poll(timeout);
+        self.rings.take()
+    }
+
+    /// Records read so far, and how many of them made no sense.
+    pub fn record_counts(&self) -> (u64, u64) {
+        self.rings.counts()
+    }
+
+    /// Takes the sums of windows that are over, and the losses since the last time.
+    pub fn drain(&mut self, batch: &mut Batch) -> Result<(), LoadError> {
+        let before = clock::monotonic_ns().saturating_sub(WINDOW_GRACE_NS) / WINDOW_NS;
+        self.drain_before(batch, before as u32)
+    }
+
+    fn drain_before(&mut self, batch: &mut Batch, before: u32) -> Result<(), LoadError> {
+        if let Ok(windows) = self.maps.get("windows") {
+            batch.windows.extend(take_windows(windows, before, self.clock_offset_ns));
+        }
+        if let Ok(waits) = self.maps.get("waits") {
+            batch.waits.extend(take_waits(waits, before, self.clock_offset_ns));
+        }
+        let now = self.now_ns();
+        batch.losses.extend(self.losses.read(self.maps.get("losses")?, now)?);
+        Ok(())
+    }
+
+    /// Detaches everything, then takes what is left.
+    pub fn stop(mut self) -> Result<Batch, LoadError> {
+        self.links.clear();
+        let mut batch = self.poll(Duration::ZERO);
+        self.drain_before(&mut batch, u32::MAX)?;
+        Ok(batch)
+    }
+
+    /// Run counts and times of the loaded programs.
+    pub fn program_stats(&self) -> Vec<ProgramStats> {
+        let mut stats = Vec::new();
+        for loaded in &self.loaded {
+            for program in loaded.object.progs() {
+                if let Ok(info) = program_info(&program) {
+                    stats.push(ProgramStats {
+                        probe: loaded.probe.name,
+                        program: program.name().to_string_lossy().into_owned(),
+                        runs: info.run_cnt,
+                        run_ns: info.run_time_ns,
+                    });
+                }
+            }
+        }
+        stats
+    }
+
+    fn set_cgroup(&self, path: &std::path::Path) -> Result<(), LoadError> {
+        let failed =
+            |reason: String| LoadError::Cgroup { path: path.display().to_string(), reason };
+        let folder = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
+        self.maps
+            .get("target_cgroup")?
+            .update(&0u32.to_ne_bytes(), &folder.as_raw_fd().to_ne_bytes(), MapFlags::ANY)
+            .map_err(|error| failed(format!("{error}; it must be a folder of the unified (v2) hierarchy")))
+    }
+}
+
+fn load_probe(
+    probe: &'static Probe,
+    settings: &Settings,
+    flavour: Flavour,
+    shards: usize,
+    maps: &mut SharedMaps,
+) -> Result<Object, LoadError> {
+    let mut opened = Opened::open(probe.name, probe.object)?;
+    if let Attach::Functions(_) = probe.attach {
+        let wanted = format!("_{}", flavour.name());
+        opened.keep_programs(|name| name.contains(&wanted));
+    }
+    opened.set_max_entries("rings", shards as u32)?;
+    opened.set_constant("ring_mask", &(shards as u32 - 1).to_ne_bytes())?;
+    opened.set_constant("ring_wake_bytes", &u64::from(settings.ring_bytes / 8).to_ne_bytes())?;
+    let scope = match settings.scope {
+        Scope::All => raw::cuda::SCOPE_ALL,
+        Scope::Listed => raw::cuda::SCOPE_LISTED,
+        Scope::Cgroup(_) => raw::cuda::SCOPE_CGROUP,
+    };
+    opened.set_constant("target_scope", &scope.to_ne_bytes())?;
+    opened.set_constant("switch_has_state", &[u8::from(switch_has_state())])?;
+    opened.set_constant("syscall_reasons", &sched::syscall_reasons())?;
+    opened.set_constant("futex_syscalls", &sched::futex_wakers())?;
+    opened.load(maps)
+}
+
+fn attach_tracepoints(
+    probe: &Probe,
+    object: &Object,
+    clock_offset_ns: u64,
+    links: &mut Vec<Link>,
+    statuses: &mut Vec<ProbeStatus>,
+) {
+    let Attach::Tracepoints(_) = probe.attach else { return };
+    for program in object.progs_mut() {
+        let section = program.section().to_string_lossy().into_owned();
+        let target = section.rsplit('/').next().unwrap_or_default().to_string();
+        let (state, reason) = match program.attach() {
+            Ok(link) => {
+                links.push(link);
+                (ProbeState::Attached, String::new())
+            }
+            Err(error) => (ProbeState::Refused, said(&error)),
+        };
+        statuses.push(ProbeStatus {
+            probe: probe.name.into(),
+            target,
+            file: String::new(),
+            state,
+            flavour: "tracepoint".into(),
+            since_ns: clock::monotonic_ns().wrapping_add(clock_offset_ns),
+            reason,
+        });
+    }
+}
+
+fn refused(probe: &Probe, reason: &str) -> ProbeStatus {
+    ProbeStatus {
+        probe: probe.name.into(),
+        target: "*".into(),
+        file: String::new(),
+        state: ProbeState::Refused,
+        flavour: "tracepoint".into(),
+        since_ns: clock::unix_ns(),
+        reason: reason.into(),
+    }
+}
+
+fn is_permission(error: &LoadError) -> bool {
+    matches!(error, LoadError::NotAllowed(_))
+}
+
+fn take_windows(map: &MapHandle, before: u32, clock_offset_ns: u64) -> Vec<CallWindow> {
+    let mut windows = Vec::new();
+    for bytes in map.keys().collect::<Vec<_>>() {
+        let Some(key) = read::<raw::cuda::window_key>(&bytes) else { continue };
+        if key.window < before
+            && let Ok(Some(value)) = map.lookup_and_delete(&bytes)
+        {
+            windows.extend(decode_window(&key, &value, clock_offset_ns));
+        }
+    }
+    windows
+}
+
+fn take_waits(map: &MapHandle, before: u32, clock_offset_ns: u64) -> Vec<Wait> {
+    let mut waits = Vec::new();
+    for bytes in map.keys().collect::<Vec<_>>() {
+        let Some(key) = read::<raw::sched::wait_key>(&bytes) else { continue };
+        if key.window < before
+            && let Ok(Some(value)) = map.lookup_and_delete(&bytes)
+        {
+            waits.extend(sched::decode_wait(&bytes, &value, clock_offset_ns));
+        }
+    }
+    waits
+}
+
+/// Whether the context switch's tracepoint has its fourth argument (5.18): BTF knows its prototype.
+fn switch_has_state() -> bool {
+    use libbpf_rs::btf::Btf;
+    use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
+    let Ok(btf) = Btf::from_vmlinux() else { return false };
+    btf.type_by_name::<Typedef<'_>>("btf_trace_sched_switch")
+        .and_then(|typedef| Ptr::try_from(typedef.next_type()?).ok())
+        .and_then(|pointer| FuncProto::try_from(pointer.next_type()?).ok())
+        // The first is the tracepoint's own data.
+        .is_some_and(|prototype| prototype.iter().count() >= 5)
+}
+
+fn program_info(program: &libbpf_rs::Program<'_>) -> Result<libbpf_sys::bpf_prog_info, i32> {
+    use std::os::fd::AsFd;
+    let mut info = libbpf_sys::bpf_prog_info::default();
+    let mut size = size_of_val(&info) as u32;
+    // SAFETY: the descriptor is a loaded program's, and the kernel writes at most `size` bytes into `info`.
+    let ret = unsafe {
+        libbpf_sys::bpf_obj_get_info_by_fd(
+            program.as_fd().as_raw_fd(),
+            (&raw mut info).cast(),
+            &raw mut size,
+        )
+    };
+    if ret == 0 { Ok(info) } else { Err(ret) }
+}
+
+/// libbpf's own words go nowhere, as errors come back as values; a developer asks for them (and the verifier's) with
+/// GPUWHY_BPF_LOG=1.
+fn silence_libbpf() {
+    if std::env::var_os("GPUWHY_BPF_LOG").is_some() {
+        libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Info, |_, text| eprint!("{text}"))));
+    } else {
+        libbpf_rs::set_print(None);
+    }
+}

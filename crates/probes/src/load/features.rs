@@ -1,0 +1,132 @@
+//! What this kernel lets us do, found out by doing it: empty programs are loaded and attached to a function of this
+//! very binary. The same function tells what a trap costs here.
+
+use super::attach::{Flavour, program, said};
+use super::object::{Opened, SharedMaps};
+use crate::raw::bpf_object;
+use libbpf_rs::{Link, UprobeMultiOpts, UprobeOpts};
+use std::time::Instant;
+
+/// What works, and why the rest does not.
+#[derive(Debug, Clone)]
+pub struct Features {
+    pub btf: bool,
+    /// By flavour, best first.
+    pub uprobes: Vec<(Flavour, Result<(), String>)>,
+}
+
+impl Features {
+    /// Tries everything.
+    pub fn probe() -> Self {
+        Features {
+            btf: std::path::Path::new("/sys/kernel/btf/vmlinux").exists(),
+            uprobes: Flavour::LADDER.iter().map(|flavour| (*flavour, try_flavour(*flavour))).collect(),
+        }
+    }
+
+    /// The best flavour that works.
+    pub fn best(&self) -> Result<Flavour, String> {
+        let worst = || self.uprobes.last().and_then(|(_, result)| result.clone().err()).unwrap_or_default();
+        self.uprobes.iter().find(|(_, result)| result.is_ok()).map(|(flavour, _)| *flavour).ok_or_else(worst)
+    }
+}
+
+fn try_flavour(flavour: Flavour) -> Result<(), String> {
+    EmptyProbe::attach(flavour).map(|_| ())
+}
+
+/// Empty programs on [`trap_site`], while it lives.
+struct EmptyProbe {
+    _links: Vec<Link>,
+    _object: libbpf_rs::Object,
+}
+
+impl EmptyProbe {
+    fn attach(flavour: Flavour) -> Result<Self, String> {
+        let names: &[(&str, bool)] = match flavour {
+            Flavour::Session => &[("empty_session", false)],
+            Flavour::Multi => &[("empty_multi_return", true), ("empty_multi_enter", false)],
+            Flavour::Single => &[("empty_single_return", true), ("empty_single_enter", false)],
+        };
+        let mut opened = Opened::open("empty", bpf_object!("empty")).map_err(|error| error.to_string())?;
+        opened.keep_programs(|program| names.iter().any(|(name, _)| *name == program));
+        let object = opened.load(&mut SharedMaps::default()).map_err(|error| error.to_string())?;
+        let offset = own_file_offset(trap_site as *const () as usize)?;
+        let links = names
+            .iter()
+            .map(|(name, retprobe)| {
+                let program = program(&object, name)?;
+                let path = "/proc/self/exe";
+                match flavour {
+                    Flavour::Single => {
+                        let opts = UprobeOpts { retprobe: *retprobe, ..UprobeOpts::default() };
+                        program.attach_uprobe_with_opts(-1, path, offset, opts)
+                    }
+                    _ => {
+                        let opts = UprobeMultiOpts {
+                            offsets: vec![offset],
+                            retprobe: *retprobe,
+                            session: flavour == Flavour::Session,
+                            ..UprobeMultiOpts::default()
+                        };
+                        program.attach_uprobe_multi_with_opts(-1, path, "", opts)
+                    }
+                }
+                .map_err(|error| said(&error))
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(EmptyProbe { _links: links, _object: object })
+    }
+}
+
+/// What one call of an empty probe pair costs on this machine.
+#[derive(Debug, Clone, Copy)]
+pub struct TrapCost {
+    pub flavour: Flavour,
+    pub ns: f64,
+}
+
+/// Measures an empty entry and return, less the call itself: the least of several rounds, as noise only adds.
+pub fn trap_cost(flavour: Flavour) -> Result<TrapCost, String> {
+    const CALLS: u32 = 2_000;
+    const ROUNDS: u32 = 5;
+    let round = || {
+        let start = Instant::now();
+        for _ in 0..CALLS {
+            trap_site();
+        }
+        start.elapsed().as_nanos() as f64 / f64::from(CALLS)
+    };
+    let least = |times: u32| (0..times).map(|_| round()).fold(f64::INFINITY, f64::min);
+    let untraced = least(ROUNDS);
+    let _probe = EmptyProbe::attach(flavour)?;
+    Ok(TrapCost { flavour, ns: (least(ROUNDS) - untraced).max(0.0) })
+}
+
+/// A function that begins like those of the GPU libraries.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+extern "C" fn trap_site() {
+    std::arch::naked_asm!("push rbp", "pop rbp", "ret")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(never)]
+extern "C" fn trap_site() {
+    std::hint::black_box(());
+}
+
+/// Where in this binary's file an address of this process lies.
+fn own_file_offset(address: usize) -> Result<usize, String> {
+    let maps = std::fs::read_to_string("/proc/self/maps").map_err(|error| format!("/proc/self/maps: {error}"))?;
+    for line in maps.lines() {
+        let mut fields = line.split_ascii_whitespace();
+        let (Some(range), _, Some(offset)) = (fields.next(), fields.next(), fields.next()) else { continue };
+        let Some((from, to)) = range.split_once('-') else { continue };
+        let hex = |text: &str| usize::from_str_radix(text, 16).unwrap_or(0);
+        if (hex(from)..hex(to)).contains(&address) {
+            return Ok(address - hex(from) + hex(offset));
+        }
+    }
+    Err("this program's own code is not in its memory map".into())
+}

@@ -1,0 +1,129 @@
+//! The sharded rings: made here, put into the kernel's array of maps, and read in one go.
+
+use super::engine::LoadError;
+use crate::raw::{cuda as raw, read};
+use crate::{call, process};
+use gpuwhy_model::{Batch, Stack};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, RingBuffer, RingBufferBuilder};
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::os::fd::{AsFd, AsRawFd};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// More shards than this gain nothing: kept calls are few.
+const MOST_SHARDS: usize = 8;
+/// Known stacks are forgotten, and sent again, beyond this many.
+const MOST_KNOWN_STACKS: usize = 65_536;
+
+/// Rings, and what was read from them and not yet taken.
+pub(crate) struct Rings {
+    reader: RingBuffer<'static>,
+    inbox: Rc<RefCell<Inbox>>,
+    pub(crate) shards: usize,
+}
+
+impl std::fmt::Debug for Rings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rings").field("shards", &self.shards).finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct Inbox {
+    batch: Batch,
+    known_stacks: HashSet<i64>,
+    clock_offset_ns: u64,
+    records: u64,
+    undecodable: u64,
+}
+
+impl Inbox {
+    fn take_record(&mut self, bytes: &[u8]) {
+        self.records += 1;
+        let Some(head) = read::<raw::record>(bytes) else {
+            self.undecodable += 1;
+            return;
+        };
+        match u32::from(head.kind) {
+            raw::RECORD_CALL | raw::RECORD_CALL_STACK => match call::decode(bytes, self.clock_offset_ns) {
+                Some((call, stack)) => {
+                    self.batch.calls.push(call);
+                    if let Some(stack) = stack {
+                        self.take_stack(stack);
+                    }
+                }
+                None => self.undecodable += 1,
+            },
+            raw::RECORD_PROCESS => match process::decode(bytes, self.clock_offset_ns) {
+                Some(event) => self.batch.process_events.push(event),
+                None => self.undecodable += 1,
+            },
+            _ => self.undecodable += 1,
+        }
+    }
+
+    fn take_stack(&mut self, stack: Stack) {
+        if self.known_stacks.len() >= MOST_KNOWN_STACKS {
+            self.known_stacks.clear();
+        }
+        if self.known_stacks.insert(stack.stack_id) {
+            self.batch.stacks.push(stack);
+        }
+    }
+}
+
+/// How many rings a host of so many CPUs gets: a power of two.
+pub(crate) fn shards_for(cpus: usize) -> usize {
+    cpus.next_power_of_two().min(MOST_SHARDS)
+}
+
+/// One ring's map.
+pub(crate) fn create(bytes: u32) -> Result<MapHandle, LoadError> {
+    let opts = libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as _,
+        ..Default::default()
+    };
+    MapHandle::create(MapType::RingBuf, Some("gpuwhy_ring"), 0, 0, bytes, &opts)
+        .map_err(|error| LoadError::load("rings", &error))
+}
+
+impl Rings {
+    pub(crate) fn new(outer: &MapHandle, rings: &[MapHandle], clock_offset_ns: u64) -> Result<Self, LoadError> {
+        let failed = |error: libbpf_rs::Error| LoadError::load("rings", &error);
+        let inbox = Rc::new(RefCell::new(Inbox { clock_offset_ns, ..Inbox::default() }));
+        let mut builder = RingBufferBuilder::new();
+        for (shard, ring) in rings.iter().enumerate() {
+            let fd = ring.as_fd().as_raw_fd();
+            outer
+                .update(&(shard as u32).to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
+                .map_err(failed)?;
+            let inbox = Rc::clone(&inbox);
+            builder
+                .add(ring, move |bytes: &[u8]| {
+                    inbox.borrow_mut().take_record(bytes);
+                    0
+                })
+                .map_err(failed)?;
+        }
+        let reader = builder.build().map_err(failed)?;
+        Ok(Rings { reader, inbox, shards: rings.len() })
+    }
+
+    /// Waits for a wake-up or the timeout, then reads everything there is.
+    pub(crate) fn poll(&self, timeout: Duration) {
+        // Interrupted or not: what is there is read below.
+        self.reader.poll_raw(timeout);
+        self.reader.consume_raw();
+    }
+
+    pub(crate) fn take(&self) -> Batch {
+        std::mem::take(&mut self.inbox.borrow_mut().batch)
+    }
+
+    /// Records read so far, and those that made no sense.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let inbox = self.inbox.borrow();
+        (inbox.records, inbox.undecodable)
+    }
+}

@@ -1,0 +1,199 @@
+//! Tells at once when any process maps a GPU library: the kernel's own mmap records, through perf's software events.
+//! No program runs for it and no system call is slowed down.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// An executable mapping a process just made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapped {
+    pub pid: u32,
+    pub device: u64,
+    pub inode: u64,
+    pub path: String,
+}
+
+/// One small ring for each CPU.
+#[derive(Debug)]
+pub struct MappingWatch {
+    rings: Vec<PerfRing>,
+}
+
+const DATA_PAGES: usize = 16;
+const PERF_TYPE_SOFTWARE: u32 = 1;
+const PERF_COUNT_SW_DUMMY: u64 = 9;
+const PERF_RECORD_MMAP2: u32 = 10;
+const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
+/// Bits of perf_event_attr's flag word.
+const ATTR_MMAP: u64 = 1 << 8;
+const ATTR_WATERMARK: u64 = 1 << 14;
+const ATTR_MMAP2: u64 = 1 << 23;
+
+impl MappingWatch {
+    pub fn open() -> io::Result<Self> {
+        let online = std::fs::read_to_string("/sys/devices/system/cpu/online")?;
+        let rings = parse_cpus(&online).into_iter().map(PerfRing::open).collect::<io::Result<Vec<_>>>()?;
+        Ok(MappingWatch { rings })
+    }
+
+    /// Waits for a mapping or the timeout; then all executable file mappings since the last time.
+    pub fn wait(&self, timeout: std::time::Duration) -> Vec<Mapped> {
+        let mut fds: Vec<libc::pollfd> = self
+            .rings
+            .iter()
+            .map(|ring| libc::pollfd { fd: ring.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 })
+            .collect();
+        // SAFETY: the array outlives the call and its length is right.
+        unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout.as_millis() as i32) };
+        let mut found = Vec::new();
+        for ring in &self.rings {
+            ring.read(&mut found);
+        }
+        found
+    }
+}
+
+/// `0-3,8` as numbers.
+fn parse_cpus(text: &str) -> Vec<i32> {
+    text.trim()
+        .split(',')
+        .filter_map(|part| {
+            let (from, to) = part.split_once('-').unwrap_or((part, part));
+            Some(from.parse::<i32>().ok()?..=to.parse::<i32>().ok()?)
+        })
+        .flatten()
+        .collect()
+}
+
+#[derive(Debug)]
+struct PerfRing {
+    fd: OwnedFd,
+    /// The control page, followed by the data pages.
+    base: *mut u8,
+    page: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone; it may be read from any one thread.
+unsafe impl Send for PerfRing {}
+
+impl PerfRing {
+    fn open(cpu: i32) -> io::Result<Self> {
+        // struct perf_event_attr of the first version: 64 bytes.
+        let mut attr = [0u64; 8];
+        attr[0] = u64::from(PERF_TYPE_SOFTWARE) | (64 << 32);
+        attr[1] = PERF_COUNT_SW_DUMMY;
+        attr[5] = ATTR_MMAP | ATTR_MMAP2 | ATTR_WATERMARK;
+        attr[6] = 1; // wake up at the first byte
+        // SAFETY: the kernel reads `size` bytes of attr; a new descriptor is ours.
+        let fd = unsafe {
+            libc::syscall(libc::SYS_perf_event_open, attr.as_ptr(), -1, cpu, -1, PERF_FLAG_FD_CLOEXEC)
+        };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: just opened, owned by nobody else.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd as i32) };
+        // SAFETY: no preconditions.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        // SAFETY: a fresh shared mapping of the event's own buffer.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                page * (1 + DATA_PAGES),
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                fd.as_raw_fd(),
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(PerfRing { fd, base: base.cast(), page })
+    }
+
+    /// data_head and data_tail of struct perf_event_mmap_page.
+    fn position(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: within the control page, aligned, and shared with the kernel, which accesses it atomically.
+        unsafe { &*self.base.add(offset).cast::<AtomicU64>() }
+    }
+
+    fn read(&self, found: &mut Vec<Mapped>) {
+        const HEAD: usize = 1024;
+        const TAIL: usize = 1032;
+        let head = self.position(HEAD).load(Ordering::Acquire);
+        let mut tail = self.position(TAIL).load(Ordering::Relaxed);
+        while tail < head {
+            let header = self.copy(tail, 8);
+            let size = usize::from(u16::from_le_bytes([header[6], header[7]]));
+            if size < 8 {
+                break;
+            }
+            let record = self.copy(tail, size);
+            if u32::from_le_bytes([record[0], record[1], record[2], record[3]]) == PERF_RECORD_MMAP2 {
+                found.extend(parse_mmap2(&record));
+            }
+            tail += size as u64;
+        }
+        self.position(TAIL).store(head, Ordering::Release);
+    }
+
+    /// Bytes of the ring, around its end where need be.
+    fn copy(&self, from: u64, len: usize) -> Vec<u8> {
+        let size = self.page * DATA_PAGES;
+        (0..len)
+            .map(|i| {
+                let at = (from as usize + i) % size;
+                // SAFETY: within the data pages; the kernel has published these bytes (head was acquired).
+                unsafe { self.base.add(self.page + at).read() }
+            })
+            .collect()
+    }
+}
+
+impl Drop for PerfRing {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `open`, unmapped once.
+        unsafe { libc::munmap(self.base.cast(), self.page * (1 + DATA_PAGES)) };
+    }
+}
+
+/// header 8, pid, tid, addr 8, len 8, pgoff 8, maj, min, ino 8, ino_generation 8, prot, flags, filename.
+fn parse_mmap2(record: &[u8]) -> Option<Mapped> {
+    let word = |at: usize| Some(u32::from_le_bytes(record.get(at..at + 4)?.try_into().ok()?));
+    let name = record.get(72..)?;
+    let name = &name[..name.iter().position(|byte| *byte == 0).unwrap_or(name.len())];
+    Some(Mapped {
+        pid: word(8)?,
+        device: libc::makedev(word(40)?, word(44)?),
+        inode: u64::from_le_bytes(record.get(48..56)?.try_into().ok()?),
+        path: String::from_utf8_lossy(name).into_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists_are_read() {
+        assert_eq!(parse_cpus("0-3,8\n"), vec![0, 1, 2, 3, 8]);
+        assert_eq!(parse_cpus("0"), vec![0]);
+    }
+
+    #[test]
+    fn a_golden_mmap2_record_decodes() {
+        let mut record = vec![0u8; 72];
+        record[0] = 10;
+        record[8] = 42;
+        record[40..44].copy_from_slice(&8u32.to_le_bytes());
+        record[44..48].copy_from_slice(&1u32.to_le_bytes());
+        record[48..56].copy_from_slice(&77u64.to_le_bytes());
+        record.extend_from_slice(b"/usr/lib/libcuda.so.1\0\0\0");
+        let mapped = parse_mmap2(&record).unwrap();
+        assert_eq!((mapped.pid, mapped.inode, mapped.path.as_str()), (42, 77, "/usr/lib/libcuda.so.1"));
+        assert_eq!(mapped.device, libc::makedev(8, 1));
+        assert!(parse_mmap2(&record[..50]).is_none());
+    }
+}

@@ -1,0 +1,210 @@
+//! Folders in which a program about to start will look for its libraries, so that probes are in place before its
+//! first call. What is missed here is still found when it is mapped.
+
+use object::{Object, ObjectSection, ReadCache};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A program as it will be started.
+#[derive(Debug, Clone)]
+pub struct Program<'a> {
+    /// As typed.
+    pub command: &'a str,
+    pub path_variable: Option<String>,
+    pub library_path: Option<String>,
+    pub virtual_env: Option<String>,
+    pub conda_prefix: Option<String>,
+}
+
+impl<'a> Program<'a> {
+    /// A command that gets this process's environment.
+    pub fn inheriting(command: &'a str) -> Self {
+        let get = |name: &str| std::env::var(name).ok();
+        Program {
+            command,
+            path_variable: get("PATH"),
+            library_path: get("LD_LIBRARY_PATH"),
+            virtual_env: get("VIRTUAL_ENV"),
+            conda_prefix: get("CONDA_PREFIX"),
+        }
+    }
+
+    /// The file the command names, by the rules of execvp.
+    pub fn file(&self) -> Option<PathBuf> {
+        if self.command.contains('/') {
+            return Some(PathBuf::from(self.command)).filter(|path| path.is_file());
+        }
+        let path = self.path_variable.as_deref().unwrap_or("/usr/bin:/bin");
+        path.split(':').map(|folder| Path::new(folder).join(self.command)).find(|path| path.is_file())
+    }
+}
+
+/// Where GPU libraries usually are, on any host.
+const USUAL: &[&str] = &[
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib",
+    "/usr/local/lib",
+    "/usr/local/cuda/lib64",
+    "/usr/local/nvidia/lib64",
+    "/usr/local/nvidia/lib",
+    "/usr/local/nvidia",
+    "/usr/lib/wsl/lib",
+    "/opt/conda/lib",
+];
+
+/// Every folder worth a look; `program` adds its own.
+pub fn candidate_folders(program: Option<&Program<'_>>) -> Vec<PathBuf> {
+    let mut folders: BTreeSet<PathBuf> = USUAL.iter().map(PathBuf::from).collect();
+    folders.extend(ld_so_conf());
+    if let Some(program) = program {
+        folders.extend(program.library_path.iter().flat_map(|paths| paths.split(':')).map(PathBuf::from));
+        for prefix in [&program.virtual_env, &program.conda_prefix].into_iter().flatten() {
+            folders.insert(Path::new(prefix).join("lib"));
+            folders.extend(wheel_folders(Path::new(prefix)));
+        }
+        if let Some(file) = program.file() {
+            folders.extend(own_folders(&file));
+        }
+    }
+    folders.into_iter().filter(|folder| folder.is_dir()).collect()
+}
+
+/// What the program's file itself says: its folder, its run path, and the wheels beside an interpreter.
+fn own_folders(file: &Path) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    let real = fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
+    // A script is run by its interpreter; that is where its wheels are.
+    let real = interpreter_of(&real).unwrap_or(real);
+    for path in [file, &real] {
+        let Some(bin) = path.parent() else { continue };
+        folders.push(bin.to_path_buf());
+        if let Some(prefix) = bin.parent() {
+            folders.push(prefix.join("lib"));
+            folders.extend(wheel_folders(prefix));
+        }
+    }
+    folders.extend(run_paths(&real));
+    folders
+}
+
+/// `#!/usr/bin/env python3` and `#!/opt/venv/bin/python`.
+fn interpreter_of(file: &Path) -> Option<PathBuf> {
+    use std::io::Read;
+    let mut start = [0u8; 256];
+    let length = fs::File::open(file).ok()?.read(&mut start).ok()?;
+    let line = std::str::from_utf8(&start[..length]).ok()?.strip_prefix("#!")?.lines().next()?;
+    let mut words = line.split_whitespace();
+    let first = words.next()?;
+    let interpreter = if first.ends_with("/env") {
+        Program::inheriting(words.find(|word| !word.starts_with('-') && !word.contains('='))?).file()?
+    } else {
+        PathBuf::from(first)
+    };
+    fs::canonicalize(interpreter).ok()
+}
+
+/// DT_RPATH and DT_RUNPATH with $ORIGIN put in.
+fn run_paths(file: &Path) -> Vec<PathBuf> {
+    let Some(origin) = file.parent() else { return Vec::new() };
+    let Ok(opened) = fs::File::open(file) else { return Vec::new() };
+    let cache = ReadCache::new(opened);
+    let Ok(elf) = object::File::parse(&cache) else { return Vec::new() };
+    dynamic_run_paths(&elf)
+        .iter()
+        .flat_map(|paths| paths.split(':'))
+        .map(|path| path.replace("${ORIGIN}", "$ORIGIN").replace("$ORIGIN", &origin.to_string_lossy()))
+        .map(PathBuf::from)
+        .collect()
+}
+
+/// The dynamic section is pairs of a tag and a value; of a run path the value is where its text is in `.dynstr`.
+fn dynamic_run_paths<'data>(elf: &impl Object<'data>) -> Vec<String> {
+    const DT_RPATH: u64 = 15;
+    const DT_RUNPATH: u64 = 29;
+    let data = |name: &str| elf.section_by_name(name).and_then(|section| section.data().ok()).unwrap_or_default();
+    let strings = data(".dynstr");
+    data(".dynamic")
+        .chunks_exact(16)
+        .filter_map(|entry| {
+            let (tag, value) = entry.split_at(8);
+            Some((u64::from_le_bytes(tag.try_into().ok()?), u64::from_le_bytes(value.try_into().ok()?)))
+        })
+        .filter(|(tag, _)| *tag == DT_RPATH || *tag == DT_RUNPATH)
+        .filter_map(|(_, offset)| {
+            let text = strings.get(offset as usize..)?;
+            let end = text.iter().position(|byte| *byte == 0)?;
+            String::from_utf8(text[..end].to_vec()).ok()
+        })
+        .collect()
+}
+
+/// `lib/python3.*/site-packages/{nvidia/*/lib,torch/lib}` and Debian's dist-packages.
+fn wheel_folders(prefix: &Path) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    for python in subfolders(&prefix.join("lib")) {
+        if !python.file_name().is_some_and(|name| name.to_string_lossy().starts_with("python3")) {
+            continue;
+        }
+        for packages in ["site-packages", "dist-packages"] {
+            let packages = python.join(packages);
+            folders.push(packages.join("torch/lib"));
+            folders.extend(subfolders(&packages.join("nvidia")).into_iter().map(|wheel| wheel.join("lib")));
+        }
+    }
+    folders
+}
+
+fn subfolders(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_dir()).collect()
+}
+
+/// The dynamic linker's own configuration.
+fn ld_so_conf() -> Vec<PathBuf> {
+    let mut files = vec![PathBuf::from("/etc/ld.so.conf")];
+    if let Ok(entries) = fs::read_dir("/etc/ld.so.conf.d") {
+        files.extend(entries.filter_map(|entry| Some(entry.ok()?.path())));
+    }
+    files
+        .iter()
+        .filter_map(|file| fs::read_to_string(file).ok())
+        .flat_map(|text| text.lines().map(|line| line.trim().to_string()).collect::<Vec<_>>())
+        .filter(|line| line.starts_with('/'))
+        .map(PathBuf::from)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(command: &str) -> Program<'_> {
+        Program { command, path_variable: None, library_path: None, virtual_env: None, conda_prefix: None }
+    }
+
+    #[test]
+    fn wheels_and_library_paths_are_candidates() {
+        let root = tempfile::tempdir().unwrap();
+        let wheel = root.path().join("lib/python3.12/site-packages/nvidia/cu13/lib");
+        let extra = root.path().join("extra");
+        fs::create_dir_all(&wheel).unwrap();
+        fs::create_dir_all(&extra).unwrap();
+        let mut program = program("no-such-command");
+        program.virtual_env = Some(root.path().display().to_string());
+        program.library_path = Some(format!("{}:/no/such/folder", extra.display()));
+        let folders = candidate_folders(Some(&program));
+        assert!(folders.contains(&wheel) && folders.contains(&extra));
+        assert!(!folders.contains(&PathBuf::from("/no/such/folder")));
+    }
+
+    #[test]
+    fn a_command_is_found_as_the_shell_would() {
+        let mut sh = program("sh");
+        sh.path_variable = Some("/no/such:/usr/bin:/bin".into());
+        assert!(sh.file().unwrap().ends_with("sh"));
+        assert_eq!(program("/no/such/file").file(), None);
+    }
+}

@@ -1,0 +1,16 @@
+//! What runs on this host: processes and who they belong to, the library files they map, the host's load. Reads
+//! /proc, /sys and files; never runs anything of what it looks at.
+
+mod candidates;
+mod cgroup;
+mod mapped;
+mod process;
+mod rank;
+mod system;
+
+pub use candidates::{Program, candidate_folders};
+pub use cgroup::{Cgroup, container_id, processes_in};
+pub use mapped::{MappedFile, mapped_files, mapped_files_of, open_mapped, pids};
+pub use process::{describe, exists, start_of};
+pub use rank::{Rank, rank_of};
+pub use system::{Load, LoadMeter, kernel_release, memory};

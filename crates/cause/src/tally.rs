@@ -1,0 +1,114 @@
+//! Running totals of a trace, by process and operation: what the live screen shows and the summary is made from.
+
+use gpuwhy_model::{Batch, Blame, CallWindow, Histogram, OpId, Part, Wait};
+use std::collections::HashMap;
+
+/// Everything known about one operation of one process.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    pub count: u64,
+    pub errors: u64,
+    pub kept: u64,
+    pub bytes: u64,
+    pub sum_ns: u64,
+    pub max_ns: u64,
+    pub blame: Blame,
+    pub hist: Histogram,
+    /// Who was behind the waits: time and number by part, process and name.
+    pub by: HashMap<(Part, u32, String), (u64, u64)>,
+    /// Calls in the latest window, for the rate.
+    pub latest_count: u64,
+    latest_window_ns: u64,
+}
+
+impl Tally {
+    fn add_window(&mut self, window: &CallWindow) {
+        self.count += window.count;
+        self.errors += window.errors;
+        self.kept += window.kept;
+        self.bytes += window.bytes;
+        self.sum_ns += window.sum_ns;
+        self.max_ns = self.max_ns.max(window.max_ns);
+        self.blame.add(&window.blame);
+        self.hist.merge(&window.hist);
+        match window.window_start_ns.cmp(&self.latest_window_ns) {
+            std::cmp::Ordering::Greater => {
+                self.latest_window_ns = window.window_start_ns;
+                self.latest_count = window.count;
+            }
+            std::cmp::Ordering::Equal => self.latest_count += window.count,
+            std::cmp::Ordering::Less => {}
+        }
+    }
+
+    fn add_wait(&mut self, wait: &Wait) {
+        let (ns, count) = self.by.entry((wait.part, wait.by_pid, wait.by_comm.clone())).or_default();
+        *ns += wait.ns;
+        *count += wait.count;
+    }
+
+    pub fn merge(&mut self, other: &Tally) {
+        self.count += other.count;
+        self.errors += other.errors;
+        self.kept += other.kept;
+        self.bytes += other.bytes;
+        self.sum_ns += other.sum_ns;
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.blame.add(&other.blame);
+        self.hist.merge(&other.hist);
+        self.latest_count += other.latest_count;
+        for (who, (ns, count)) in &other.by {
+            let mine = self.by.entry(who.clone()).or_default();
+            mine.0 += ns;
+            mine.1 += count;
+        }
+    }
+
+    /// When this operation was last called: start of its latest window.
+    pub fn latest_window_ns(&self) -> u64 {
+        self.latest_window_ns
+    }
+
+    /// A quantile of all calls, never above the longest one.
+    pub fn quantile_ns(&self, q: f64) -> u64 {
+        self.hist.quantile_ns(q).min(self.max_ns)
+    }
+}
+
+/// The totals of a trace.
+#[derive(Debug, Clone, Default)]
+pub struct Tallies {
+    by_process: HashMap<(u32, OpId), Tally>,
+}
+
+impl Tallies {
+    pub fn add(&mut self, batch: &Batch) {
+        for window in &batch.windows {
+            self.by_process.entry((window.pid, window.op)).or_default().add_window(window);
+        }
+        for wait in batch.waits.iter().filter(|wait| wait.op != OpId::NONE) {
+            self.by_process.entry((wait.pid, wait.op)).or_default().add_wait(wait);
+        }
+    }
+
+    pub fn by_process(&self) -> impl Iterator<Item = (u32, OpId, &Tally)> {
+        self.by_process.iter().map(|((pid, op), tally)| (*pid, *op, tally))
+    }
+
+    /// One tally for each operation, over all processes.
+    pub fn by_op(&self) -> HashMap<OpId, Tally> {
+        let mut ops: HashMap<OpId, Tally> = HashMap::new();
+        for ((_, op), tally) in &self.by_process {
+            ops.entry(*op).or_default().merge(tally);
+        }
+        ops
+    }
+
+    pub fn calls(&self) -> u64 {
+        self.by_process.values().map(|tally| tally.count).sum()
+    }
+
+    pub fn kept(&self) -> u64 {
+        self.by_process.values().map(|tally| tally.kept).sum()
+    }
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A timed library call: one body for entry and one for return, in session, multi and single flavours. Every
- * call is counted exactly, by thread, operation and second; slow, failed, rare and sampled ones are sent whole. */
+ * call is counted exactly, by thread, operation and window; slow, failed, rare and sampled ones are sent whole. */
 #pragma once
 
 #include "blame.h"
@@ -10,8 +10,8 @@
 
 #define RULES 512
 #define STACK_FRAMES 64
-/* An operation called at most so often by a thread in a second is kept in full. */
-#define RARE_PER_WINDOW 32
+/* An operation called at most so often by a thread in a window is kept in full. */
+#define RARE_PER_WINDOW 16
 
 enum rule_flags {
     RULE_STACK_ARGS = 1,    /* arguments beyond the registers are wanted */
@@ -48,7 +48,7 @@ struct {
 struct window_key {
     u32 tgid;
     u32 tid;
-    u32 window; /* whole seconds of CLOCK_MONOTONIC at the return */
+    u32 window; /* CLOCK_MONOTONIC at the return, in windows since boot */
     u16 op;
     u16 reserved;
 };
@@ -291,7 +291,7 @@ static __always_inline bool keep_call(struct pt_regs *regs, const struct rule *r
 }
 
 static __always_inline struct window_sum *window_of(u64 id, u16 op, u64 now) {
-    struct window_key key = {.tgid = id >> 32, .tid = (u32)id, .window = now / NSEC_PER_SEC, .op = op};
+    struct window_key key = {.tgid = id >> 32, .tid = (u32)id, .window = now / WINDOW_NS, .op = op};
     struct window_sum *sum = bpf_map_lookup_elem(&windows, &key);
     if (sum)
         return sum;

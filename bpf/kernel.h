@@ -72,7 +72,8 @@ struct task_struct {
 #define REGISTER_ARGS 8
 #endif
 
-#define NSEC_PER_SEC 1000000000ULL
+/* Sums are kept by windows of this length: short enough that a killed agent loses less than a second of them. */
+#define WINDOW_NS 500000000ULL
 #define COMM_LEN 16
 
 /* Keeps a type in BTF although nothing but user space needs it: the Rust side is generated from there. */

@@ -4,7 +4,8 @@ use crate::raw::{cuda as raw, read};
 use gpuwhy_model::{Blame, Call, CallWindow, Histogram, Kept, Launch, OpId, Reason, Stack};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-pub(crate) const WINDOW_NS: u64 = 1_000_000_000;
+/// As in `bpf/kernel.h`.
+pub(crate) const WINDOW_NS: u64 = 500_000_000;
 
 /// A kept call and its stack, if it brought one.
 pub(crate) fn decode(bytes: &[u8], clock_offset_ns: u64) -> Option<(Call, Option<Stack>)> {
@@ -55,7 +56,7 @@ fn decode_stack(record: &raw::call_record, bytes: &[u8]) -> Option<Stack> {
     Some(Stack { stack_id: hasher.finish() as i64, pid: record.head.tgid, addresses })
 }
 
-/// The sums of one thread, operation and second.
+/// The sums of one thread, operation and window.
 pub(crate) fn decode_window(key: &raw::window_key, value: &[u8], clock_offset_ns: u64) -> Option<CallWindow> {
     let sum: raw::window_sum = read(value)?;
     let waited_ns = sum.runq_ns + sum.blocked_ns.iter().sum::<u64>();
@@ -144,6 +145,6 @@ mod tests {
         let window = decode_window(&key, bytes_of(&sum), 0).unwrap();
         assert_eq!(window.blame.oncpu_ns, 500);
         assert_eq!(window.hist.total(), 2);
-        assert_eq!(window.window_start_ns, 7_000_000_000);
+        assert_eq!(window.window_start_ns, 3_500_000_000);
     }
 }

@@ -15,7 +15,7 @@ pub use load::{
     trap_cost,
 };
 pub use mappings::{Mapped, MappingWatch};
-pub use probe::{Attach, Function, Library, Probe, op_infos};
+pub use probe::{Attach, Function, Library, Probe, op_infos, op_of_symbol};
 
 /// Every probe there is. Adding one is a folder and a line here.
 pub static PROBES: &[&Probe] = &[&process::PROBE, &sched::PROBE, &cuda::PROBE];

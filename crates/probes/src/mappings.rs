@@ -37,12 +37,15 @@ impl MappingWatch {
         Ok(MappingWatch { rings })
     }
 
-    /// Waits for a mapping or the timeout; then all executable file mappings since the last time.
-    pub fn wait(&self, timeout: std::time::Duration) -> Vec<Mapped> {
+    /// Waits for a mapping, for `other` to become readable, or for the timeout; then all executable file mappings
+    /// since the last time.
+    pub fn wait(&self, other: i32, timeout: std::time::Duration) -> Vec<Mapped> {
         let mut fds: Vec<libc::pollfd> = self
             .rings
             .iter()
-            .map(|ring| libc::pollfd { fd: ring.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 })
+            .map(|ring| ring.fd.as_raw_fd())
+            .chain([other])
+            .map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 })
             .collect();
         // SAFETY: the array outlives the call and its length is right.
         unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout.as_millis() as i32) };

@@ -20,7 +20,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 /// A window is read so long after its end: a program that was preempted in the middle still gets to count.
-const WINDOW_GRACE_NS: u64 = 500_000_000;
+const WINDOW_GRACE_NS: u64 = 200_000_000;
 /// 1 MiB for each shard.
 pub(crate) const RING_BYTES: u32 = 1 << 20;
 
@@ -230,6 +230,27 @@ impl Engine {
             .map_err(|error| LoadError::Internal(format!("process {pid} cannot be traced: {error}")))
     }
 
+    /// Traces a process no longer; its children stay as they are.
+    pub fn remove_target(&self, pid: u32) -> Result<(), LoadError> {
+        match self.maps.get("targets")?.delete(&pid.to_ne_bytes()) {
+            Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => {
+                Err(LoadError::Internal(format!("process {pid} cannot be dropped: {error}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub fn is_target(&self, pid: u32) -> bool {
+        self.maps
+            .get("targets")
+            .is_ok_and(|map| matches!(map.lookup(&pid.to_ne_bytes(), MapFlags::ANY), Ok(Some(_))))
+    }
+
+    /// Readable when records have gathered.
+    pub fn ready_fd(&self) -> i32 {
+        self.rings.ready_fd()
+    }
+
     /// Attaches a library file unless it already is; says what came of it.
     pub fn attach_library(&mut self, file: &LibraryFile) -> Vec<ProbeStatus> {
         if !self.attached_files.insert(file.id) {
@@ -305,7 +326,7 @@ impl Engine {
     }
 
     /// Detaches everything, then takes what is left.
-    pub fn stop(mut self) -> Result<Batch, LoadError> {
+    pub fn detach(&mut self) -> Result<Batch, LoadError> {
         self.links.clear();
         let mut batch = self.poll(Duration::ZERO);
         self.drain_before(&mut batch, u32::MAX)?;

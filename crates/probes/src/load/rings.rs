@@ -117,6 +117,10 @@ impl Rings {
         self.reader.consume_raw();
     }
 
+    pub(crate) fn ready_fd(&self) -> i32 {
+        self.reader.epoll_fd()
+    }
+
     pub(crate) fn take(&self) -> Batch {
         std::mem::take(&mut self.inbox.borrow_mut().batch)
     }

@@ -68,7 +68,7 @@ static __always_inline void bill_wait(struct task_struct *victim, u16 op, u32 pa
                            .tid = victim->pid,
                            .by_tgid = by->tgid,
                            .by_tid = by->tid,
-                           .window = now / NSEC_PER_SEC,
+                           .window = now / WINDOW_NS,
                            .op = op,
                            .part = part};
     struct wait_sum *sum = bpf_map_lookup_elem(&waits, &key);

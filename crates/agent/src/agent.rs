@@ -1,0 +1,339 @@
+//! The agent's thread: waits for records and mappings, moves batches on, attaches what appears, stops cleanly.
+
+use crate::census::Census;
+use crate::command::Started;
+use crate::sink::{Sink, session_info};
+use crate::{AgentError, Config, OwnMeter, Snapshot, Summary, Update, discovery};
+use gpuwhy_cause::{Tallies, blame_rows, slow_limit_ns};
+use gpuwhy_host::LoadMeter;
+use gpuwhy_model::{Batch, Coverage, Histogram, OpId, ProbeState, ProbeStatus, Recording};
+use gpuwhy_probes::{Engine, LibraryFile, MappingWatch, Scope, Settings};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The longest the loop sleeps; records and mappings wake it earlier.
+const TURN: Duration = Duration::from_millis(50);
+const SNAPSHOT_EVERY: Duration = Duration::from_secs(1);
+/// Windows are half a second long: looking twice as often keeps the delay short.
+const DRAIN_EVERY: Duration = Duration::from_millis(100);
+/// For cgroups of the old hierarchy, whose members only a look tells.
+const CGROUP_EVERY: Duration = Duration::from_millis(200);
+
+/// A running trace.
+#[derive(Debug)]
+pub struct Agent {
+    updates: Receiver<Update>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Agent {
+    /// Starts tracing in a thread of its own. Failing to start is the first and last update.
+    pub fn spawn(config: Config) -> Result<Agent, AgentError> {
+        let (sender, updates) = channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&stop);
+        let thread = std::thread::Builder::new()
+            .name("gpuwhy-agent".into())
+            .spawn(move || {
+                let result = Run::start(config, &sender).and_then(|run| run.until_stopped(&flag, &sender));
+                // Nobody listening is no error: the trace is in the file.
+                let _ = sender.send(Update::Ended(Box::new(result)));
+            })
+            .map_err(|error| AgentError::Internal(format!("no thread could be started: {error}")))?;
+        Ok(Agent { updates, stop, thread: Some(thread) })
+    }
+
+    pub fn updates(&self) -> &Receiver<Update> {
+        &self.updates
+    }
+
+    /// Set it to end the trace; may be kept by a signal handler.
+    pub fn stop_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
+    }
+
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits for the end, discarding updates before it.
+    pub fn finish(mut self) -> Result<Summary, AgentError> {
+        let mut ended = Err(AgentError::Internal("the tracing thread ended without a word".into()));
+        for update in &self.updates {
+            if let Update::Ended(result) = update {
+                ended = *result;
+            }
+        }
+        if let Some(thread) = self.thread.take() {
+            // Its result has already been received.
+            let _ = thread.join();
+        }
+        ended
+    }
+}
+
+/// The trace while it runs, all within the agent's thread.
+struct Run {
+    config: Config,
+    engine: Engine,
+    watch: Option<MappingWatch>,
+    sink: Sink,
+    command: Option<Started>,
+    census: Census,
+    tallies: Tallies,
+    history: HashMap<OpId, Histogram>,
+    limits: HashMap<OpId, u64>,
+    coverage: Coverage,
+    recording: Option<Recording>,
+    load: LoadMeter,
+    own: OwnMeter,
+    start_ns: u64,
+    libraries: usize,
+}
+
+impl Run {
+    fn start(config: Config, updates: &Sender<Update>) -> Result<Run, AgentError> {
+        if let Some(pid) = config.pids.iter().find(|pid| !gpuwhy_host::exists(**pid)) {
+            return Err(AgentError::NoProcess(*pid));
+        }
+        if let Some(folder) = &config.cgroup {
+            gpuwhy_host::processes_in(folder).map_err(|error| AgentError::Cgroup {
+                path: folder.display().to_string(),
+                reason: error.to_string(),
+            })?;
+        }
+        let settings = Settings {
+            probes: config.probes.clone(),
+            scope: scope_of(&config),
+            stacks: config.stacks,
+            keep_all: config.keep_all,
+            flavour: config.flavour,
+            ..Settings::default()
+        };
+        let engine = Engine::load(&settings)?;
+        let start_ns = engine.now_ns();
+        let session = session_info(start_ns, engine.clock_offset_ns(), config.flags.clone());
+        let sink = Sink::open(&config.out, &session, engine.ops(), &config.store)?;
+        let recording = config.record.then(|| Recording { start_ns, ops: engine.ops().to_vec(), ..Recording::default() });
+        let mut run = Run {
+            watch: MappingWatch::open().ok(),
+            engine,
+            sink,
+            command: None,
+            census: Census::default(),
+            tallies: Tallies::default(),
+            history: HashMap::new(),
+            limits: HashMap::new(),
+            coverage: Coverage::default(),
+            recording,
+            load: LoadMeter::default(),
+            own: OwnMeter::default(),
+            start_ns,
+            libraries: 0,
+            config,
+        };
+        run.report(run.engine.statuses().to_vec(), updates)?;
+        for pid in &run.config.pids {
+            run.engine.add_target(*pid, false)?;
+        }
+        run.follow_old_cgroup()?;
+        for file in discovery::at_start(&run.config) {
+            run.attach(&file, updates)?;
+        }
+        if let Some(words) = run.config.command.clone() {
+            run.command = Some(Started::start(&words, &run.config, &run.engine)?);
+        }
+        run.load.read();
+        // A watcher that is gone changes nothing here or below.
+        let _ = updates.send(Update::Started {
+            start_ns,
+            ops: run.engine.ops().to_vec(),
+            flavour: run.engine.flavour().name(),
+            command_pid: run.command.as_ref().map(Started::pid),
+        });
+        Ok(run)
+    }
+
+    fn until_stopped(mut self, stop: &AtomicBool, updates: &Sender<Update>) -> Result<Summary, AgentError> {
+        let began = Instant::now();
+        let mut drained = Instant::now();
+        let mut shown = Instant::now();
+        let mut cgroup_read = Instant::now();
+        let mut told_to_stop = false;
+        loop {
+            told_to_stop |= stop.load(Ordering::Relaxed);
+            let over = self.config.duration.is_some_and(|duration| began.elapsed() >= duration);
+            if told_to_stop || over || self.command.as_mut().is_some_and(Started::has_ended) {
+                break;
+            }
+            self.wait_for_news(updates)?;
+            let mut batch = self.engine.poll(Duration::ZERO);
+            if drained.elapsed() >= DRAIN_EVERY {
+                self.engine.drain(&mut batch)?;
+                drained = Instant::now();
+            }
+            self.move_on(batch, updates)?;
+            if shown.elapsed() >= SNAPSHOT_EVERY {
+                shown = Instant::now();
+                self.adapt_limits()?;
+                let snapshot = self.snapshot();
+                let _ = updates.send(Update::Snapshot(Box::new(snapshot)));
+            }
+            if cgroup_read.elapsed() >= CGROUP_EVERY {
+                cgroup_read = Instant::now();
+                self.follow_old_cgroup()?;
+            }
+        }
+        self.end(told_to_stop, updates)
+    }
+
+    /// Sleeps until records gathered, something was mapped, or the turn is over; attaches what was mapped.
+    fn wait_for_news(&mut self, updates: &Sender<Update>) -> Result<(), AgentError> {
+        let Some(watch) = &self.watch else {
+            std::thread::sleep(TURN);
+            return Ok(());
+        };
+        let everyone = self.config.pids.is_empty() && self.config.command.is_none() && self.config.cgroup.is_none();
+        let found: Vec<LibraryFile> = watch
+            .wait(self.engine.ready_fd(), TURN)
+            .iter()
+            .filter_map(|mapped| discovery::of_mapping(mapped, &self.engine, everyone))
+            .collect();
+        for file in &found {
+            self.attach(file, updates)?;
+        }
+        Ok(())
+    }
+
+    fn attach(&mut self, file: &LibraryFile, updates: &Sender<Update>) -> Result<(), AgentError> {
+        let statuses = self.engine.attach_library(file);
+        if statuses.iter().any(|status| status.state != ProbeState::Refused) {
+            self.libraries += 1;
+        }
+        self.report(statuses, updates)
+    }
+
+    fn report(&mut self, statuses: Vec<ProbeStatus>, updates: &Sender<Update>) -> Result<(), AgentError> {
+        if statuses.is_empty() {
+            return Ok(());
+        }
+        for status in &statuses {
+            let line = || format!("{} {} {}: {}", status.probe, status.target, status.file, status.reason);
+            match status.state {
+                ProbeState::Attached => {}
+                ProbeState::Degraded => self.coverage.degraded.push(line()),
+                ProbeState::Refused => self.coverage.unattached.push(line()),
+            }
+        }
+        self.sink.write_probes(statuses.clone())?;
+        let _ = updates.send(Update::Attached(statuses));
+        Ok(())
+    }
+
+    /// Members of a cgroup of the old hierarchy; those of the unified one the kernel tells by itself.
+    fn follow_old_cgroup(&self) -> Result<(), AgentError> {
+        if let Some(folder) = self.config.cgroup.as_deref().filter(|folder| !is_unified(folder)) {
+            for pid in gpuwhy_host::processes_in(folder).unwrap_or_default() {
+                self.engine.add_target(pid, true)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A batch's way through census, tallies and ledger into the store.
+    fn move_on(&mut self, mut batch: Batch, updates: &Sender<Update>) -> Result<(), AgentError> {
+        let own = std::process::id();
+        batch.process_events.retain(|event| event.pid != own);
+        self.census.take(&mut batch);
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.tallies.add(&batch);
+        for window in &batch.windows {
+            self.history.entry(window.op).or_default().merge(&window.hist);
+            self.coverage.sampled += window.count.saturating_sub(window.kept);
+        }
+        self.coverage.lost += batch.losses.iter().map(|loss| loss.count).sum::<u64>();
+        let blame = blame_rows(&batch.windows, &batch.waits, self.engine.ops());
+        if let Some(recording) = &mut self.recording {
+            recording.batches.push(batch.clone());
+        }
+        let _ = updates.send(Update::Batch(Box::new(batch.clone())));
+        self.sink.write(batch, blame)?;
+        Ok(())
+    }
+
+    /// Tells the kernel what is slow, where that has changed by more than a fifth.
+    fn adapt_limits(&mut self) -> Result<(), AgentError> {
+        for (op, history) in &self.history {
+            let Some(limit) = slow_limit_ns(history) else { continue };
+            let last = self.limits.get(op).copied().unwrap_or(0);
+            if limit.abs_diff(last) > last / 5 {
+                self.engine.set_slow(*op, limit)?;
+                self.limits.insert(*op, limit);
+            }
+        }
+        Ok(())
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        Snapshot {
+            now_ns: self.engine.now_ns(),
+            start_ns: self.start_ns,
+            tallies: self.tallies.clone(),
+            processes: self.census.processes(),
+            coverage: self.coverage.clone(),
+            load: self.load.read(),
+            own: self.own.read(),
+            records: self.engine.record_counts().0,
+            libraries: self.libraries,
+        }
+    }
+
+    fn end(mut self, told_to_stop: bool, updates: &Sender<Update>) -> Result<Summary, AgentError> {
+        if told_to_stop && let Some(command) = &mut self.command {
+            command.terminate();
+        }
+        let end_ns = self.engine.now_ns();
+        let last = self.engine.detach()?;
+        self.move_on(last, updates)?;
+        let snapshot = self.snapshot();
+        self.sink.finish(end_ns)?;
+        // A command outlives a trace that was only to take so long.
+        let command_status = match &mut self.command {
+            Some(command) if !told_to_stop => command.wait(),
+            Some(command) => command.status(),
+            None => None,
+        };
+        if let Some(recording) = &mut self.recording {
+            recording.end_ns = end_ns;
+        }
+        Ok(Summary {
+            file: self.config.out,
+            last: snapshot,
+            ops: self.engine.ops().to_vec(),
+            command_status,
+            recording: self.recording,
+        })
+    }
+}
+
+fn scope_of(config: &Config) -> Scope {
+    match &config.cgroup {
+        Some(folder) if is_unified(folder) => Scope::Cgroup(folder.clone()),
+        Some(_) => Scope::Listed,
+        None if config.pids.is_empty() && config.command.is_none() => Scope::All,
+        None => Scope::Listed,
+    }
+}
+
+/// Folders of the unified hierarchy all have this file.
+fn is_unified(folder: &Path) -> bool {
+    folder.join("cgroup.controllers").exists()
+}

@@ -1,0 +1,74 @@
+//! The command a trace starts: it is a target from its first instruction on.
+
+use crate::{AgentError, CommandOutput, Config};
+use gpuwhy_probes::Engine;
+use std::ffi::OsString;
+use std::fs::File;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+#[derive(Debug)]
+pub(crate) struct Started {
+    child: Child,
+    status: Option<ExitStatus>,
+}
+
+impl Started {
+    /// The child must be a target before it runs, and only a fork tells the kernel in time: so this process is a
+    /// followed target itself while it forks.
+    pub(crate) fn start(words: &[OsString], config: &Config, engine: &Engine) -> Result<Started, AgentError> {
+        let Some((program, arguments)) = words.split_first() else {
+            return Err(AgentError::Internal("no command was given".into()));
+        };
+        let failed = |error: &std::io::Error| AgentError::Command {
+            command: program.to_string_lossy().into_owned(),
+            reason: error.to_string(),
+        };
+        let own = std::process::id();
+        let mut command = Command::new(program);
+        command.args(arguments);
+        if config.command_output != CommandOutput::Inherit {
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        }
+        if let CommandOutput::File(path) = &config.command_output {
+            command.stdout(File::create(path).map_err(|error| failed(&error))?);
+        }
+        engine.add_target(own, true)?;
+        let child = command.spawn();
+        engine.remove_target(own)?;
+        let child = child.map_err(|error| failed(&error))?;
+        Ok(Started { child, status: None })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().ok().flatten();
+        }
+        self.status.is_some()
+    }
+
+    /// Passes on that the trace was told to stop.
+    pub(crate) fn terminate(&mut self) {
+        if !self.has_ended()
+            && let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32)
+        {
+            // It may have ended just now: then there is nobody to tell.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(&mut self) -> Option<ExitStatus> {
+        if self.status.is_none() {
+            self.status = self.child.wait().ok();
+        }
+        self.status
+    }
+
+    pub(crate) fn status(&self) -> Option<ExitStatus> {
+        self.status
+    }
+}

@@ -1,0 +1,58 @@
+//! What a trace is asked for.
+
+use gpuwhy_probes::{Flavour, Probe, StackMode};
+use gpuwhy_store::Options;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where the command's standard output goes; unless it is inherited, its input and errors go nowhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommandOutput {
+    Inherit,
+    Discard,
+    File(PathBuf),
+}
+
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub out: PathBuf,
+    pub duration: Option<Duration>,
+    pub pids: Vec<u32>,
+    pub cgroup: Option<PathBuf>,
+    /// Program and arguments to start and trace.
+    pub command: Option<Vec<OsString>>,
+    pub command_output: CommandOutput,
+    pub probes: Vec<&'static Probe>,
+    pub stacks: StackMode,
+    pub keep_all: bool,
+    pub store: Options,
+    pub flavour: Option<Flavour>,
+    /// Library files to attach at once, besides those found.
+    pub libraries: Vec<PathBuf>,
+    /// The command line, for the record.
+    pub flags: Vec<String>,
+    /// Collect the batches for a recording.
+    pub record: bool,
+}
+
+impl Config {
+    pub fn new(out: PathBuf) -> Self {
+        Config {
+            out,
+            duration: None,
+            pids: Vec::new(),
+            cgroup: None,
+            command: None,
+            command_output: CommandOutput::Inherit,
+            probes: gpuwhy_probes::PROBES.to_vec(),
+            stacks: StackMode::Auto,
+            keep_all: false,
+            store: Options::default(),
+            flavour: None,
+            libraries: Vec::new(),
+            flags: Vec::new(),
+            record: false,
+        }
+    }
+}

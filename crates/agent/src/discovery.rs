@@ -1,0 +1,98 @@
+//! Finding the GPU libraries: those mapped now, those about to be mapped by the command, and those mapped later.
+
+use crate::Config;
+use gpuwhy_host::{MappedFile, Program, candidate_folders, mapped_files, mapped_files_of, open_mapped};
+use gpuwhy_probes::{Engine, FileId, Library, LibraryFile, Mapped};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Everything that can be found at the start.
+pub(crate) fn at_start(config: &Config) -> Vec<LibraryFile> {
+    let mut files: Vec<LibraryFile> = config.libraries.iter().filter_map(|path| on_disk(path)).collect();
+    if config.pids.is_empty() && config.command.is_none() && config.cgroup.is_none() {
+        files.extend(mapped_files(is_library).into_iter().filter_map(from_mapping));
+        files.extend(in_folders(None));
+    }
+    for pid in &config.pids {
+        files.extend(mapped_files_of(*pid, is_library).into_iter().filter_map(from_mapping));
+    }
+    if let Some(folder) = &config.cgroup {
+        let pids = gpuwhy_host::processes_in(folder).unwrap_or_default();
+        let mapped = pids.into_iter().flat_map(|pid| mapped_files_of(pid, is_library));
+        files.extend(mapped.filter_map(from_mapping));
+    }
+    if let Some(words) = &config.command {
+        let name = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+        files.extend(in_folders(Some(&Program::inheriting(&name))));
+    }
+    files
+}
+
+/// The library a fresh mapping is of, if it is one and the trace wants that process.
+pub(crate) fn of_mapping(mapped: &Mapped, engine: &Engine, everyone: bool) -> Option<LibraryFile> {
+    let name = mapped.path.rsplit('/').next()?;
+    if !is_library(name) || !(everyone || engine.is_target(mapped.pid)) {
+        return None;
+    }
+    let file = open_mapped(mapped.pid, &mapped.path, mapped.inode, None)
+        .or_else(|| mapped_files_of(mapped.pid, is_library).into_iter().find(|file| file.inode == mapped.inode))?;
+    from_mapping(file)
+}
+
+fn is_library(name: &str) -> bool {
+    Library::of_file_name(name).is_some()
+}
+
+fn from_mapping(file: MappedFile) -> Option<LibraryFile> {
+    let library = Library::of_file_name(file.path.rsplit('/').next()?)?;
+    Some(LibraryFile {
+        library,
+        id: FileId { device: file.device, inode: file.inode },
+        open_path: file.open_path,
+        shown_path: file.path,
+    })
+}
+
+fn in_folders(program: Option<&Program<'_>>) -> Vec<LibraryFile> {
+    candidate_folders(program)
+        .iter()
+        .filter_map(|folder| fs::read_dir(folder).ok())
+        .flatten()
+        .filter_map(|entry| on_disk(&entry.ok()?.path()))
+        .collect()
+}
+
+/// A library file by its path; links lead to the file itself, known by its inode. Linker stubs are no libraries.
+fn on_disk(path: &Path) -> Option<LibraryFile> {
+    let library = Library::of_file_name(path.file_name()?.to_str()?)?;
+    let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    if path.components().any(|part| part.as_os_str() == "stubs") {
+        return None;
+    }
+    Some(LibraryFile {
+        library,
+        id: FileId { device: metadata.dev(), inode: metadata.ino() },
+        open_path: path.to_path_buf(),
+        shown_path: path.display().to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_and_copies_are_told_apart_by_inode() {
+        let folder = std::env::temp_dir().join(format!("gpuwhy-discovery-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("libcudart.so.13.0.88"), b"x").unwrap();
+        std::os::unix::fs::symlink("libcudart.so.13.0.88", folder.join("libcudart.so.13")).unwrap();
+        fs::write(folder.join("libcudart.so.12"), b"y").unwrap();
+        let id = |name: &str| on_disk(&folder.join(name)).unwrap().id;
+        assert_eq!(id("libcudart.so.13"), id("libcudart.so.13.0.88"));
+        assert_ne!(id("libcudart.so.13"), id("libcudart.so.12"));
+        assert!(on_disk(&folder.join("libcudart.so.99")).is_none());
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

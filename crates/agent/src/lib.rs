@@ -1,0 +1,19 @@
+//! The node's pipeline: probes and discovery in, decoded batches through the ledger, into the store, with updates
+//! for whoever watches.
+
+mod agent;
+mod census;
+mod command;
+mod config;
+mod discovery;
+mod error;
+mod own;
+mod sink;
+mod update;
+
+pub use agent::Agent;
+pub use config::{CommandOutput, Config};
+pub use error::AgentError;
+pub use own::{OwnCost, OwnMeter};
+pub use sink::session_info;
+pub use update::{Snapshot, Summary, Update};

@@ -1,0 +1,52 @@
+//! What gpuwhy itself costs: its memory and CPU time.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct OwnCost {
+    pub rss_bytes: u64,
+    /// Share of one CPU since the last reading.
+    pub cpu: f64,
+    pub cpu_time: Duration,
+}
+
+#[derive(Debug)]
+pub struct OwnMeter {
+    last: Duration,
+    at: Instant,
+}
+
+impl Default for OwnMeter {
+    fn default() -> Self {
+        OwnMeter { last: cpu_time(), at: Instant::now() }
+    }
+}
+
+impl OwnMeter {
+    pub fn read(&mut self) -> OwnCost {
+        let (now, at) = (cpu_time(), Instant::now());
+        let wall = at.duration_since(self.at).as_secs_f64();
+        let cpu = if wall > 0.0 { (now.saturating_sub(self.last)).as_secs_f64() / wall } else { 0.0 };
+        (self.last, self.at) = (now, at);
+        OwnCost { rss_bytes: rss_bytes(), cpu, cpu_time: now }
+    }
+}
+
+fn rss_bytes() -> u64 {
+    let pages: u64 = fs::read_to_string("/proc/self/statm")
+        .ok()
+        .and_then(|text| text.split(' ').nth(1)?.parse().ok())
+        .unwrap_or(0);
+    pages * rustix::param::page_size() as u64
+}
+
+fn cpu_time() -> Duration {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let ticks: u64 = stat
+        .rsplit(')')
+        .next()
+        .map(|rest| rest.split_ascii_whitespace().skip(11).take(2).filter_map(|tick| tick.parse::<u64>().ok()).sum())
+        .unwrap_or(0);
+    Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second().max(1))
+}

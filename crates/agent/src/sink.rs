@@ -1,0 +1,99 @@
+//! The store's thread: takes batches from a bounded queue and commits several times a second. When the disk is slow
+//! the queue fills, the rings fill behind it, and the kernel counts what it then drops.
+
+use gpuwhy_model::{Batch, BlameRow, OpInfo, ProbeStatus};
+use gpuwhy_store::{Options, SessionInfo, StoreError, Writer};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const QUEUE: usize = 16;
+/// With the length and grace of a window this keeps what a killed agent loses under a second.
+const COMMIT_EVERY: Duration = Duration::from_millis(150);
+
+enum Message {
+    Batch(Batch, Vec<BlameRow>),
+    Probes(Vec<ProbeStatus>),
+    Finish(u64),
+}
+
+/// The sending end.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    queue: SyncSender<Message>,
+    thread: Option<JoinHandle<Result<(), StoreError>>>,
+}
+
+/// The session as this host and command line describe it.
+pub fn session_info(start_ns: u64, clock_offset_ns: u64, flags: Vec<String>) -> SessionInfo {
+    SessionInfo {
+        start_ns,
+        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        kernel: gpuwhy_host::kernel_release(),
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        flags,
+        clock_offset_ns: clock_offset_ns as i64,
+        ..SessionInfo::default()
+    }
+}
+
+impl Sink {
+    pub(crate) fn open(
+        path: &Path,
+        session: &SessionInfo,
+        ops: &[OpInfo],
+        options: &Options,
+    ) -> Result<Sink, StoreError> {
+        let writer = Writer::create_or_append(path, session, ops, options)?;
+        let (queue, inbox) = sync_channel(QUEUE);
+        let thread = std::thread::Builder::new()
+            .name("gpuwhy-store".into())
+            .spawn(move || run(writer, &inbox))
+            .map_err(|error| StoreError::Disk { path: path.to_path_buf(), why: error.to_string() })?;
+        Ok(Sink { queue, thread: Some(thread) })
+    }
+
+    pub(crate) fn write(&mut self, batch: Batch, blame: Vec<BlameRow>) -> Result<(), StoreError> {
+        self.send(Message::Batch(batch, blame))
+    }
+
+    pub(crate) fn write_probes(&mut self, probes: Vec<ProbeStatus>) -> Result<(), StoreError> {
+        self.send(Message::Probes(probes))
+    }
+
+    /// Writes what is queued and closes the file.
+    pub(crate) fn finish(mut self, end_ns: u64) -> Result<(), StoreError> {
+        let sent = self.send(Message::Finish(end_ns));
+        sent.and_then(|()| self.join())
+    }
+
+    /// A queue nobody reads means the writer has failed: its error is the answer.
+    fn send(&mut self, message: Message) -> Result<(), StoreError> {
+        if self.queue.send(message).is_ok() { Ok(()) } else { self.join() }
+    }
+
+    fn join(&mut self) -> Result<(), StoreError> {
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            _ => Ok(()),
+        }
+    }
+}
+
+fn run(mut writer: Writer, inbox: &Receiver<Message>) -> Result<(), StoreError> {
+    let mut committed = Instant::now();
+    loop {
+        match inbox.recv_timeout(COMMIT_EVERY) {
+            Ok(Message::Batch(batch, blame)) => writer.write(&batch, &blame)?,
+            Ok(Message::Probes(probes)) => writer.write_probes(&probes)?,
+            Ok(Message::Finish(end_ns)) => return writer.finish(end_ns),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return writer.commit(),
+        }
+        if committed.elapsed() >= COMMIT_EVERY {
+            writer.commit()?;
+            committed = Instant::now();
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! What the agent tells whoever watches: the live screen, the JSON stream, the demo.
+
+use crate::{AgentError, OwnCost};
+use gpuwhy_cause::Tallies;
+use gpuwhy_host::Load;
+use gpuwhy_model::{Batch, Coverage, OpInfo, ProbeStatus, Process, Recording};
+use std::path::PathBuf;
+
+#[derive(Debug)]
+pub enum Update {
+    /// Everything is loaded; the clock runs.
+    Started { start_ns: u64, ops: Vec<OpInfo>, flavour: &'static str, command_pid: Option<u32> },
+    /// Functions of a library were attached, or could not be.
+    Attached(Vec<ProbeStatus>),
+    /// What just came in.
+    Batch(Box<Batch>),
+    /// Once a second.
+    Snapshot(Box<Snapshot>),
+    /// The last one.
+    Ended(Box<Result<Summary, AgentError>>),
+}
+
+/// The trace so far.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    pub now_ns: u64,
+    pub start_ns: u64,
+    pub tallies: Tallies,
+    pub processes: Vec<Process>,
+    pub coverage: Coverage,
+    pub load: Load,
+    pub own: OwnCost,
+    /// Ring records read.
+    pub records: u64,
+    pub libraries: usize,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub struct Summary {
+    pub file: PathBuf,
+    pub last: Snapshot,
+    pub ops: Vec<OpInfo>,
+    pub command_status: Option<std::process::ExitStatus>,
+    pub recording: Option<Recording>,
+}

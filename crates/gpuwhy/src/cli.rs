@@ -1,0 +1,220 @@
+//! The command line: what users type.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use gpuwhy_model::units::{parse_duration, parse_size};
+use gpuwhy_probes::{Flavour, StackMode};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Answers "why did the GPU stall?" with evidence.
+///
+/// gpuwhy attaches eBPF probes to running CUDA workloads with no code change, joins the library calls with what the
+/// Linux kernel did to the same threads, and says what each slow call waited for and because of whom.
+#[derive(Debug, Parser)]
+#[command(name = "gpuwhy", version, max_term_width = 100, after_help = "\
+Examples:
+  gpuwhy check                      is this host ready?
+  gpuwhy demo                       a stall, injected and explained, with no GPU
+  gpuwhy trace --duration 60s       record every GPU process of the host for a minute
+  gpuwhy trace -- python train.py   start a command and trace it and its children
+  gpuwhy query \"SELECT * FROM op_summary\"")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Is this host ready: kernel, privileges, probe features, GPU libraries; each failing line carries its fix
+    Check(CheckOptions),
+    /// Record GPU calls and what held them up into one SQLite file
+    Trace(Box<TraceOptions>),
+    /// Ask a trace: SQL, or filters without SQL
+    Query(QueryOptions),
+    /// A stall, injected and explained, with no GPU: live with real eBPF where allowed, else replayed
+    Demo(DemoOptions),
+    /// Print the version
+    Version,
+    /// Print completions for a shell
+    #[command(after_help = "Example:\n  gpuwhy completions bash > /etc/bash_completion.d/gpuwhy")]
+    Completions { shell: clap_complete::Shell },
+    /// Print a page of the documentation that is made from the program's own tables
+    #[command(hide = true)]
+    Docs { page: DocsPage },
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum DocsPage {
+    Schema,
+    Probes,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit status: 0 if tracing can work, 1 if not.
+
+Examples:
+  gpuwhy check
+  gpuwhy check --json | jq '.checks[] | select(.ok == false)'
+  gpuwhy check --selftest       attach every probe to the built-in simulated GPU")]
+pub(crate) struct CheckOptions {
+    /// One JSON document on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Attach every probe to the built-in simulated GPU; say which fired and what each trap costs here
+    #[arg(long)]
+    pub(crate) selftest: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without --pid, --cgroup or a command, every process that makes GPU calls is traced. Libraries and processes that
+appear later are picked up. Ctrl-C ends the trace; the summary and the file's name are printed.
+A file that already holds a trace gets another session added.
+
+Examples:
+  gpuwhy trace --duration 60s
+  gpuwhy trace --pid 4242 --out run.db
+  gpuwhy trace --out run.db -- torchrun --nproc-per-node 8 train.py
+  gpuwhy trace --cgroup /sys/fs/cgroup/kubepods.slice/pod1 --max-size 500M
+  gpuwhy trace --json | jq -c 'select(.type == \"call\" and .kept == \"slow\")'")]
+pub(crate) struct TraceOptions {
+    /// The trace file [default: /var/lib/gpuwhy/trace.db for root, else in $XDG_DATA_HOME/gpuwhy]
+    #[arg(long, short, visible_alias = "db", env = "GPUWHY_DB", value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// End after this long: 90s, 5m, 2h; a command that is still running then runs on untraced
+    #[arg(long, value_name = "D", value_parser = parse_duration)]
+    pub(crate) duration: Option<Duration>,
+    /// Trace only this process; may be given several times
+    #[arg(long = "pid", value_name = "P")]
+    pub(crate) pids: Vec<u32>,
+    /// Trace only the processes of this cgroup folder and those below it
+    #[arg(long, value_name = "PATH")]
+    pub(crate) cgroup: Option<PathBuf>,
+    /// Only these probes, comma-separated: process, sched, cuda
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) probes: Option<Vec<String>>,
+    /// User stacks: for slow, failed and rare calls (auto), for all kept calls (on), or none (off)
+    #[arg(long, value_enum, default_value_t = Stacks::Auto)]
+    pub(crate) stacks: Stacks,
+    /// Keep every call in full, not only slow, failed, rare and sampled ones; costs more
+    #[arg(long)]
+    pub(crate) keep_all: bool,
+    /// The oldest data is dropped when the file passes this size: 500M, 10G
+    #[arg(long, value_name = "SIZE", default_value = "10G", value_parser = parse_size)]
+    pub(crate) max_size: u64,
+    /// One JSON object a line on stdout: calls, sums each second, losses, the summary
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Use this kind of probe instead of the best the kernel has
+    #[arg(long, value_enum, hide_short_help = true)]
+    pub(crate) attach: Option<AttachKind>,
+    /// A command to start and trace, with its children
+    #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pids", "cgroup"])]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Stacks {
+    Auto,
+    On,
+    Off,
+}
+
+impl From<Stacks> for StackMode {
+    fn from(stacks: Stacks) -> Self {
+        match stacks {
+            Stacks::Auto => StackMode::Auto,
+            Stacks::On => StackMode::On,
+            Stacks::Off => StackMode::Off,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum AttachKind {
+    Session,
+    Multi,
+    Single,
+}
+
+impl From<AttachKind> for Flavour {
+    fn from(kind: AttachKind) -> Self {
+        match kind {
+            AttachKind::Session => Flavour::Session,
+            AttachKind::Multi => Flavour::Multi,
+            AttachKind::Single => Flavour::Single,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+SQL is read-only: the database engine refuses anything but SELECT. Without SQL the kept calls are listed.
+The tables describe themselves: SELECT * FROM schema_doc.
+Exit status 3 if the trace has no such data.
+
+Examples:
+  gpuwhy query \"SELECT * FROM op_summary\"
+  gpuwhy query run.db \"SELECT op, cause, by_comm, sum(ns)/1e6 AS ms FROM blame GROUP BY 1,2,3 ORDER BY 4 DESC\"
+  gpuwhy query run.db --op cuLaunchKernel --since 60s --limit 20
+  gpuwhy query --pid 4242 --format csv > calls.csv")]
+pub(crate) struct QueryOptions {
+    /// A trace file, SQL, or both
+    #[arg(value_name = "FILE|SQL", num_args = 0..=2)]
+    pub(crate) words: Vec<String>,
+    /// The trace file
+    #[arg(long, env = "GPUWHY_DB", value_name = "FILE")]
+    pub(crate) db: Option<PathBuf>,
+    /// Only calls of this operation
+    #[arg(long, value_name = "OP")]
+    pub(crate) op: Option<String>,
+    /// Only this process
+    #[arg(long, value_name = "P")]
+    pub(crate) pid: Option<u32>,
+    /// Only the last so long before the newest event in the file: 90s, 5m, 2h, 1d
+    #[arg(long, value_name = "D", value_parser = parse_duration)]
+    pub(crate) since: Option<Duration>,
+    /// At most so many rows
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) limit: usize,
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub(crate) format: Format,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Table,
+    Json,
+    Csv,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gpuwhy demo
+  gpuwhy demo --list
+  gpuwhy demo cpu-hog --out demo.db && gpuwhy query demo.db \"SELECT * FROM op_summary\"")]
+pub(crate) struct DemoOptions {
+    /// Which stall; the first one of --list when not given
+    pub(crate) scenario: Option<String>,
+    /// The scenarios there are
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Keep the trace in this file
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Replay the recording instead of tracing live
+    #[arg(long)]
+    pub(crate) replay: bool,
+    /// One JSON document on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write what was traced live as a recording, for the program to embed
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) record: Option<PathBuf>,
+}

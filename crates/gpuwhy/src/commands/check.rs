@@ -1,0 +1,265 @@
+//! `gpuwhy check`: is this host ready? Each failing line carries its fix.
+
+use crate::cli::CheckOptions;
+use crate::failure::Failure;
+use gpuwhy_agent::{Agent, CommandOutput, Config};
+use gpuwhy_host::mapped_files;
+use gpuwhy_model::units::{count, duration};
+use gpuwhy_probes::{Features, Flavour, Library, MappingWatch, op_of_symbol, trap_cost};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::IsTerminal;
+
+/// One line of the answer.
+#[derive(Debug, Serialize)]
+struct Check {
+    name: &'static str,
+    ok: bool,
+    /// Tracing cannot work without it.
+    needed: bool,
+    found: String,
+    /// What to do; empty where all is well.
+    fix: String,
+}
+
+impl Check {
+    fn good(name: &'static str, found: impl Into<String>) -> Check {
+        Check { name, ok: true, needed: false, found: found.into(), fix: String::new() }
+    }
+
+    fn bad(name: &'static str, needed: bool, found: impl Into<String>, fix: impl Into<String>) -> Check {
+        Check { name, ok: false, needed, found: found.into(), fix: fix.into() }
+    }
+}
+
+/// What the self-test's workload says it did, by symbol.
+#[derive(Debug, Deserialize)]
+struct Truth {
+    ops: BTreeMap<String, u64>,
+}
+
+/// How often the workload called one operation, and how often its probe fired.
+#[derive(Debug, Serialize)]
+struct Fired {
+    op: String,
+    called: u64,
+    seen: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct SelfTest {
+    operations: Vec<Fired>,
+    /// What an empty probe pair costs here, by kind of probe.
+    trap_ns: BTreeMap<&'static str, f64>,
+    lost: u64,
+}
+
+impl SelfTest {
+    fn passed(&self) -> bool {
+        !self.operations.is_empty() && self.operations.iter().all(|op| op.called == op.seen)
+    }
+}
+
+pub(crate) fn run(options: &CheckOptions) -> Result<(), Failure> {
+    let features = Features::probe();
+    let checks = vec![
+        kernel(),
+        btf(&features),
+        privileges(&features),
+        probes(&features),
+        mappings(),
+        hazards(),
+        gpu_driver(),
+        gpu_libraries(),
+    ];
+    let can_trace = checks.iter().all(|check| check.ok || !check.needed);
+    let selftest = (options.selftest && can_trace).then(selftest).transpose()?;
+    let selftest_passed = selftest.as_ref().is_none_or(SelfTest::passed);
+    if options.json {
+        let document = serde_json::json!({"ok": can_trace && selftest_passed, "checks": checks, "selftest": selftest});
+        println!("{document:#}");
+    } else {
+        print(&checks, selftest.as_ref());
+    }
+    if !can_trace {
+        return Err(Failure::Failed("this host cannot trace yet; the lines marked NO say what to do".into()));
+    }
+    if !selftest_passed {
+        return Err(Failure::Failed("some probes did not fire as often as their function was called; they are marked WRONG above".into()));
+    }
+    Ok(())
+}
+
+fn print(checks: &[Check], selftest: Option<&SelfTest>) {
+    let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let mark = |check: &Check| match (check.ok, check.needed, colour) {
+        (true, _, true) => "\x1b[32m ok \x1b[0m",
+        (true, _, false) => " ok ",
+        (false, true, true) => "\x1b[31m NO \x1b[0m",
+        (false, true, false) => " NO ",
+        (false, false, true) => "\x1b[33m -- \x1b[0m",
+        (false, false, false) => " -- ",
+    };
+    for check in checks {
+        println!("{} {:<16} {}", mark(check), check.name, check.found);
+        if !check.fix.is_empty() {
+            println!("     {:<16} fix: {}", "", check.fix);
+        }
+    }
+    if let Some(test) = selftest {
+        println!("\nself-test on the simulated GPU: {} operations", test.operations.len());
+        for op in &test.operations {
+            let verdict = if op.called == op.seen { "" } else { "  WRONG" };
+            println!("  {:<28} called {:>6}, seen {:>6}{verdict}", op.op, count(op.called), count(op.seen));
+        }
+        println!("what a probed call costs here (empty entry and return):");
+        for (kind, ns) in &test.trap_ns {
+            println!("  {kind:<10} {}", duration(*ns as u64));
+        }
+    }
+}
+
+fn kernel() -> Check {
+    let release = gpuwhy_host::kernel_release();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().unwrap_or(0));
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    if version >= (5, 15) {
+        Check::good("kernel", format!("Linux {release}"))
+    } else {
+        Check::bad("kernel", true, format!("Linux {release}"), "use 5.15 or newer: older ones lack attach cookies")
+    }
+}
+
+fn btf(features: &Features) -> Check {
+    if features.btf {
+        Check::good("BTF", "/sys/kernel/btf/vmlinux")
+    } else {
+        Check::bad(
+            "BTF",
+            true,
+            "/sys/kernel/btf/vmlinux is missing",
+            "use a kernel built with CONFIG_DEBUG_INFO_BTF=y (all current distributions)",
+        )
+    }
+}
+
+fn privileges(features: &Features) -> Check {
+    let root = rustix::process::geteuid().is_root();
+    match (root, features.best()) {
+        (true, _) => Check::good("privileges", "root"),
+        (false, Ok(_)) => Check::good("privileges", "not root, but eBPF is allowed"),
+        (false, Err(_)) => Check::bad(
+            "privileges",
+            true,
+            "not root",
+            "run with sudo, or with CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN",
+        ),
+    }
+}
+
+fn probes(features: &Features) -> Check {
+    let works: Vec<&str> =
+        features.uprobes.iter().filter(|(_, result)| result.is_ok()).map(|(flavour, _)| flavour.name()).collect();
+    match features.best() {
+        Ok(best) => {
+            let all = works.join(", ");
+            let better = if best == Flavour::Session { "" } else { "; 6.13 or newer has session probes, which cost less" };
+            Check::good("uprobes", format!("{all}; {} will be used{better}", best.name()))
+        }
+        Err(reason) => Check::bad(
+            "uprobes",
+            true,
+            format!("none can be attached: {reason}"),
+            "run as root outside a restricted container (docker: --privileged --pid=host)",
+        ),
+    }
+}
+
+fn mappings() -> Check {
+    match MappingWatch::open() {
+        Ok(_) => Check::good("new libraries", "seen as soon as a process maps them"),
+        Err(error) => Check::bad(
+            "new libraries",
+            false,
+            format!("perf events are not available ({error}); libraries mapped later are not seen"),
+            "allow perf_event_open: sysctl kernel.perf_event_paranoid=1, or CAP_PERFMON",
+        ),
+    }
+}
+
+/// Kernels and settings known to hurt.
+fn hazards() -> Check {
+    let paranoid = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    if paranoid.contains("[confidentiality]") {
+        return Check::bad(
+            "kernel hazards",
+            true,
+            "kernel lockdown is in confidentiality mode, which forbids reading user memory from eBPF",
+            "boot with lockdown=integrity or without secure boot's lockdown",
+        );
+    }
+    Check::good("kernel hazards", "none known")
+}
+
+fn gpu_driver() -> Check {
+    match std::fs::read_to_string("/proc/driver/nvidia/version") {
+        Ok(text) => Check::good("GPU driver", text.lines().next().unwrap_or_default().trim().to_string()),
+        Err(_) => Check::bad(
+            "GPU driver",
+            false,
+            "no NVIDIA driver is loaded",
+            "none needed for `gpuwhy demo` and for reading traces",
+        ),
+    }
+}
+
+fn gpu_libraries() -> Check {
+    let mut by_file: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    for file in mapped_files(|name| Library::of_file_name(name).is_some()) {
+        by_file.entry(file.path).or_default().push(file.pid);
+    }
+    if by_file.is_empty() {
+        return Check::bad(
+            "GPU processes",
+            false,
+            "no running process maps libcuda or libcudart",
+            "start the workload; `gpuwhy trace` picks it up whenever it appears",
+        );
+    }
+    let found: Vec<String> = by_file
+        .iter()
+        .map(|(path, pids)| format!("{path} in {}", pids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")))
+        .collect();
+    Check::good("GPU processes", found.join("; "))
+}
+
+/// Runs every operation of the simulated libraries under the probes.
+fn selftest() -> Result<SelfTest, Failure> {
+    let folder = tempfile::Builder::new().prefix("gpuwhy-selftest-").tempdir()?;
+    gpuwhy_simgpu::unpack(folder.path())?;
+    let truth = folder.path().join("truth.json");
+    let mut config = Config::new(folder.path().join("selftest.db"));
+    config.command_output = CommandOutput::File(truth.clone());
+    config.keep_all = true;
+    config.command =
+        Some(vec![folder.path().join(gpuwhy_simgpu::WORKLOAD).into_os_string(), OsString::from("mixed")]);
+    let summary = Agent::spawn(config)?.finish()?;
+    let by_op = summary.last.tallies.by_op();
+    let called: Truth = serde_json::from_str(std::fs::read_to_string(truth)?.lines().last().unwrap_or_default())?;
+    let tests = summary
+        .ops
+        .iter()
+        .filter_map(|op| {
+            let symbols = called.ops.iter().filter(|(symbol, _)| op_of_symbol(symbol) == op.name);
+            let called: u64 = symbols.map(|(_, calls)| calls).sum();
+            let seen = by_op.get(&op.id).map_or(0, |tally| tally.count);
+            (called > 0 || seen > 0).then(|| Fired { op: op.name.clone(), called, seen })
+        })
+        .collect();
+    let trap_ns = Flavour::LADDER
+        .iter()
+        .filter_map(|flavour| Some((flavour.name(), trap_cost(*flavour).ok()?.ns)))
+        .collect();
+    Ok(SelfTest { operations: tests, trap_ns, lost: summary.last.coverage.lost })
+}

@@ -1,0 +1,40 @@
+//! A scenario from its recording: the same path as live data from the batches on.
+
+use super::Played;
+use super::scenario::Scenario;
+use crate::failure::Failure;
+use flate2::read::GzDecoder;
+use gpuwhy_agent::session_info;
+use gpuwhy_cause::{Tallies, blame_rows};
+use gpuwhy_model::{Coverage, Process, Recording};
+use gpuwhy_store::{Options, Writer};
+use std::collections::HashMap;
+use std::path::Path;
+
+pub(crate) fn play(scenario: &Scenario, file: &Path, why: &str) -> Result<Played, Failure> {
+    let recording: Recording = serde_json::from_reader(GzDecoder::new(scenario.recording))?;
+    println!("{}\n", scenario.story);
+    let mut tallies = Tallies::default();
+    let mut coverage = Coverage::default();
+    let mut processes: HashMap<u32, Process> = HashMap::new();
+    let session = session_info(recording.start_ns, 0, vec!["demo".into(), "--replay".into(), scenario.name.into()]);
+    let options = Options { create_folders: true, ..Options::default() };
+    let mut writer = Writer::create_or_append(file, &session, &recording.ops, &options)?;
+    for batch in &recording.batches {
+        tallies.add(batch);
+        coverage.lost += batch.losses.iter().map(|loss| loss.count).sum::<u64>();
+        coverage.sampled += batch.windows.iter().map(|window| window.count.saturating_sub(window.kept)).sum::<u64>();
+        processes.extend(batch.processes.iter().map(|process| (process.pid, process.clone())));
+        writer.write(batch, &blame_rows(&batch.windows, &batch.waits, &recording.ops))?;
+    }
+    writer.finish(recording.end_ns)?;
+    Ok(Played {
+        how: format!("REPLAYED from a recording of {} (live tracing: {why}).", recording.about),
+        live: false,
+        file: file.to_path_buf(),
+        tallies,
+        ops: recording.ops,
+        processes: processes.into_values().collect(),
+        coverage,
+    })
+}

@@ -1,0 +1,42 @@
+//! `gpuwhy docs`: the documentation pages that are projections of the program's tables.
+
+use crate::cli::DocsPage;
+use crate::failure::Failure;
+use gpuwhy_probes::{Attach, PROBES};
+
+pub(crate) fn run(page: DocsPage) -> Result<(), Failure> {
+    match page {
+        DocsPage::Schema => print!("{}", gpuwhy_store::schema::markdown()),
+        DocsPage::Probes => print!("{}", probes()),
+    }
+    Ok(())
+}
+
+/// docs/probes.md
+fn probes() -> String {
+    let mut out = String::from("# Probes\n\nMade from the `PROBES` table by `make docs`.\n");
+    for probe in PROBES {
+        out.push_str(&format!("\n## {}\n\n{}.\nCost: {}.\n\n", probe.name, probe.about, probe.cost));
+        match probe.attach {
+            Attach::Tracepoints(names) => {
+                for name in names {
+                    out.push_str(&format!("- tracepoint `{name}`\n"));
+                }
+            }
+            Attach::Functions(functions) => {
+                out.push_str("| function | operation | library | family | waits for the GPU |\n|---|---|---|---|---|\n");
+                for function in functions {
+                    out.push_str(&format!(
+                        "| `{}` | `{}` | {:?} | {} | {} |\n",
+                        function.symbol,
+                        function.op(),
+                        function.library,
+                        function.family.name(),
+                        if function.waits_for_gpu { "yes" } else { "" },
+                    ));
+                }
+            }
+        }
+    }
+    out
+}

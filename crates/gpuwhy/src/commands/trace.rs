@@ -1,0 +1,116 @@
+//! `gpuwhy trace`: record, with a live screen on a terminal.
+
+use crate::cli::TraceOptions;
+use crate::failure::Failure;
+use crate::screen::Screen;
+use crate::{paths, stream, summary};
+use gpuwhy_agent::{Agent, Config, Update};
+use gpuwhy_model::ProbeState;
+use gpuwhy_probes::{PROBES, Probe};
+use gpuwhy_store::Options;
+use std::io::{IsTerminal, Write};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+pub(crate) fn run(options: TraceOptions) -> Result<(), Failure> {
+    let json = options.json;
+    let command = options.command.first().map(|word| word.to_string_lossy().into_owned());
+    let config = config(options)?;
+    let file = config.out.clone();
+    let agent = Agent::spawn(config)?;
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        signal_hook::flag::register(signal, agent.stop_flag())?;
+    }
+    // A command owns the terminal it was started on.
+    if json {
+        stream::run(&agent)
+    } else if std::io::stdout().is_terminal() && command.is_none() {
+        live(&agent)
+    } else {
+        quiet(&agent, &file.display().to_string(), command.as_deref())
+    }
+}
+
+fn config(options: TraceOptions) -> Result<Config, Failure> {
+    let given = options.out.is_some();
+    let mut config = Config::new(options.out.unwrap_or_else(paths::default_trace));
+    config.duration = options.duration;
+    config.pids = options.pids;
+    config.cgroup = options.cgroup;
+    config.command = (!options.command.is_empty()).then_some(options.command);
+    config.probes = options.probes.map_or_else(|| Ok(PROBES.to_vec()), |names| chosen_probes(&names))?;
+    config.stacks = options.stacks.into();
+    config.keep_all = options.keep_all;
+    // The folder of the default file is ours to make; one the user named is not.
+    config.store = Options { max_size: options.max_size, create_folders: !given };
+    config.flavour = options.attach.map(Into::into);
+    config.flags = std::env::args().skip(1).collect();
+    Ok(config)
+}
+
+fn chosen_probes(names: &[String]) -> Result<Vec<&'static Probe>, Failure> {
+    let known = || PROBES.iter().map(|probe| probe.name).collect::<Vec<_>>().join(", ");
+    for name in names {
+        if PROBES.iter().all(|probe| probe.name != name) {
+            return Err(Failure::Usage(format!("there is no probe '{name}'; there are {}", known())));
+        }
+    }
+    // In the table's order: later ones use what earlier ones make.
+    Ok(PROBES.iter().copied().filter(|probe| names.iter().any(|name| name == probe.name)).collect())
+}
+
+/// The live screen until the trace ends, then the summary.
+fn live(agent: &Agent) -> Result<(), Failure> {
+    let mut screen: Option<Screen> = None;
+    let stop = agent.stop_flag();
+    loop {
+        match agent.updates().recv_timeout(Duration::from_millis(100)) {
+            Ok(Update::Started { ops, flavour, .. }) => screen = Some(Screen::open(ops, flavour)?),
+            Ok(Update::Snapshot(snapshot)) => {
+                if let Some(screen) = &mut screen {
+                    screen.show(*snapshot)?;
+                }
+            }
+            Ok(Update::Ended(result)) => {
+                drop(screen);
+                return end(*result, &mut std::io::stdout());
+            }
+            Ok(Update::Attached(_) | Update::Batch(_)) => {}
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
+            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
+        }
+        if let Some(screen) = &mut screen
+            && screen.wants_to_quit()?
+        {
+            stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// No terminal: a word at the start on stderr, the summary at the end on stdout.
+fn quiet(agent: &Agent, file: &str, command: Option<&str>) -> Result<(), Failure> {
+    for update in agent.updates() {
+        match update {
+            Update::Started { .. } => {
+                let until = if command.is_some() { "until the command ends" } else { "until Ctrl-C" };
+                eprintln!("gpuwhy: tracing into {file} {until}");
+            }
+            Update::Attached(statuses) => {
+                for status in statuses.iter().filter(|status| status.state == ProbeState::Refused) {
+                    eprintln!("gpuwhy: {} {} is not traced: {}", status.file, status.target, status.reason);
+                }
+            }
+            Update::Ended(result) => return end(*result, &mut std::io::stdout()),
+            Update::Batch(_) | Update::Snapshot(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn end(
+    result: Result<gpuwhy_agent::Summary, gpuwhy_agent::AgentError>,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
+    summary::write(&result?, out)?;
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! How a command fails: one sentence on stderr and the right exit status.
+
+use gpuwhy_agent::AgentError;
+use gpuwhy_store::StoreError;
+use std::process::ExitCode;
+
+/// Why a command did not do what it was asked.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// It failed: 1.
+    Failed(String),
+    /// It was asked wrongly: 2.
+    Usage(String),
+    /// There is nothing to answer from: 3.
+    Nothing(String),
+    /// The reader of our output went away: nothing to say, and nobody to say it to.
+    Silent,
+}
+
+impl Failure {
+    pub(crate) fn report(&self) -> ExitCode {
+        let (status, sentence) = match self {
+            Failure::Failed(sentence) => (1, sentence),
+            Failure::Usage(sentence) => (2, sentence),
+            Failure::Nothing(sentence) => (3, sentence),
+            Failure::Silent => return ExitCode::SUCCESS,
+        };
+        eprintln!("gpuwhy: {}", gpuwhy_model::units::printable(sentence));
+        ExitCode::from(status)
+    }
+}
+
+impl From<AgentError> for Failure {
+    fn from(error: AgentError) -> Self {
+        Failure::Failed(error.to_string())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Failure::Failed(error.to_string())
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Failure::Silent,
+            _ => Failure::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        Failure::Failed(format!("JSON could not be written: {error}"))
+    }
+}

@@ -1,0 +1,37 @@
+//! The node binary: command line and screens; everything else is in the libraries.
+
+mod cli;
+mod commands;
+mod failure;
+mod paths;
+mod screen;
+mod stream;
+mod summary;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no errors; clap knows which stream and status each gets.
+            let _ = error.print();
+            return ExitCode::from(error.exit_code() as u8);
+        }
+    };
+    let result = match cli.command {
+        Command::Check(options) => commands::check::run(&options),
+        Command::Trace(options) => commands::trace::run(*options),
+        Command::Query(options) => commands::query::run(&options),
+        Command::Demo(options) => commands::demo::run(&options),
+        Command::Version => commands::version(),
+        Command::Completions { shell } => commands::completions(shell),
+        Command::Docs { page } => commands::docs::run(page),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

@@ -1,0 +1,154 @@
+//! The end of a trace, for people: what was called, where the time went, what was not seen, where the file is.
+
+use gpuwhy_agent::Summary;
+use gpuwhy_cause::{CauseShare, Stall, Tally, stalls};
+use gpuwhy_model::units::{count, duration, printable};
+use gpuwhy_model::{Coverage, OpInfo, Process};
+use std::io::{self, Write};
+
+/// Operations with less excess than this share of the trace's time are not worth a line.
+const WORTH_SAYING: f64 = 0.001;
+const MOST_STALLS: usize = 5;
+const MOST_CULPRITS: usize = 3;
+
+pub(crate) fn write(summary: &Summary, out: &mut impl Write) -> io::Result<()> {
+    let last = &summary.last;
+    let seconds = last.now_ns.saturating_sub(last.start_ns);
+    writeln!(
+        out,
+        "\nTraced {} of {} process{}: {} GPU calls counted, {} kept in full.",
+        duration(seconds),
+        count(last.processes.len() as u64),
+        if last.processes.len() == 1 { "" } else { "es" },
+        count(last.tallies.calls()),
+        count(last.tallies.kept()),
+    )?;
+    if last.tallies.calls() == 0 {
+        writeln!(out, "{}", nothing_seen(last.libraries))?;
+    } else {
+        writeln!(out)?;
+        write_operations(&operations(summary), out)?;
+        write_stalls(&stalls(&last.tallies, &summary.ops), &last.processes, seconds, out)?;
+    }
+    write_coverage(&last.coverage, out)?;
+    if let Some(status) = summary.command_status.filter(|status| !status.success()) {
+        writeln!(out, "The command ended with {status}.")?;
+    }
+    writeln!(out, "\nTrace: {}", summary.file.display())?;
+    writeln!(out, "Next:  gpuwhy query {} \"SELECT * FROM op_summary\"", summary.file.display())
+}
+
+fn nothing_seen(libraries: usize) -> &'static str {
+    match libraries {
+        0 => "No process mapped a GPU library (libcuda, libcudart). `gpuwhy check` lists what it finds.",
+        _ => "GPU libraries were found and probed, but no traced process called them.",
+    }
+}
+
+fn operations(summary: &Summary) -> Vec<(&OpInfo, Tally)> {
+    let mut rows: Vec<(&OpInfo, Tally)> = summary
+        .last
+        .tallies
+        .by_op()
+        .into_iter()
+        .filter_map(|(id, tally)| Some((summary.ops.iter().find(|op| op.id == id)?, tally)))
+        .filter(|(_, tally)| tally.count > 0)
+        .collect();
+    rows.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.sum_ns));
+    rows
+}
+
+fn write_operations(rows: &[(&OpInfo, Tally)], out: &mut impl Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:<26} {:>11} {:>8} {:>8} {:>8} {:>8}  {:>6} {:>6} {:>6}",
+        "operation", "calls", "p50", "p95", "p99", "max", "on-CPU", "ready", "blckd"
+    )?;
+    for (op, tally) in rows {
+        let share = |ns: u64| format!("{:.0}%", 100.0 * ns as f64 / tally.sum_ns.max(1) as f64);
+        writeln!(
+            out,
+            "{:<26} {:>11} {:>8} {:>8} {:>8} {:>8}  {:>6} {:>6} {:>6}{}",
+            op.name,
+            count(tally.count),
+            duration(tally.quantile_ns(0.5)),
+            duration(tally.quantile_ns(0.95)),
+            duration(tally.quantile_ns(0.99)),
+            duration(tally.max_ns),
+            share(tally.blame.oncpu_ns),
+            share(tally.blame.runq_ns),
+            share(tally.blame.blocked_total_ns()),
+            if tally.errors > 0 { format!("  {} failed", count(tally.errors)) } else { String::new() },
+        )?;
+    }
+    Ok(())
+}
+
+/// Where the time of slow calls went, worst first.
+pub(crate) fn write_stalls(
+    stalls: &[Stall],
+    processes: &[Process],
+    trace_ns: u64,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let worth = stalls.iter().filter(|stall| stall.excess_ns as f64 > WORTH_SAYING * trace_ns as f64);
+    let mut first = true;
+    for stall in worth.take(MOST_STALLS) {
+        if std::mem::take(&mut first) {
+            writeln!(out, "\nWhere the time beyond the usual went:")?;
+        }
+        let name = processes.iter().find(|process| process.pid == stall.pid).map_or("", |process| &process.comm);
+        writeln!(
+            out,
+            "  {} in {} (pid {}): usually {}, p99 {}, at worst {}; {} lost in all",
+            stall.op,
+            printable(name),
+            stall.pid,
+            duration(stall.p50_ns),
+            duration(stall.p99_ns),
+            duration(stall.max_ns),
+            duration(stall.excess_ns),
+        )?;
+        for cause in stall.causes.iter().filter(|cause| cause.share_pct >= 1.0) {
+            writeln!(out, "    {}", cause_line(cause, stall.pid))?;
+        }
+    }
+    Ok(())
+}
+
+fn cause_line(share: &CauseShare, own_pid: u32) -> String {
+    let mut line = format!("{:>3.0}%  {:<14} {}", share.share_pct, share.cause.name(), share.cause.about());
+    let culprits: Vec<String> = share
+        .by
+        .iter()
+        .take(MOST_CULPRITS)
+        .map(|by| {
+            let whose = if by.pid == own_pid { "its own thread ".to_string() } else { String::new() };
+            format!("{whose}{} (pid {}) {} in {} times", printable(&by.comm), by.pid, duration(by.ns), count(by.count))
+        })
+        .collect();
+    if !culprits.is_empty() {
+        line.push_str(": ");
+        line.push_str(&culprits.join("; "));
+        if share.by.len() > MOST_CULPRITS {
+            line.push_str(&format!("; {} more", share.by.len() - MOST_CULPRITS));
+        }
+    }
+    line
+}
+
+/// What was not seen; said with every answer.
+pub(crate) fn write_coverage(coverage: &Coverage, out: &mut impl Write) -> io::Result<()> {
+    write!(out, "\nCoverage: every call counted; {} not kept in full", count(coverage.sampled))?;
+    match coverage.lost {
+        0 => writeln!(out, "; nothing lost.")?,
+        lost => writeln!(out, "; {} records LOST (table `loss` says where).", count(lost))?,
+    }
+    for line in coverage.degraded.iter().take(5) {
+        writeln!(out, "  degraded: {}", printable(line))?;
+    }
+    for line in coverage.unattached.iter().take(5) {
+        writeln!(out, "  not attached: {}", printable(line))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,17 @@
+// Functions of the stand-in driver, as launches see them.
+#pragma once
+
+#include <stdbool.h>
+
+#include "cuda.h"
+
+#define FUNCTION_MAGIC 0xf0c71000u
+
+struct CUfunc_st {
+    uint32_t magic;
+    char name[]; // mangled
+};
+
+static inline bool function_is_valid(CUfunction function) {
+    return function && function->magic == FUNCTION_MAGIC;
+}

@@ -1,0 +1,185 @@
+// Communicators of the stand-in: made, split, finished.
+#include "comm.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "../engine/clock.h"
+
+#define MAGIC 0x2cc10000u
+#define VERSION 22800
+
+static uint64_t mix(uint64_t hash, uint64_t word) {
+    hash ^= word;
+    hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9u;
+    hash = (hash ^ hash >> 27) * 0x94d049bb133111ebu;
+    return hash ^ hash >> 31;
+}
+
+// The same hash as tools that watch NCCL give to a unique id.
+static uint64_t hash_of_id(const ncclUniqueId *id) {
+    uint64_t hash = 0x9e3779b97f4a7c15u;
+    for (size_t at = 0; at < sizeof id->internal; at += 8) {
+        uint64_t word;
+        memcpy(&word, id->internal + at, sizeof word);
+        hash = mix(hash, word);
+    }
+    return hash;
+}
+
+bool comm_is_valid(ncclComm_t comm) {
+    return comm && comm->magic == MAGIC;
+}
+
+ncclResult_t ncclGetVersion(int *version) {
+    *version = VERSION;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
+    return getrandom(id->internal, sizeof id->internal, 0) == sizeof id->internal ? ncclSuccess
+                                                                                  : ncclSystemError;
+}
+
+const char *ncclGetErrorString(ncclResult_t result) {
+    static const char *const texts[] = {
+        "no error",         "unhandled cuda error", "unhandled system error", "internal error",
+        "invalid argument", "invalid usage",        "remote process exited",  "NCCL operation in progress",
+    };
+    return (unsigned)result < sizeof texts / sizeof *texts ? texts[result] : "unknown result code";
+}
+
+static struct ncclComm *create(uint64_t hash, int nranks, int rank) {
+    struct ncclComm *comm = calloc(1, sizeof *comm);
+    if (!comm)
+        return NULL;
+    *comm = (struct ncclComm){.magic = MAGIC, .rank = rank, .nranks = nranks, .hash = hash};
+    comm->sent = calloc((size_t)nranks, sizeof *comm->sent);
+    comm->received = calloc((size_t)nranks, sizeof *comm->received);
+    comm->board = board_open(hash, nranks);
+    if (comm->board && comm->sent && comm->received)
+        return comm;
+    free(comm->sent);
+    free(comm->received);
+    free(comm);
+    return NULL;
+}
+
+// Joining is a collective itself: it returns when all ranks have come.
+static ncclResult_t join(ncclComm_t *joined, uint64_t hash, int nranks, int rank) {
+    if (!joined || nranks < 1 || nranks > BOARD_MAX_RANKS || rank < 0 || rank >= nranks)
+        return ncclInvalidArgument;
+    struct ncclComm *comm = create(hash, nranks, rank);
+    if (!comm)
+        return ncclSystemError;
+    board_meet(comm->board, rank, &comm->aborted);
+    board_forget_name(hash);
+    *joined = comm;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank) {
+    return join(comm, hash_of_id(&id), nranks, rank);
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank,
+                                    ncclConfig_t *config) {
+    (void)config;
+    return join(comm, hash_of_id(&id), nranks, rank);
+}
+
+ncclResult_t ncclCommInitAll(ncclComm_t *comms, int count, const int *devices) {
+    (void)devices;
+    if (!comms || count < 1 || count > BOARD_MAX_RANKS)
+        return ncclInvalidArgument;
+    uint64_t hash;
+    if (getrandom(&hash, sizeof hash, 0) != sizeof hash)
+        return ncclSystemError;
+    for (int rank = 0; rank < count; rank++) {
+        comms[rank] = create(hash, count, rank);
+        if (!comms[rank])
+            return ncclSystemError;
+    }
+    board_forget_name(hash);
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *split, ncclConfig_t *config) {
+    (void)config;
+    if (!comm_is_valid(comm) || !split || color < NCCL_SPLIT_NOCOLOR)
+        return ncclInvalidArgument;
+    struct wish *wishes = board_wishes(comm->board);
+    wishes[comm->rank] = (struct wish){.color = color, .key = key};
+    if (!board_meet(comm->board, comm->rank, &comm->aborted))
+        return ncclInternalError;
+    int rank = 0, nranks = 0;
+    for (int other = 0; other < comm->nranks; other++) {
+        if (wishes[other].color != color)
+            continue;
+        nranks++;
+        rank += wishes[other].key < key || (wishes[other].key == key && other < comm->rank);
+    }
+    // Nobody may write the wishes of the next split before all have read these.
+    if (!board_meet(comm->board, comm->rank, &comm->aborted))
+        return ncclInternalError;
+    uint64_t hash = mix(mix(comm->hash, ++comm->splits), (uint64_t)color);
+    *split = NULL;
+    return color == NCCL_SPLIT_NOCOLOR ? ncclSuccess : join(split, hash, nranks, rank);
+}
+
+static void await_own_work(ncclComm_t comm) {
+    while (comm->in_flight)
+        sleep_ns(100000);
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+    if (!comm_is_valid(comm))
+        return ncclInvalidArgument;
+    await_own_work(comm);
+    return ncclSuccess;
+}
+
+static ncclResult_t destroy(ncclComm_t comm) {
+    if (!comm_is_valid(comm))
+        return ncclInvalidArgument;
+    await_own_work(comm);
+    comm->magic = 0;
+    board_close(comm->board);
+    free(comm->sent);
+    free(comm->received);
+    free(comm);
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+    return destroy(comm);
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+    if (!comm_is_valid(comm))
+        return ncclInvalidArgument;
+    comm->aborted = true;
+    return destroy(comm);
+}
+
+ncclResult_t ncclCommCount(ncclComm_t comm, int *count) {
+    if (!comm_is_valid(comm))
+        return ncclInvalidArgument;
+    *count = comm->nranks;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommUserRank(ncclComm_t comm, int *rank) {
+    if (!comm_is_valid(comm))
+        return ncclInvalidArgument;
+    *rank = comm->rank;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error) {
+    if (!comm_is_valid(comm))
+        return ncclInvalidArgument;
+    *error = ncclSuccess;
+    return ncclSuccess;
+}

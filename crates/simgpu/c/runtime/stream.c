@@ -1,0 +1,108 @@
+// Streams, events and graphs of the stand-in runtime.
+#include "state.h"
+
+cudaError_t cudaStreamCreate(cudaStream_t *stream) {
+    return RUNTIME_CALL(cuStreamCreate(stream, 0));
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) {
+    return RUNTIME_CALL(cuStreamCreate(stream, flags));
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority) {
+    return RUNTIME_CALL(cuStreamCreateWithPriority(stream, flags, priority));
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+    return RUNTIME_CALL(cuStreamDestroy_v2(stream));
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    return RUNTIME_CALL(cuStreamSynchronize(stream));
+}
+
+cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream) {
+    return RUNTIME_CALL(cuStreamSynchronize_ptsz(stream));
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+    return RUNTIME_CALL(cuStreamQuery(stream));
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+    return RUNTIME_CALL(cuStreamWaitEvent(stream, event, flags));
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *event) {
+    return RUNTIME_CALL(cuEventCreate(event, 0));
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
+    return RUNTIME_CALL(cuEventCreate(event, flags));
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    return RUNTIME_CALL(cuEventRecord(event, stream));
+}
+
+cudaError_t cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) {
+    return RUNTIME_CALL(cuEventRecord_ptsz(event, stream));
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    return RUNTIME_CALL(cuEventSynchronize(event));
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+    return RUNTIME_CALL(cuEventQuery(event));
+}
+
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end) {
+    return RUNTIME_CALL(cuEventElapsedTime(milliseconds, start, end));
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    return RUNTIME_CALL(cuEventDestroy_v2(event));
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, int mode) {
+    return RUNTIME_CALL(cuStreamBeginCapture_v2(stream, mode));
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
+    return RUNTIME_CALL(cuStreamEndCapture(stream, graph));
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, int *status) {
+    return RUNTIME_CALL(cuStreamIsCapturing(stream, status));
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph, unsigned long long flags) {
+    return RUNTIME_CALL(cuGraphInstantiateWithFlags(executable, graph, flags));
+}
+
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *executable, cudaGraph_t graph,
+                                          unsigned long long flags) {
+    return RUNTIME_CALL(cuGraphInstantiateWithFlags(executable, graph, flags));
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+    return RUNTIME_CALL(cuGraphLaunch(executable, stream));
+}
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count) {
+    return RUNTIME_CALL(cuGraphGetNodes(graph, nodes, count));
+}
+
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph,
+                                cudaGraphExecUpdateResultInfo *result) {
+    return RUNTIME_CALL(cuGraphExecUpdate_v2(executable, graph, result));
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+    return RUNTIME_CALL(cuGraphDestroy(graph));
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+    return RUNTIME_CALL(cuGraphExecDestroy(executable));
+}

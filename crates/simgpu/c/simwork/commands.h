@@ -1,0 +1,26 @@
+// The commands of simwork. Each takes its arguments (ended by NULL) and returns the exit status.
+#pragma once
+
+#include <stdint.h>
+
+int command_launch(char **arguments);
+int command_threads(char **arguments);
+int command_train(char **arguments);
+int command_mixed(char **arguments);
+int command_nested(char **arguments);
+int command_die(char **arguments);
+int command_many(char **arguments);
+int command_leak(char **arguments);
+int command_mutex(char **arguments);
+int command_graph(char **arguments);
+int command_nccl(char **arguments);
+int command_hip(char **arguments);
+int command_ibverbs(char **arguments);
+int command_hog(char **arguments);
+int command_ctl(char **arguments);
+
+// Starts a workload: truth, kernels, runtime, and then the gate.
+void workload_begin(void);
+// Pins this thread to `cpu`, unless it is ANY_CPU.
+void workload_pin(uint64_t cpu);
+#define ANY_CPU UINT64_MAX

@@ -1,0 +1,60 @@
+//! The embedded files: small, stripped, and probed entries that look like those of the real libraries.
+
+use gpuwhy_simgpu::{FILES, WORKLOAD};
+use object::{Object, ObjectSection, ObjectSymbol};
+
+#[test]
+fn all_files_together_are_small_and_stripped() {
+    let total: usize = FILES.iter().map(|file| file.bytes.len()).sum();
+    assert!(total < 400 * 1024, "{total} bytes");
+    for file in FILES.iter().filter(|file| file.bytes.starts_with(b"\x7fELF")) {
+        let elf = object::File::parse(file.bytes).unwrap();
+        assert!(elf.symbol_table().is_none(), "{} is not stripped", file.name);
+    }
+}
+
+#[test]
+fn folder_holds_the_workload() {
+    assert!(FILES.iter().any(|file| file.name == WORKLOAD && file.executable));
+}
+
+/// Tools put probes on the first instruction and rely on the kernel emulating it: `push %rbp` is 0x55.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn every_exported_function_begins_with_a_push() {
+    for file in FILES.iter().filter(|file| file.name.starts_with("lib")) {
+        let elf = object::File::parse(file.bytes).unwrap();
+        let mut functions = 0;
+        for symbol in elf.dynamic_symbols().filter(ObjectSymbol::is_definition) {
+            let section = elf.section_by_index(symbol.section_index().unwrap()).unwrap();
+            let code = section.data_range(symbol.address(), 1).unwrap().unwrap();
+            let name = symbol.name().unwrap();
+            assert_eq!(code, [0x55], "{name} in {} begins with {:#x}", file.name, code[0]);
+            functions += 1;
+        }
+        assert!(functions >= 6, "{} exports {functions} functions", file.name);
+    }
+}
+
+#[test]
+fn libraries_export_what_tools_probe() {
+    for (library, functions) in [
+        ("libcuda.so.1", &["cuLaunchKernel", "cuLaunchKernelEx", "cuMemAlloc_v2", "cuStreamSynchronize"][..]),
+        ("libcudart.so.12", &["cudaLaunchKernel", "cudaMalloc", "cudaMemcpyAsync", "cudaStreamSynchronize"]),
+        ("libcudart.so.13", &["cudaLaunchKernel", "cudaMalloc", "cudaMemcpyAsync", "cudaStreamSynchronize"]),
+        ("libnccl.so.2", &["ncclCommInitRankConfig", "ncclAllReduce", "ncclBroadcast", "ncclBcast"]),
+        ("libamdhip64.so.6", &["hipLaunchKernel", "hipMalloc", "hipStreamSynchronize"]),
+        ("libibverbs.so.1", &["ibv_get_async_event"]),
+    ] {
+        let file = FILES.iter().find(|file| file.name == library).unwrap();
+        let elf = object::File::parse(file.bytes).unwrap();
+        let exported: Vec<_> = elf
+            .dynamic_symbols()
+            .filter(ObjectSymbol::is_definition)
+            .filter_map(|symbol| symbol.name().ok())
+            .collect();
+        for function in functions {
+            assert!(exported.contains(function), "{library} has no {function}");
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! The workloads run, and what they say they did is what they did.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// The unpacked files, and a folder of the test's own for what it writes.
+struct Folder {
+    files: &'static Path,
+    own: tempfile::TempDir,
+}
+
+/// Unpacked once, before any test starts a process: a child forked while a program is being written would keep it open
+/// for writing, and then nobody could run it ("text file busy").
+fn files() -> &'static Path {
+    static FILES: OnceLock<PathBuf> = OnceLock::new();
+    FILES.get_or_init(|| {
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("simgpu");
+        gpuwhy_simgpu::unpack(&dir).unwrap();
+        dir
+    })
+}
+
+impl Folder {
+    fn unpack() -> Self {
+        Self { files: files(), own: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.own.path().join(name)
+    }
+
+    fn command(&self, arguments: &str) -> Command {
+        let mut words = arguments.split_whitespace();
+        let mut command = Command::new(self.files.join(words.next().unwrap()));
+        command.args(words).current_dir(self.own.path()).stdout(Stdio::piped());
+        command
+    }
+
+    fn run(&self, arguments: &str) -> Value {
+        finish(self.command(arguments).spawn().unwrap())
+    }
+
+    fn run_with(&self, arguments: &str, variables: &[(&str, &str)]) -> Value {
+        finish(self.command(arguments).envs(variables.iter().copied()).spawn().unwrap())
+    }
+}
+
+fn finish(child: Child) -> Value {
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}: {text}", output.status);
+    serde_json::from_str(text.lines().last().unwrap()).unwrap()
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is not a count"))
+}
+
+#[test]
+fn launches_are_counted_by_every_way_of_launching() {
+    let folder = Folder::unpack();
+    for (way, op) in [("runtime", "cuLaunchKernel"), ("driver", "cuLaunchKernel"), ("ex", "cuLaunchKernelEx")]
+    {
+        for program in ["simwork", "simwork13"] {
+            let truth = folder.run(&format!(
+                "{program} launch --threads 3 --launches 5000 --via {way} --stream own --sync-every 1000"
+            ));
+            assert_eq!(number(&truth["ops"][op]), 15_000, "{truth}");
+            assert_eq!(number(&truth["ops"]["cudaStreamSynchronize"]), 15, "{truth}");
+            assert_eq!(number(&truth["failed"]), 0, "{truth}");
+        }
+    }
+}
+
+#[test]
+fn mixed_lists_every_call_with_its_result() {
+    let folder = Folder::unpack();
+    for program in ["simwork", "simwork13"] {
+        let truth = folder.run(&format!("{program} mixed"));
+        let calls = truth["calls"].as_array().unwrap();
+        assert!(calls.len() > 120, "{} calls", calls.len());
+        let failed: Vec<_> = calls
+            .iter()
+            .filter(|call| call["ret"] != "0x0")
+            .map(|call| (call["api"].as_str().unwrap(), call["ret"].as_str().unwrap()))
+            .collect();
+        let expected = [
+            ("cudaGraphExecUpdate", "0x38e"),
+            ("cudaMalloc", "0x2"),
+            ("cuMemAlloc_v2", "0x2"),
+            ("cudaFree", "0x1"),
+            ("cuMemFree_v2", "0x1"),
+            ("cudaMemcpy", "0x1"),
+            ("cuLaunchKernel", "0x190"),
+            ("cudaLaunchKernel", "0x1"),
+        ];
+        assert_eq!(failed, expected);
+        for (op, count) in truth["ops"].as_object().unwrap() {
+            let listed = calls.iter().filter(|call| call["op"] == op.as_str()).count() as u64;
+            let not_listed =
+                op.starts_with("cuModule") || op.starts_with("cuLibrary") || op.starts_with("cuKernel");
+            assert!(not_listed || listed == number(count), "{op}: {listed} of {count}");
+        }
+    }
+}
+
+#[test]
+fn memory_is_finite_and_comes_back() {
+    let folder = Folder::unpack();
+    let truth = folder.run_with("simwork leak --bytes 1M --free 1", &[("SIMGPU_MEMORY", "16M")]);
+    assert_eq!(number(&truth["allocations"]), 16, "{truth}");
+    assert_eq!(number(&truth["error"]), 2, "{truth}");
+    assert_eq!(number(&truth["ops"]["cudaMalloc"]), 17, "{truth}");
+    assert_eq!(truth["free_bytes"], truth["total_bytes"], "{truth}");
+}
+
+#[test]
+fn graphs_replay_what_was_captured() {
+    let folder = Folder::unpack();
+    let truth = folder.run("simwork graph --replays 20 --nodes 7 --recapture-every 5 --kernel-us 100");
+    assert_eq!(number(&truth["nodes"]), 7, "{truth}");
+    assert_eq!(number(&truth["captures"]), 4, "{truth}");
+    assert_eq!(number(&truth["ops"]["cudaGraphLaunch"]), 20, "{truth}");
+    assert_eq!(number(&truth["ops"]["cuLaunchKernel"]), 28, "launches of captures only: {truth}");
+}
+
+#[test]
+fn steps_take_as_long_as_their_kernels() {
+    let folder = Folder::unpack();
+    for how in ["spin", "block"] {
+        let arguments = "simwork train --steps 20 --launches-per-step 10 --kernel-us 200 --copy-bytes 4K";
+        let truth = folder.run_with(arguments, &[("SIMGPU_SYNC", how)]);
+        assert!(number(&truth["step_ns"]["min"]) >= 2_000_000, "{truth}");
+        assert_eq!(number(&truth["ops"]["cuLaunchKernel"]), 200, "{truth}");
+    }
+}
+
+#[test]
+fn late_rank_holds_up_the_other() {
+    let folder = Folder::unpack();
+    for operation in ["allreduce", "sendrecv"] {
+        let rank = |rank: u32, late_us: u32| {
+            let id = folder.path(&format!("id-{operation}"));
+            let arguments = format!(
+                "simwork nccl --rank {rank} --nranks 2 --iters 5 --late-us {late_us} --op {operation} --id-file {}",
+                id.display()
+            );
+            folder.command(&arguments).spawn().unwrap()
+        };
+        let (punctual, late) = (rank(0, 0), rank(1, 20_000));
+        let (punctual, late) = (finish(punctual), finish(late));
+        assert!(number(&punctual["sync_ns"]) >= 5 * 15_000_000, "{punctual}");
+        assert!(number(&late["sync_ns"]) < number(&punctual["sync_ns"]), "{late}");
+        assert!(number(&punctual["call_ns"]) < 50_000_000, "the call only queues: {punctual}");
+    }
+}
+
+#[test]
+fn threads_and_processes_may_die_inside_calls() {
+    let folder = Folder::unpack();
+    for how in ["thread", "process", "fork", "kill"] {
+        let truth = folder.run(&format!("simwork die --how {how}"));
+        assert_eq!(number(&truth["unfinished"]["cuLaunchKernel"]), 1, "{how}: {truth}");
+    }
+    let truth = folder.run("simwork die --how exec");
+    assert_eq!(number(&truth["ops"]["cuLaunchKernel"]), 10, "{truth}");
+    assert_eq!(number(&truth["earlier"]["ops"]["cuLaunchKernel"]), 11, "{truth}");
+    let truth = folder.run("simwork many --processes 20 --launches 3");
+    assert_eq!(number(&truth["children"]["ops"]["cuLaunchKernel"]), 60, "{truth}");
+}
+
+#[test]
+fn calls_from_host_functions_are_counted() {
+    let folder = Folder::unpack();
+    let truth = folder.run("simwork nested --rounds 10");
+    assert_eq!(number(&truth["callbacks"]), 10, "{truth}");
+    assert_eq!(number(&truth["ops"]["cudaMallocAsync"]), 10, "{truth}");
+    assert_eq!(number(&truth["ops"]["cudaStreamSynchronize"]), 20, "{truth}");
+}
+
+#[test]
+fn launches_wait_for_the_lock_of_a_sibling() {
+    let folder = Folder::unpack();
+    let truth = folder.run("simwork mutex --rounds 5 --hold-ms 20");
+    assert_eq!(number(&truth["ops"]["cuLaunchKernel"]), 5, "{truth}");
+    assert!(number(&truth["waited_ns"]) > 50_000_000, "{truth}");
+}
+
+#[test]
+fn control_page_reaches_a_running_process() {
+    let folder = Folder::unpack();
+    let page = folder.path("page");
+    let start = folder.path("start");
+    let arguments = format!("simwork train --steps 3 --launches-per-step 4 --start-file {}", start.display());
+    let child = folder.command(&arguments).env("SIMGPU_CONTROL", &page).spawn().unwrap();
+    let ready = folder.path("start.ready");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !ready.exists() {
+        assert!(Instant::now() < deadline, "the workload never became ready");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(std::fs::read_to_string(&ready).unwrap().trim(), child.id().to_string());
+    gpuwhy_simgpu::set_control(&page, "launch_sleep_ns", 5_000_000).unwrap();
+    assert!(gpuwhy_simgpu::set_control(&page, "no_such_field", 1).is_err());
+    std::fs::write(&start, "").unwrap();
+    let truth = finish(child);
+    assert!(number(&truth["spent_ns"]["launch"]) >= 12 * 5_000_000, "{truth}");
+}
+
+#[test]
+fn every_nth_launch_fails_when_asked() {
+    let folder = Folder::unpack();
+    let truth = folder.run_with("simwork launch --launches 100", &[("SIMGPU_FAIL_EVERY", "10")]);
+    assert_eq!(number(&truth["failed"]), 10, "{truth}");
+}
+
+#[test]
+fn mistakes_end_with_one_sentence_and_status_2() {
+    let folder = Folder::unpack();
+    for arguments in ["simwork nonsense", "simwork launch --nonsense 1", "simwork launch --threads many"] {
+        let output = folder.command(arguments).stderr(Stdio::piped()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr).lines().count(), 1, "{arguments}");
+    }
+}
+
+#[test]
+fn python_launches_through_ctypes() {
+    let folder = Folder::unpack();
+    if Command::new("python3").arg("--version").output().is_err() {
+        assert!(std::env::var("GPUWHY_REQUIRE").is_err(), "python3 is missing");
+        println!("skipped: python3 is missing");
+        return;
+    }
+    for command in ["train --cudart 12", "gil --cudart 13"] {
+        let mut python = Command::new("python3");
+        python.arg(folder.files.join("simwork.py")).args(command.split(' ')).stdout(Stdio::piped());
+        python.args(["--steps", "4", "--launches-per-step", "6"]);
+        let truth = finish(python.spawn().unwrap());
+        assert_eq!(number(&truth["ops"]["cuLaunchKernel"]), 24, "{truth}");
+        assert_eq!(number(&truth["ops"]["cudaStreamSynchronize"]), 4, "{truth}");
+    }
+}

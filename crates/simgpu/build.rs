@@ -36,7 +36,7 @@ const PROGRAM: &[&str] = &["-Os", "-fno-inline-functions", "-rdynamic"];
 
 /// Two segments and no padding between, as the real libraries have; stripped; the others are found beside the file.
 const LINK: &[&str] =
-    &["-s", "-Wl,-z,noseparate-code", "-Wl,--build-id", "-Wl,-rpath,$ORIGIN", "-Wl,--enable-new-dtags"];
+    &["-s", "-Wl,-z,noseparate-code", "-Wl,--build-id", "-Wl,-rpath,$ORIGIN", "-Wl,--disable-new-dtags"];
 
 /// What is built: the file, its sources (folders or files under `c/`), what it defines, and what it links to. Libraries
 /// come before what links to them.

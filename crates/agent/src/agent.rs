@@ -1,5 +1,6 @@
 //! The agent's thread: waits for records and mappings, moves batches on, attaches what appears, stops cleanly.
 
+use crate::callers::Callers;
 use crate::census::Census;
 use crate::command::Started;
 use crate::sink::{Sink, session_info};
@@ -86,6 +87,7 @@ struct Run {
     sink: Sink,
     command: Option<Started>,
     census: Census,
+    callers: Callers,
     tallies: Tallies,
     history: HashMap<OpId, Histogram>,
     limits: HashMap<OpId, u64>,
@@ -127,6 +129,7 @@ impl Run {
             sink,
             command: None,
             census: Census::default(),
+            callers: Callers::default(),
             tallies: Tallies::default(),
             history: HashMap::new(),
             limits: HashMap::new(),
@@ -251,6 +254,7 @@ impl Run {
         let own = std::process::id();
         batch.process_events.retain(|event| event.pid != own);
         self.census.take(&mut batch);
+        self.callers.tell_via(&mut batch.calls, self.engine.ops());
         if batch.is_empty() {
             return Ok(());
         }
@@ -264,7 +268,9 @@ impl Run {
         if let Some(recording) = &mut self.recording {
             recording.batches.push(batch.clone());
         }
-        let _ = updates.send(Update::Batch(Box::new(batch.clone())));
+        if self.config.watch_batches {
+            let _ = updates.send(Update::Batch(Box::new(batch.clone())));
+        }
         self.sink.write(batch, blame)?;
         Ok(())
     }

@@ -32,6 +32,8 @@ pub struct Config {
     pub libraries: Vec<PathBuf>,
     /// The command line, for the record.
     pub flags: Vec<String>,
+    /// Send each batch as an update too.
+    pub watch_batches: bool,
     /// Collect the batches for a recording.
     pub record: bool,
 }
@@ -52,6 +54,7 @@ impl Config {
             flavour: None,
             libraries: Vec::new(),
             flags: Vec::new(),
+            watch_batches: false,
             record: false,
         }
     }

@@ -2,6 +2,7 @@
 //! for whoever watches.
 
 mod agent;
+mod callers;
 mod census;
 mod command;
 mod config;

@@ -108,11 +108,25 @@ fn bill_part(
         let (sum, by) = by_cause.entry(Cause::of_part(Some(op), part, *pid)).or_default();
         *sum += ns;
         if *pid != 0 && ns > 0 {
-            by.push(By { pid: *pid, comm: comm.clone(), ns, count: *count });
+            add_culprit(by, By { pid: *pid, comm: comm.clone(), ns, count: *count });
         }
     }
     if left > 0 {
         by_cause.entry(Cause::of_part(Some(op), part, 0)).or_default().0 += left;
+    }
+}
+
+/// Threads of one process are one culprit, named for the one that did most.
+fn add_culprit(culprits: &mut Vec<By>, by: By) {
+    match culprits.iter_mut().find(|known| known.pid == by.pid) {
+        Some(known) => {
+            if by.ns > known.ns {
+                known.comm = by.comm;
+            }
+            known.ns += by.ns;
+            known.count += by.count;
+        }
+        None => culprits.push(by),
     }
 }
 

@@ -1,6 +1,7 @@
 //! How a command fails: one sentence on stderr and the right exit status.
 
 use gpuwhy_agent::AgentError;
+use gpuwhy_query::QueryError;
 use gpuwhy_store::StoreError;
 use std::process::ExitCode;
 
@@ -39,6 +40,17 @@ impl From<AgentError> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         Failure::Failed(error.to_string())
+    }
+}
+
+impl From<QueryError> for Failure {
+    fn from(error: QueryError) -> Self {
+        let sentence = error.to_string();
+        match error {
+            QueryError::Usage(_) => Failure::Usage(sentence),
+            QueryError::NoData(_) => Failure::Nothing(sentence),
+            QueryError::Store(_) => Failure::Failed(sentence),
+        }
     }
 }
 

@@ -83,6 +83,7 @@ fn call_line(call: &Call, ops: &[OpInfo]) -> Value {
         "bytes": call.bytes,
         "ret": call.ret,
         "kept": call.kept.name(),
+        "via": call.via.map(gpuwhy_model::Via::name),
         "sample_weight": call.sample_weight,
         "stack_id": call.stack_id,
         "oncpu_ns": call.blame.oncpu_ns,

@@ -58,6 +58,31 @@ pub fn open_mapped(pid: u32, path: &str, inode: u64, range: Option<&str>) -> Opt
     })
 }
 
+/// Executable memory of a process and the file it comes from; empty for code made at run time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeRange {
+    pub start: u64,
+    pub end: u64,
+    pub path: String,
+}
+
+/// All executable memory of a process; none if it is gone.
+pub fn code_ranges(pid: u32) -> Vec<CodeRange> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    maps.lines()
+        .filter_map(|line| {
+            let mut fields = line.splitn(6, ' ');
+            let (start, end) = fields.next()?.split_once('-')?;
+            let executable = fields.next()?.as_bytes().get(2) == Some(&b'x');
+            executable.then_some(CodeRange {
+                start: u64::from_str_radix(start, 16).ok()?,
+                end: u64::from_str_radix(end, 16).ok()?,
+                path: fields.nth(3).unwrap_or_default().trim_start().to_string(),
+            })
+        })
+        .collect()
+}
+
 struct Mapping<'a> {
     range: &'a str,
     executable: bool,

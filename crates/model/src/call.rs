@@ -31,6 +31,25 @@ impl Kept {
     }
 }
 
+/// How a driver function was called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Via {
+    /// By the runtime library, on behalf of the program.
+    Runtime,
+    /// By the program or a library above the runtime, straight into the driver.
+    Direct,
+}
+
+impl Via {
+    pub fn name(self) -> &'static str {
+        match self {
+            Via::Runtime => "runtime",
+            Via::Direct => "direct",
+        }
+    }
+}
+
 /// Grid and block of a kernel launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Launch {
@@ -59,6 +78,9 @@ pub struct Call {
     pub handle: u64,
     /// Address of the instruction the call returned to.
     pub caller: u64,
+    /// Nothing for functions of the runtime itself, and where the caller's code could not be told.
+    #[serde(default)]
+    pub via: Option<Via>,
     pub launch: Option<Launch>,
     pub stack_id: Option<i64>,
     pub blame: Blame,

@@ -13,7 +13,7 @@ pub mod units;
 
 pub use batch::{Batch, Recording};
 pub use blame::{Blame, BlameRow, Part, Reason, Wait};
-pub use call::{Call, CallWindow, Kept, Launch, Stack};
+pub use call::{Call, CallWindow, Kept, Launch, Stack, Via};
 pub use cause::Cause;
 pub use coverage::{Coverage, Loss, ProbeState, ProbeStatus};
 pub use histogram::{BUCKETS, Histogram, bucket_of, bucket_range};

@@ -32,6 +32,7 @@ pub(crate) fn decode(bytes: &[u8], clock_offset_ns: u64) -> Option<(Call, Option
         stream: record.stream,
         handle: record.handle,
         caller: record.caller,
+        via: None,
         launch: (record.launch.known != 0).then_some(Launch {
             grid: record.launch.grid,
             block: record.launch.block,

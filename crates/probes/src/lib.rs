@@ -11,7 +11,7 @@ mod raw;
 mod sched;
 
 pub use load::{
-    Engine, Features, FileId, Flavour, LibraryFile, LoadError, ProgramStats, Scope, Settings, StackMode, TrapCost,
+    EmptyProbe, Engine, Features, FileId, Flavour, LibraryFile, LoadError, ProgramClock, ProgramStats, Scope, Settings, StackMode, TrapCost,
     trap_cost,
 };
 pub use mappings::{Mapped, MappingWatch};

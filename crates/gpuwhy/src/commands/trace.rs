@@ -15,7 +15,8 @@ use std::time::Duration;
 pub(crate) fn run(options: TraceOptions) -> Result<(), Failure> {
     let json = options.json;
     let command = options.command.first().map(|word| word.to_string_lossy().into_owned());
-    let config = config(options)?;
+    let mut config = config(options)?;
+    config.watch_batches = json;
     let file = config.out.clone();
     let agent = Agent::spawn(config)?;
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {

@@ -7,7 +7,7 @@ use crate::probe::Library;
 use gpuwhy_model::{ProbeState, ProbeStatus};
 use libbpf_rs::{Link, Object, ProgramMut, UprobeMultiOpts, UprobeOpts};
 use object::{Object as _, ObjectSegment, ObjectSymbol, ReadCache, ReadRef};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// How much of a function is decoded to find the probe's site.
@@ -181,29 +181,41 @@ pub(super) fn said(error: &libbpf_rs::Error) -> String {
 }
 
 fn find_targets<'a>(rules: &'a [Rule], file: &LibraryFile) -> Result<Vec<Target<'a>>, String> {
-    let opened = std::fs::File::open(&file.open_path).map_err(|error| format!("it cannot be read: {error}"))?;
+    let sites = sites_in_file(&file.open_path)?;
+    let mut seen = HashSet::new();
+    Ok(rules
+        .iter()
+        .filter(|rule| rule.function.library == file.library)
+        .filter_map(|rule| {
+            let (file_offset, emulated) = sites(rule.function.symbol)?;
+            // Two names of one function get one probe.
+            seen.insert(file_offset).then_some(Target { rule, file_offset, emulated })
+        })
+        .collect())
+}
+
+/// Where in the file the probe of one function goes.
+pub(super) fn site_in_file(path: &Path, symbol: &str) -> Result<usize, String> {
+    sites_in_file(path)?(symbol).map(|(offset, _)| offset).ok_or_else(|| format!("it does not export {symbol}"))
+}
+
+/// The exported functions of a file: from a symbol to the offset of its probe's site, and whether that is emulated.
+fn sites_in_file(path: &Path) -> Result<impl Fn(&str) -> Option<(usize, bool)>, String> {
+    let opened = std::fs::File::open(path).map_err(|error| format!("it cannot be read: {error}"))?;
     // Drivers are a hundred megabytes: only the parts that are looked at are read.
     let cache = ReadCache::new(opened);
     let elf = object::File::parse(&cache).map_err(|error| format!("it is no ELF file: {error}"))?;
-    let symbols: std::collections::HashMap<&str, u64> = elf
+    let offsets: HashMap<String, usize> = elf
         .dynamic_symbols()
         .filter(|symbol| symbol.is_definition())
-        .filter_map(|symbol| Some((symbol.name().ok()?, symbol.address())))
+        .filter_map(|symbol| Some((symbol.name().ok()?.to_string(), file_offset(&elf, symbol.address())?)))
         .collect();
-    let mut seen = HashSet::new();
-    let mut targets = Vec::new();
-    for rule in rules.iter().filter(|rule| rule.function.library == file.library) {
-        let Some(address) = symbols.get(rule.function.symbol) else { continue };
-        let Some(offset) = file_offset(&elf, *address) else { continue };
-        // Two names of one function get one probe.
-        if !seen.insert(offset) {
-            continue;
-        }
+    Ok(move |symbol: &str| {
+        let offset = *offsets.get(symbol)?;
         let code = (&cache).read_bytes_at(offset as u64, CODE_BYTES).unwrap_or_default();
         let site = site::choose(code);
-        targets.push(Target { rule, file_offset: offset + site.offset, emulated: site.emulated });
-    }
-    Ok(targets)
+        Some((offset + site.offset, site.emulated))
+    })
 }
 
 fn file_offset<'data>(elf: &impl object::Object<'data>, address: u64) -> Option<usize> {

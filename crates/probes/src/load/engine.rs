@@ -6,6 +6,7 @@ use super::loss::LossReader;
 use super::object::{Opened, SharedMaps, set_variable};
 use super::rings::{self, Rings};
 use super::rules::{self, Rule};
+use super::stats::{self, ProgramStats};
 use super::{FileId, clock};
 use crate::call::{WINDOW_NS, decode_window};
 use crate::probe::{Attach, Probe, op_infos};
@@ -95,15 +96,6 @@ impl Default for Settings {
             ring_bytes: RING_BYTES,
         }
     }
-}
-
-/// How often a program ran and for how long; only counted while the kernel's BPF statistics are on.
-#[derive(Debug, Clone)]
-pub struct ProgramStats {
-    pub probe: &'static str,
-    pub program: String,
-    pub runs: u64,
-    pub run_ns: u64,
 }
 
 struct Loaded {
@@ -335,20 +327,7 @@ impl Engine {
 
     /// Run counts and times of the loaded programs.
     pub fn program_stats(&self) -> Vec<ProgramStats> {
-        let mut stats = Vec::new();
-        for loaded in &self.loaded {
-            for program in loaded.object.progs() {
-                if let Ok(info) = program_info(&program) {
-                    stats.push(ProgramStats {
-                        probe: loaded.probe.name,
-                        program: program.name().to_string_lossy().into_owned(),
-                        runs: info.run_cnt,
-                        run_ns: info.run_time_ns,
-                    });
-                }
-            }
-        }
-        stats
+        self.loaded.iter().flat_map(|loaded| stats::of_object(loaded.probe.name, &loaded.object)).collect()
     }
 
     fn set_cgroup(&self, path: &std::path::Path) -> Result<(), LoadError> {
@@ -471,21 +450,6 @@ fn switch_has_state() -> bool {
         .and_then(|pointer| FuncProto::try_from(pointer.next_type()?).ok())
         // The first is the tracepoint's own data.
         .is_some_and(|prototype| prototype.iter().count() >= 5)
-}
-
-fn program_info(program: &libbpf_rs::Program<'_>) -> Result<libbpf_sys::bpf_prog_info, i32> {
-    use std::os::fd::AsFd;
-    let mut info = libbpf_sys::bpf_prog_info::default();
-    let mut size = size_of_val(&info) as u32;
-    // SAFETY: the descriptor is a loaded program's, and the kernel writes at most `size` bytes into `info`.
-    let ret = unsafe {
-        libbpf_sys::bpf_obj_get_info_by_fd(
-            program.as_fd().as_raw_fd(),
-            (&raw mut info).cast(),
-            &raw mut size,
-        )
-    };
-    if ret == 0 { Ok(info) } else { Err(ret) }
 }
 
 /// libbpf's own words go nowhere, as errors come back as values; a developer asks for them (and the verifier's) with

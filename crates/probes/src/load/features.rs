@@ -1,10 +1,12 @@
 //! What this kernel lets us do, found out by doing it: empty programs are loaded and attached to a function of this
 //! very binary. The same function tells what a trap costs here.
 
-use super::attach::{Flavour, program, said};
+use super::attach::{Flavour, program, said, site_in_file};
 use super::object::{Opened, SharedMaps};
+use super::stats::{self, ProgramStats};
 use crate::raw::bpf_object;
 use libbpf_rs::{Link, UprobeMultiOpts, UprobeOpts};
+use std::path::Path;
 use std::time::Instant;
 
 /// What works, and why the rest does not.
@@ -19,7 +21,7 @@ impl Features {
     /// Tries everything.
     pub fn probe() -> Self {
         Features {
-            btf: std::path::Path::new("/sys/kernel/btf/vmlinux").exists(),
+            btf: Path::new("/sys/kernel/btf/vmlinux").exists(),
             uprobes: Flavour::LADDER.iter().map(|flavour| (*flavour, try_flavour(*flavour))).collect(),
         }
     }
@@ -32,17 +34,37 @@ impl Features {
 }
 
 fn try_flavour(flavour: Flavour) -> Result<(), String> {
-    EmptyProbe::attach(flavour).map(|_| ())
+    EmptyProbe::on_own_function(flavour).map(|_| ())
 }
 
-/// Empty programs on [`trap_site`], while it lives.
-struct EmptyProbe {
+/// Empty programs on a function, while it lives: the floor any probe's cost is measured against.
+pub struct EmptyProbe {
     _links: Vec<Link>,
-    _object: libbpf_rs::Object,
+    object: libbpf_rs::Object,
+}
+
+impl std::fmt::Debug for EmptyProbe {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EmptyProbe").finish_non_exhaustive()
+    }
 }
 
 impl EmptyProbe {
-    fn attach(flavour: Flavour) -> Result<Self, String> {
+    /// On an exported function of a library, where gpuwhy's own probe would go.
+    pub fn on_function(flavour: Flavour, library: &Path, symbol: &str) -> Result<Self, String> {
+        Self::attach(flavour, library, site_in_file(library, symbol)?)
+    }
+
+    /// What its programs ran for, while a [`super::ProgramClock`] lives.
+    pub fn stats(&self) -> Vec<ProgramStats> {
+        stats::of_object("empty", &self.object)
+    }
+
+    fn on_own_function(flavour: Flavour) -> Result<Self, String> {
+        Self::attach(flavour, Path::new("/proc/self/exe"), own_file_offset(trap_site as *const () as usize)?)
+    }
+
+    fn attach(flavour: Flavour, path: &Path, offset: usize) -> Result<Self, String> {
         let names: &[(&str, bool)] = match flavour {
             Flavour::Session => &[("empty_session", false)],
             Flavour::Multi => &[("empty_multi_return", true), ("empty_multi_enter", false)],
@@ -51,12 +73,10 @@ impl EmptyProbe {
         let mut opened = Opened::open("empty", bpf_object!("empty")).map_err(|error| error.to_string())?;
         opened.keep_programs(|program| names.iter().any(|(name, _)| *name == program));
         let object = opened.load(&mut SharedMaps::default()).map_err(|error| error.to_string())?;
-        let offset = own_file_offset(trap_site as *const () as usize)?;
         let links = names
             .iter()
             .map(|(name, retprobe)| {
                 let program = program(&object, name)?;
-                let path = "/proc/self/exe";
                 match flavour {
                     Flavour::Single => {
                         let opts = UprobeOpts { retprobe: *retprobe, ..UprobeOpts::default() };
@@ -75,7 +95,7 @@ impl EmptyProbe {
                 .map_err(|error| said(&error))
             })
             .collect::<Result<Vec<_>, _>>()?;
-        Ok(EmptyProbe { _links: links, _object: object })
+        Ok(EmptyProbe { _links: links, object })
     }
 }
 
@@ -99,7 +119,7 @@ pub fn trap_cost(flavour: Flavour) -> Result<TrapCost, String> {
     };
     let least = |times: u32| (0..times).map(|_| round()).fold(f64::INFINITY, f64::min);
     let untraced = least(ROUNDS);
-    let _probe = EmptyProbe::attach(flavour)?;
+    let _probe = EmptyProbe::on_own_function(flavour)?;
     Ok(TrapCost { flavour, ns: (least(ROUNDS) - untraced).max(0.0) })
 }
 

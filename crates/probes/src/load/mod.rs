@@ -10,7 +10,9 @@ mod object;
 mod rings;
 mod rules;
 mod site;
+mod stats;
 
 pub use attach::{FileId, Flavour, LibraryFile};
-pub use engine::{Engine, LoadError, ProgramStats, Scope, Settings, StackMode};
-pub use features::{Features, TrapCost, trap_cost};
+pub use engine::{Engine, LoadError, Scope, Settings, StackMode};
+pub use stats::{ProgramClock, ProgramStats};
+pub use features::{EmptyProbe, Features, TrapCost, trap_cost};

@@ -66,7 +66,9 @@ pub(crate) fn play(scenario: &Scenario, file: &Path, record: Option<&Path>) -> R
     drop(fault);
 
     if let (Some(path), Some(mut recording)) = (record, summary.recording.clone()) {
-        recording.about = format!("a run on Linux {}", gpuwhy_host::kernel_release());
+        let release = gpuwhy_host::kernel_release();
+        let version = release.split('-').next().unwrap_or_default();
+        recording.about = format!("a run on Linux {version}");
         write_recording(path, &recording)?;
     }
     let how = format!(

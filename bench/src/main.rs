@@ -1,0 +1,36 @@
+//! What gpuwhy costs, measured: a traced launch against an empty probe pair and against none, the programs' run time,
+//! records through ring, decode and store, attach and detach, memory. One table, and JSON for those who compare.
+
+mod figures;
+mod launch;
+mod lifecycle;
+mod pipeline;
+mod store;
+mod workload;
+
+use anyhow::{Context, Result};
+use figures::Figures;
+use std::path::PathBuf;
+use workload::Workload;
+
+fn main() -> Result<()> {
+    let out = std::env::args_os().nth(1).map_or_else(|| PathBuf::from("bench/out/bench.json"), PathBuf::from);
+    let quick = std::env::var_os("GPUWHY_BENCH_QUICK").is_some();
+    let workload = Workload::unpack().context("the simulated GPU could not be unpacked")?;
+    let mut figures = Figures::new();
+    eprintln!("cost of a traced launch ...");
+    launch::measure(&workload, if quick { 4 } else { 12 }, &mut figures)?;
+    eprintln!("records through ring, decode and store ...");
+    pipeline::measure(&workload, if quick { 2 } else { 5 }, &mut figures)?;
+    eprintln!("attach, detach, memory ...");
+    lifecycle::measure(&workload, &mut figures)?;
+    eprintln!("store alone ...");
+    store::measure(if quick { 500_000 } else { 2_000_000 }, &mut figures)?;
+    figures.print();
+    if let Some(folder) = out.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::write(&out, serde_json::to_string_pretty(&figures)?)?;
+    eprintln!("written to {}", out.display());
+    if figures.all_hold() { Ok(()) } else { anyhow::bail!("some figures are beyond their limits") }
+}

@@ -1,0 +1,70 @@
+//! The simulated GPU and its workloads, unpacked for a run.
+
+use anyhow::{Context, Result, bail};
+use gpuwhy_probes::{FileId, Library, LibraryFile};
+use serde::Deserialize;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+#[derive(Debug)]
+pub(crate) struct Workload {
+    folder: tempfile::TempDir,
+}
+
+/// What the workload prints last.
+#[derive(Debug, Deserialize)]
+struct Truth {
+    elapsed_ns: u64,
+}
+
+impl Workload {
+    pub(crate) fn unpack() -> Result<Workload> {
+        let folder = tempfile::Builder::new().prefix("gpuwhy-bench-").tempdir()?;
+        gpuwhy_simgpu::unpack(folder.path())?;
+        Ok(Workload { folder })
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn program(&self) -> PathBuf {
+        self.path(gpuwhy_simgpu::WORKLOAD)
+    }
+
+    /// The libraries gpuwhy probes.
+    pub(crate) fn libraries(&self) -> Result<Vec<LibraryFile>> {
+        let mut files = Vec::new();
+        for file in gpuwhy_simgpu::FILES {
+            if let Some(library) = Library::of_file_name(file.name) {
+                let open_path = self.path(file.name);
+                let metadata = std::fs::metadata(&open_path)?;
+                files.push(LibraryFile {
+                    library,
+                    id: FileId { device: metadata.dev(), inode: metadata.ino() },
+                    shown_path: open_path.display().to_string(),
+                    open_path,
+                });
+            }
+        }
+        Ok(files)
+    }
+
+    /// Nanoseconds a launch took in a loop of launches that do nothing else, on one CPU.
+    pub(crate) fn launch_ns(&self, launches: u64) -> Result<f64> {
+        let output = Command::new(self.program())
+            .args(["launch", "--via", "driver", "--threads", "1", "--cpu", "0", "--launches"])
+            .arg(launches.to_string())
+            .env("SIMGPU_NULL", "1")
+            .stderr(Stdio::inherit())
+            .output()
+            .context("the workload could not be started")?;
+        if !output.status.success() {
+            bail!("the workload ended with {}", output.status);
+        }
+        let text = String::from_utf8_lossy(&output.stdout);
+        let truth: Truth = serde_json::from_str(text.lines().last().unwrap_or_default())?;
+        Ok(truth.elapsed_ns as f64 / launches as f64)
+    }
+}

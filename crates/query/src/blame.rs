@@ -1,0 +1,77 @@
+//! `blame`: where the time in calls went, and who was behind it.
+
+use crate::since::{from_ns, nothing, selection};
+use crate::{QueryError, Rows};
+use gpuwhy_store::{Filter, Limits, Reader};
+use serde::{Deserialize, Serialize};
+
+/// What the time is summed by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BlameBy {
+    Op,
+    Cause,
+    /// Who was behind it.
+    By,
+    Pid,
+}
+
+impl BlameBy {
+    fn columns(self) -> &'static str {
+        match self {
+            BlameBy::Op => "op",
+            BlameBy::Cause => "cause",
+            BlameBy::By => "by_pid, by_comm",
+            BlameBy::Pid => "pid",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BlameRequest {
+    pub op: Option<String>,
+    pub pid: Option<u32>,
+    pub cause: Option<String>,
+    /// As `90s` or `5m`, back from the newest event.
+    pub since: Option<String>,
+    /// Operation, cause and culprit where nothing is given.
+    pub by: Vec<BlameBy>,
+    pub limit: Option<usize>,
+}
+
+/// Most time first, with its share of all the time that was selected.
+pub fn blame(reader: &Reader, request: &BlameRequest) -> Result<Rows, QueryError> {
+    let from = from_ns(reader, request.since.as_deref())?;
+    let filter = Filter { op: request.op.clone(), pid: request.pid, from_ns: from, to_ns: None };
+    let (mut clause, mut values) = filter.clause("window_start_ns");
+    if let Some(cause) = &request.cause {
+        values.push(cause.clone().into());
+        clause += if clause.is_empty() { " WHERE " } else { " AND " };
+        clause += &format!("cause = ?{}", values.len());
+    }
+    let by =
+        if request.by.is_empty() { &[BlameBy::Op, BlameBy::Cause, BlameBy::By][..] } else { &request.by };
+    let mut columns: Vec<&str> = Vec::new();
+    for column in by.iter().map(|by| by.columns()) {
+        if !columns.contains(&column) {
+            columns.push(column);
+        }
+    }
+    let columns = columns.join(", ");
+    let sql = format!(
+        "SELECT {columns}, sum(ns) / 1e6 AS ms, 100.0 * sum(ns) / nullif(sum(sum(ns)) OVER (), 0) AS pct, \
+         sum(count) AS count FROM blame{clause} GROUP BY {columns} ORDER BY sum(ns) DESC, {columns}"
+    );
+    let mut limits = Limits::default();
+    limits.rows = request.limit.unwrap_or(limits.rows);
+    let answer = reader.select(&sql, &values, &limits)?;
+    if answer.rows.is_empty() && limits.rows > 0 {
+        let mut selection = selection(request.op.as_deref(), request.pid, request.since.as_deref());
+        if let Some(cause) = &request.cause {
+            selection += &format!(" with cause {cause}");
+        }
+        return Err(nothing(reader, "blame", &selection)?);
+    }
+    Ok(Rows::new(answer, reader.coverage(from)?))
+}

@@ -1,0 +1,52 @@
+//! The table of all questions: name, what it is about, and a handler from JSON to JSON.
+
+use crate::{QueryError, blame, coverage, events, operations, processes, sql, trace};
+use gpuwhy_store::Reader;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+#[derive(Debug, Clone, Copy)]
+pub struct Endpoint {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub run: fn(&Reader, Value) -> Result<Value, QueryError>,
+}
+
+/// A row of the table from a typed handler.
+macro_rules! endpoint {
+    ($name:literal, $handler:path, $about:literal) => {
+        Endpoint { name: $name, about: $about, run: |reader, request| run($handler, reader, request) }
+    };
+}
+
+pub static ENDPOINTS: &[Endpoint] = &[
+    endpoint!("sql", sql, "one SELECT statement over the trace; `schema_doc` describes its tables"),
+    endpoint!("events", events, "events by operation, process and time; the newest where there are too many"),
+    endpoint!(
+        "operations",
+        operations,
+        "every operation: calls, percentiles, errors, where its time went; exact"
+    ),
+    endpoint!("blame", blame, "time in calls by cause, operation, culprit or process"),
+    endpoint!("processes", processes, "the traced processes"),
+    endpoint!("coverage", coverage, "what the trace does not cover: lost, sampled, degraded, unattached"),
+    endpoint!("trace", trace, "the file: from when until when, how many events, by which sessions"),
+];
+
+/// The endpoint of that name.
+pub fn find(name: &str) -> Option<&'static Endpoint> {
+    ENDPOINTS.iter().find(|endpoint| endpoint.name == name)
+}
+
+fn run<Q: DeserializeOwned, A: Serialize>(
+    handler: fn(&Reader, &Q) -> Result<A, QueryError>,
+    reader: &Reader,
+    request: Value,
+) -> Result<Value, QueryError> {
+    let request = if request.is_null() { Value::Object(serde_json::Map::new()) } else { request };
+    let request: Q = serde_json::from_value(request)
+        .map_err(|error| QueryError::Usage(format!("wrong request: {error}")))?;
+    let answer = handler(reader, &request)?;
+    serde_json::to_value(answer).map_err(|error| QueryError::Usage(format!("the answer is no JSON: {error}")))
+}

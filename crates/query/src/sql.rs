@@ -1,0 +1,27 @@
+//! `sql`: one statement of the user.
+
+use crate::{QueryError, Rows};
+use gpuwhy_store::{Limits, Reader};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SqlRequest {
+    /// The statement; only SELECT is allowed.
+    pub statement: String,
+    /// At most so many rows.
+    #[serde(default)]
+    pub limit: Option<usize>,
+    /// Stop after so many seconds.
+    #[serde(default)]
+    pub seconds: Option<u64>,
+}
+
+pub fn sql(reader: &Reader, request: &SqlRequest) -> Result<Rows, QueryError> {
+    let mut limits = Limits::default();
+    limits.rows = request.limit.unwrap_or(limits.rows);
+    limits.time = request.seconds.map_or(limits.time, Duration::from_secs);
+    let answer = reader.sql(&request.statement, &limits)?;
+    Ok(Rows::new(answer, reader.coverage(None)?))
+}

@@ -1,0 +1,17 @@
+//! The trace file: an SQLite database whose schema is declared once as data, with one writer that is fast and
+//! leaves a readable file whenever it dies, and readers that cannot change it.
+
+mod error;
+mod file;
+mod lock;
+mod reader;
+pub mod schema;
+mod session;
+mod stats;
+mod writer;
+
+pub use error::StoreError;
+pub use reader::{Answer, Filter, Limits, Reader, Span, Value};
+pub use session::{Session, SessionInfo};
+pub use stats::CallStats;
+pub use writer::{Options, ProbeCost, Writer};

@@ -1,0 +1,90 @@
+//! What a trace covers: from when until when, how many events, and what is missing.
+
+use super::Reader;
+use crate::StoreError;
+use crate::schema::TABLES;
+use gpuwhy_model::{Coverage, ProbeState};
+use serde::Serialize;
+
+/// From when until when the file tells something, unix time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Span {
+    pub start_ns: u64,
+    pub end_ns: u64,
+}
+
+impl Reader {
+    /// The start of the newest event or window; `--since` counts back from it.
+    pub fn newest_ns(&self) -> Result<Option<u64>, StoreError> {
+        self.end_of_time("max").map(|ends| ends.into_iter().max())
+    }
+
+    /// From the first session or event to the last.
+    pub fn span(&self) -> Result<Option<Span>, StoreError> {
+        let sessions = self.sessions()?;
+        let starts = sessions.iter().map(|session| session.info.start_ns);
+        let ends = sessions.iter().filter_map(|session| session.end_ns);
+        let start_ns = self.end_of_time("min")?.into_iter().chain(starts.clone()).min();
+        let end_ns = self.end_of_time("max")?.into_iter().chain(ends).chain(starts).max();
+        Ok(start_ns.zip(end_ns).map(|(start_ns, end_ns)| Span { start_ns, end_ns }))
+    }
+
+    /// How many events are on file.
+    pub fn event_count(&self) -> Result<u64, StoreError> {
+        let mut total = 0;
+        for table in TABLES.iter().filter(|table| table.layer.is_some() || table.name == "calls") {
+            total += self.number(&format!("SELECT count(*) FROM {}", table.name))?;
+        }
+        Ok(total)
+    }
+
+    /// Before which time rows were deleted to keep the file small, if any were.
+    pub fn deleted_before_ns(&self) -> Result<Option<u64>, StoreError> {
+        let rows =
+            self.rows("SELECT max(before_ns) FROM retention", [], |row| row.get::<_, Option<i64>>(0))?;
+        Ok(rows.into_iter().flatten().next().map(|ns| ns as u64))
+    }
+
+    /// What answers about the time from `from_ns` on do not cover.
+    pub fn coverage(&self, from_ns: Option<u64>) -> Result<Coverage, StoreError> {
+        let from = from_ns.unwrap_or(0).min(i64::MAX as u64);
+        Ok(Coverage {
+            lost: self.number(&format!("SELECT ifnull(sum(count), 0) FROM loss WHERE end_ns >= {from}"))?,
+            sampled: self.number(&format!(
+                "SELECT ifnull(sum(count) - sum(kept), 0) FROM call_stats INDEXED BY call_stats_kept \
+                 WHERE window_start_ns >= {from}"
+            ))?,
+            degraded: self.probes(ProbeState::Degraded)?,
+            unattached: self.probes(ProbeState::Refused)?,
+        })
+    }
+
+    /// `probe target in file: reason`, each once.
+    fn probes(&self, state: ProbeState) -> Result<Vec<String>, StoreError> {
+        self.rows(
+            "SELECT DISTINCT probe || ' ' || target || iif(file = '', '', ' in ' || file) \
+             || ifnull(': ' || reason, '') FROM probes WHERE state = ? ORDER BY 1",
+            [state.name()],
+            |row| row.get(0),
+        )
+    }
+
+    /// The first or last time of every table that has events or windows in it.
+    fn end_of_time(&self, which: &str) -> Result<Vec<u64>, StoreError> {
+        let mut ends = Vec::new();
+        for table in TABLES {
+            let Some(age) = table.age.filter(|age| matches!(*age, "timestamp_ns" | "window_start_ns")) else {
+                continue;
+            };
+            let sql = format!("SELECT {which}({age}) FROM {}", table.name);
+            let end = self.rows(&sql, [], |row| row.get::<_, Option<i64>>(0))?;
+            ends.extend(end.into_iter().flatten().map(|ns| ns as u64));
+        }
+        Ok(ends)
+    }
+
+    fn number(&self, sql: &str) -> Result<u64, StoreError> {
+        let rows = self.rows(sql, [], |row| row.get::<_, i64>(0))?;
+        Ok(rows.first().map_or(0, |number| (*number).max(0) as u64))
+    }
+}

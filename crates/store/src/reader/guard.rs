@@ -1,0 +1,93 @@
+//! What the engine enforces on every statement that runs on a reader: it may only read, and not for ever.
+
+use rusqlite::config::DbConfig;
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, Result};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// The largest value a statement may make.
+pub(super) const LARGEST_VALUE: i32 = 16 << 20;
+
+/// Functions that touch files, load code or change the engine. Some exist only in other builds of SQLite.
+const FORBIDDEN: &[&str] =
+    &["load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "fsdir", "lsmode"];
+
+/// Pragmas that only describe tables.
+const PRAGMAS: &[&str] =
+    &["table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo"];
+
+/// Until when statements may run, shared with the handler that SQLite asks.
+#[derive(Debug, Clone)]
+pub(super) struct Deadline {
+    begin: Instant,
+    /// Since `begin`; 0 is never.
+    nanoseconds: Arc<AtomicU64>,
+}
+
+impl Default for Deadline {
+    fn default() -> Self {
+        Deadline { begin: Instant::now(), nanoseconds: Arc::default() }
+    }
+}
+
+impl Deadline {
+    pub(super) fn set(&self, time: Duration) {
+        let until = (self.begin.elapsed() + time).as_nanos().clamp(1, u64::MAX.into());
+        self.nanoseconds.store(until as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn clear(&self) {
+        self.nanoseconds.store(0, Ordering::Relaxed);
+    }
+
+    fn passed(&self) -> bool {
+        let until = self.nanoseconds.load(Ordering::Relaxed);
+        until != 0 && self.begin.elapsed().as_nanos() > u128::from(until)
+    }
+}
+
+pub(super) fn set(db: &mut Connection, deadline: &Deadline) -> Result<()> {
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, false)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_ATTACH_CREATE, false)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_ATTACH_WRITE, false)?;
+    db.pragma_update(None, "query_only", true)?;
+    db.pragma_update(None, "cell_size_check", true)?;
+    for (limit, value) in [
+        (Limit::SQLITE_LIMIT_LENGTH, LARGEST_VALUE),
+        (Limit::SQLITE_LIMIT_SQL_LENGTH, 256 << 10),
+        (Limit::SQLITE_LIMIT_EXPR_DEPTH, 250),
+        (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 100),
+        (Limit::SQLITE_LIMIT_VDBE_OP, 1 << 20),
+        (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000),
+        (Limit::SQLITE_LIMIT_VARIABLE_NUMBER, 100),
+        (Limit::SQLITE_LIMIT_ATTACHED, 0),
+        (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 1),
+        (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
+    ] {
+        db.set_limit(limit, value)?;
+    }
+    let asked = deadline.clone();
+    db.progress_handler(2000, Some(move || asked.passed()))?;
+    db.authorizer(Some(authorize))
+}
+
+fn authorize(context: AuthContext<'_>) -> Authorization {
+    let allowed = match context.action {
+        AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => true,
+        AuthAction::Function { function_name } => !contains(FORBIDDEN, function_name),
+        AuthAction::Pragma { pragma_name, .. } => contains(PRAGMAS, pragma_name),
+        _ => false,
+    };
+    if allowed { Authorization::Allow } else { Authorization::Deny }
+}
+
+fn contains(list: &[&str], name: &str) -> bool {
+    list.iter().any(|entry| entry.eq_ignore_ascii_case(name))
+}

@@ -1,0 +1,101 @@
+//! Reading a trace: never changes it, and needs no more than permission to read it.
+
+mod copy;
+mod facts;
+mod guard;
+mod records;
+mod sql;
+
+use crate::file::{self, Found};
+use crate::{Session, StoreError};
+use guard::Deadline;
+use rusqlite::{Connection, OpenFlags};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+pub use facts::Span;
+pub use records::Filter;
+pub use rusqlite::types::Value;
+pub use sql::{Answer, Limits};
+
+#[derive(Debug)]
+pub struct Reader {
+    db: Connection,
+    path: PathBuf,
+    deadline: Deadline,
+    /// Where the file could only be read as a copy.
+    _copy: Option<TempDir>,
+}
+
+impl Reader {
+    pub fn open(path: &Path) -> Result<Reader, StoreError> {
+        if file::regular(path)?.len() == 0 {
+            return Err(StoreError::Empty { path: path.into() });
+        }
+        let (db, copy) = match open(path, path, OpenFlags::SQLITE_OPEN_READ_ONLY) {
+            Ok(db) => (db, None),
+            // A writer that was killed left a log, and SQLite may not write the index it needs to read that.
+            Err(StoreError::Unreadable { why, .. }) => {
+                let (folder, file) = copy::of(path, &why)?;
+                (open(&file, path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, Some(folder))
+            }
+            Err(error) => return Err(error),
+        };
+        let mut reader = Reader { db, path: path.into(), deadline: Deadline::default(), _copy: copy };
+        guard::set(&mut reader.db, &reader.deadline).map_err(|error| reader.fail(error))?;
+        Ok(reader)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The runs that wrote the file, in their order.
+    pub fn sessions(&self) -> Result<Vec<Session>, StoreError> {
+        self.rows(Session::SQL, [], Session::from_row)
+    }
+
+    fn fail(&self, error: rusqlite::Error) -> StoreError {
+        StoreError::at(&self.path, error)
+    }
+
+    /// All rows of a query of ours.
+    fn rows<T>(
+        &self,
+        sql: &str,
+        params: impl rusqlite::Params,
+        read: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut rows = Vec::new();
+        self.each(sql, params, read, |row| rows.push(row))?;
+        Ok(rows)
+    }
+
+    /// The same, one at a time.
+    fn each<T>(
+        &self,
+        sql: &str,
+        params: impl rusqlite::Params,
+        mut read: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+        mut visit: impl FnMut(T),
+    ) -> Result<(), StoreError> {
+        let run = || -> rusqlite::Result<()> {
+            let mut statement = self.db.prepare_cached(sql)?;
+            let mut rows = statement.query(params)?;
+            while let Some(row) = rows.next()? {
+                visit(read(row)?);
+            }
+            Ok(())
+        };
+        run().map_err(|error| self.fail(error))
+    }
+}
+
+/// `name` is the file people asked for, `path` the one that is opened.
+fn open(path: &Path, name: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
+    let db = file::open(path, flags)?;
+    match file::identify(&db, name)? {
+        Found::Trace => Ok(db),
+        Found::Blank => Err(StoreError::Empty { path: name.into() }),
+    }
+}

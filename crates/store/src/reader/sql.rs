@@ -1,0 +1,133 @@
+//! Statements of users and assistants: one at a time, read only, bounded in rows, bytes and time.
+
+use super::{Reader, Value, guard};
+use crate::StoreError;
+use rusqlite::types::ValueRef;
+use rusqlite::{Error, ErrorCode, params_from_iter};
+use std::time::Duration;
+
+#[derive(Debug, Clone)]
+pub struct Limits {
+    pub rows: usize,
+    pub time: Duration,
+    /// Of all values of the answer together.
+    pub bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { rows: 10_000, time: Duration::from_secs(30), bytes: 64 << 20 }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Answer {
+    pub columns: Vec<String>,
+    pub rows: Vec<Vec<Value>>,
+    /// There was more than the limits allow.
+    pub truncated: bool,
+}
+
+impl Reader {
+    /// Runs a statement as the user wrote it.
+    pub fn sql(&self, sql: &str, limits: &Limits) -> Result<Answer, StoreError> {
+        self.limited(sql, None, limits)
+    }
+
+    /// Runs a statement of ours, with the user's values in its place holders.
+    pub fn select(&self, sql: &str, values: &[Value], limits: &Limits) -> Result<Answer, StoreError> {
+        self.limited(sql, Some(values), limits)
+    }
+
+    fn limited(&self, sql: &str, values: Option<&[Value]>, limits: &Limits) -> Result<Answer, StoreError> {
+        self.deadline.set(limits.time);
+        let answer = self.run(sql, values, limits);
+        self.deadline.clear();
+        answer
+    }
+
+    fn run(&self, sql: &str, values: Option<&[Value]>, limits: &Limits) -> Result<Answer, StoreError> {
+        let fail = |error| self.explain(error, limits);
+        let mut statement = self.db.prepare(sql).map_err(fail)?;
+        if !statement.readonly() {
+            return Err(StoreError::ReadOnly);
+        }
+        if statement.column_count() == 0 {
+            return Err(StoreError::Sql("there is no statement in it; write a SELECT".into()));
+        }
+        if values.is_none() && statement.parameter_count() > 0 {
+            return Err(StoreError::Sql("it has a place holder (? or :name) without a value".into()));
+        }
+        let columns: Vec<String> = statement.column_names().map(String::from).collect();
+        let width = columns.len();
+        let mut answer = Answer { columns, ..Answer::default() };
+        let mut room = limits.bytes;
+        let mut rows = statement.query(params_from_iter(values.unwrap_or_default())).map_err(fail)?;
+        while let Some(row) = rows.next().map_err(fail)? {
+            let values: Vec<Value> =
+                (0..width).map(|at| row.get_ref(at).map(owned)).collect::<Result<_, _>>().map_err(fail)?;
+            let bytes: usize = values.iter().map(size).sum();
+            if answer.rows.len() == limits.rows || bytes > room {
+                answer.truncated = true;
+                break;
+            }
+            room -= bytes;
+            answer.rows.push(values);
+        }
+        Ok(answer)
+    }
+
+    /// The engine's error as a sentence about the statement, or about the file.
+    fn explain(&self, error: Error, limits: &Limits) -> StoreError {
+        let message = match &error {
+            Error::SqlInputError { msg, .. } | Error::SqliteFailure(_, Some(msg)) => msg.clone(),
+            Error::MultipleStatement => "there is more than one statement; give them one at a time".into(),
+            other => other.to_string(),
+        };
+        match error.sqlite_error_code() {
+            Some(ErrorCode::OperationInterrupted) => StoreError::TooSlow(limits.time),
+            Some(ErrorCode::AuthorizationForStatementDenied) => {
+                match message.split_once("not authorized to use function: ") {
+                    Some((_, function)) => StoreError::Function(function.into()),
+                    None => StoreError::ReadOnly,
+                }
+            }
+            Some(ErrorCode::ReadOnly) => StoreError::ReadOnly,
+            Some(ErrorCode::TooBig) => {
+                StoreError::Sql(format!("it makes a value of more than {} MiB", guard::LARGEST_VALUE >> 20))
+            }
+            Some(
+                ErrorCode::DatabaseCorrupt
+                | ErrorCode::NotADatabase
+                | ErrorCode::SystemIoFailure
+                | ErrorCode::DiskFull
+                | ErrorCode::CannotOpen
+                | ErrorCode::DatabaseBusy
+                | ErrorCode::OutOfMemory,
+            ) => self.fail(error),
+            _ if message.starts_with("no such table") || message.starts_with("no such column") => {
+                StoreError::Sql(format!("{message}; `SELECT * FROM schema_doc` lists what there is"))
+            }
+            _ => StoreError::Sql(message),
+        }
+    }
+}
+
+fn owned(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => Value::Integer(number),
+        ValueRef::Real(number) => Value::Real(number),
+        // Names of processes and files are bytes to the kernel; what is not text is shown as such.
+        ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
+        ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
+    }
+}
+
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        Value::Blob(bytes) => bytes.len(),
+        _ => 8,
+    }
+}

@@ -1,0 +1,91 @@
+//! Where in the code, what the users marked, and what was concluded.
+
+use super::{CGROUP, DURATION, PID, SESSION, TID, TIMESTAMP, Table, int, real, text};
+
+pub(crate) const STACKS: Table = Table {
+    name: "stacks",
+    about: "the stacks of kept calls, as addresses",
+    columns: &[
+        int("stack_id", "", "number made from process and addresses").required(),
+        PID,
+        text("addresses", "", "return addresses, innermost first, a JSON list of 0x and hex"),
+    ],
+    key: &["stack_id"],
+    clustered: false,
+    age: None,
+    layer: None,
+};
+
+pub(crate) const FRAMES: Table = Table {
+    name: "frames",
+    about: "the stacks of kept calls, as functions and lines",
+    columns: &[
+        int("stack_id", "", "the stack").required(),
+        int("depth", "", "0 is the innermost").required(),
+        text("kind", "", "`python`, `native` or `kernel`"),
+        text("function", "", "the function"),
+        text("file", "", "its source file"),
+        int("line", "", "line in it"),
+        text("module", "", "library or program it is in"),
+        text("address", "", "address, 0x and hex"),
+    ],
+    key: &["stack_id", "depth"],
+    clustered: true,
+    age: None,
+    layer: None,
+};
+
+pub(crate) const ANNOTATIONS: Table = Table {
+    name: "annotations",
+    about: "steps, epochs and requests that were marked with `gpuwhy annotate`",
+    columns: &[
+        TIMESTAMP,
+        DURATION,
+        text("event", "", "what is marked, such as `step`").required(),
+        text("value", "", "its value"),
+        text("labels", "", "all labels given, a JSON object"),
+        PID,
+        TID,
+        CGROUP,
+        SESSION,
+    ],
+    key: &[],
+    clustered: false,
+    age: Some("timestamp_ns"),
+    layer: Some("annotation"),
+};
+
+pub(crate) const FINDINGS: Table = Table {
+    name: "findings",
+    about: "what `gpuwhy trace` concluded when it ended; `gpuwhy explain` computes it anew",
+    columns: &[
+        text("id", "", "id of the finding").required(),
+        text("severity", "", "`critical`, `high`, `medium` or `low`").required(),
+        text("title", "", "the finding in a sentence").required(),
+        text("op", "", "operation"),
+        PID,
+        text("process", "", "name of the process"),
+        text("cgroup", "", "its cgroup"),
+        int("rank", "", "its rank"),
+        text("node", "", "host"),
+        int("start_ns", "ns", "from when, unix time").required(),
+        int("end_ns", "ns", "until when").required(),
+        int("calls", "calls", "calls in that time"),
+        int("slow_calls", "calls", "of them slow"),
+        real("p50_us", "us", "median duration"),
+        real("p99_us", "us", "99th percentile"),
+        real("max_us", "us", "the longest"),
+        real("excess_ms", "ms", "time above what is usual"),
+        real("wall_pct", "%", "share of the wall time"),
+        real("explained_pct", "%", "share of the excess that is explained"),
+        text("causes", "", "the causes, a JSON list as in `explain --json`"),
+        text("where_json", "", "where in the code, a JSON object as in `explain --json`"),
+        text("fixes", "", "what to do, a JSON list"),
+        text("sql", "", "a query that shows the evidence"),
+        SESSION.required(),
+    ],
+    key: &["session_id", "id"],
+    clustered: true,
+    age: Some("end_ns"),
+    layer: None,
+};

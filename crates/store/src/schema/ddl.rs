@@ -1,0 +1,283 @@
+//! Projections of the schema: the statements that make it, its documentation inside the file and as a page.
+
+use super::{APPLICATION_ID, Column, INDEXES, Index, SCHEMA_VERSION, TABLES, Table, VIEWS, View};
+use gpuwhy_model::{BUCKETS, bucket_range};
+use rusqlite::{Connection, params};
+use std::fmt::Write;
+
+impl Table {
+    pub fn create_sql(&self) -> String {
+        let rowid = match self.key {
+            [one] if !self.clustered => Some(*one),
+            _ => None,
+        };
+        let mut parts: Vec<String> = self
+            .columns
+            .iter()
+            .map(|column| {
+                let required = match column.required {
+                    _ if rowid == Some(column.name) => " PRIMARY KEY",
+                    true => " NOT NULL",
+                    false => "",
+                };
+                format!("{} {}{required}", column.name, column.kind)
+            })
+            .collect();
+        if !self.key.is_empty() && rowid.is_none() {
+            parts.push(format!("PRIMARY KEY ({})", self.key.join(", ")));
+        }
+        let tail = if self.clustered { " WITHOUT ROWID" } else { "" };
+        format!("CREATE TABLE {} ({}){tail}", self.name, parts.join(", "))
+    }
+
+    /// An insert of so many rows at once, with `verb` such as `INSERT` or `INSERT OR IGNORE`.
+    pub fn insert_sql(&self, verb: &str, rows: usize) -> String {
+        let names: Vec<&str> = self.columns.iter().map(|column| column.name).collect();
+        let row = format!("({})", vec!["?"; names.len()].join(","));
+        format!(
+            "{verb} INTO {} ({}) VALUES {}",
+            self.name,
+            names.join(", "),
+            vec![row.as_str(); rows].join(",")
+        )
+    }
+
+    /// An insert that completes the row with the same key: what is NULL in the new row keeps its old value.
+    pub fn upsert_sql(&self) -> String {
+        let updates: Vec<String> = self
+            .columns
+            .iter()
+            .filter(|column| !self.key.contains(&column.name))
+            .map(|column| format!("{0} = coalesce(excluded.{0}, {1}.{0})", column.name, self.name))
+            .collect();
+        format!(
+            "{} ON CONFLICT ({}) DO UPDATE SET {}",
+            self.insert_sql("INSERT", 1),
+            self.key.join(", "),
+            updates.join(", ")
+        )
+    }
+
+    /// The index by which rows are found by time, where the key does not do it.
+    fn age_index_sql(&self) -> Option<String> {
+        let age = self.age.filter(|age| self.key.first() != Some(age))?;
+        Some(format!("CREATE INDEX {0}_{age} ON {0} ({age})", self.name))
+    }
+}
+
+impl View {
+    pub fn create_sql(&self) -> String {
+        format!("CREATE VIEW {} AS {}", self.name, (self.sql)())
+    }
+}
+
+impl Index {
+    pub fn create_sql(&self) -> String {
+        format!("CREATE INDEX {} ON {} ({})", self.name, self.table, self.columns.join(", "))
+    }
+}
+
+/// Makes the schema in an empty database, all or nothing.
+pub fn create(db: &Connection) -> rusqlite::Result<()> {
+    let tx = db.unchecked_transaction()?;
+    tx.pragma_update(None, "application_id", APPLICATION_ID)?;
+    tx.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+    for table in TABLES {
+        tx.execute_batch(&table.create_sql())?;
+        if let Some(index) = table.age_index_sql() {
+            tx.execute_batch(&index)?;
+        }
+    }
+    for index in INDEXES {
+        tx.execute_batch(&index.create_sql())?;
+    }
+    for view in VIEWS {
+        tx.execute_batch(&view.create_sql())?;
+    }
+    {
+        let mut doc = tx.prepare("INSERT INTO schema_doc VALUES (?, ?, ?, ?)")?;
+        for (relation, column) in documented() {
+            doc.execute(params![relation, column.name, column.unit, column.about])?;
+        }
+        let mut bucket_row = tx.prepare("INSERT INTO hist_buckets VALUES (?, ?, ?)")?;
+        for bucket in 0..BUCKETS {
+            let (lower, upper) = bucket_range(bucket);
+            bucket_row.execute(params![bucket as i64, lower as i64, upper as i64])?;
+        }
+    }
+    tx.commit()
+}
+
+fn documented() -> impl Iterator<Item = (&'static str, &'static Column)> {
+    let tables = TABLES.iter().flat_map(|table| table.columns.iter().map(|column| (table.name, column)));
+    let views = VIEWS.iter().flat_map(|view| view.columns.iter().map(|column| (view.name, column)));
+    tables.chain(views)
+}
+
+/// The schema as a page for people.
+pub fn markdown() -> String {
+    let mut page = format!(
+        "# The trace file\n\n\
+         An SQLite database, `PRAGMA user_version` {SCHEMA_VERSION}. Times are nanoseconds of unix time in columns \
+         that end in `_ns`, microseconds where they end in `_us`; `timestamp_ns` is always the start. Identifiers \
+         that do not fit a JSON number are text, `0x` and hex digits. The same text is in every file: \
+         `SELECT * FROM schema_doc`.\n"
+    );
+    for view in VIEWS {
+        relation(&mut page, view.name, "view", view.about, view.columns);
+    }
+    for table in TABLES {
+        relation(&mut page, table.name, "table", table.about, table.columns);
+    }
+    page
+}
+
+fn relation(page: &mut String, name: &str, kind: &str, about: &str, columns: &[Column]) {
+    // Writing to a String cannot fail.
+    let _ = write!(
+        page,
+        "\n## {name}\nA {kind}: {about}.\n\n| column | type | unit | about |\n|---|---|---|---|\n"
+    );
+    for column in columns {
+        let _ =
+            writeln!(page, "| `{}` | {} | {} | {} |", column.name, column.kind, column.unit, column.about);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::{KEPT, kept_number};
+    use std::collections::BTreeSet;
+
+    fn fresh() -> Connection {
+        let db = Connection::open_in_memory().unwrap();
+        create(&db).unwrap();
+        db
+    }
+
+    fn names(db: &Connection, sql: &str) -> BTreeSet<(String, String)> {
+        db.prepare(sql)
+            .unwrap()
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap()
+    }
+
+    #[test]
+    fn schema_doc_covers_exactly_the_columns_sqlite_knows() {
+        let db = fresh();
+        let real = names(
+            &db,
+            "SELECT m.name, i.name FROM sqlite_master m, pragma_table_info(m.name) i WHERE m.type IN ('table', 'view')",
+        );
+        let documented = names(&db, "SELECT table_name, column_name FROM schema_doc");
+        assert_eq!(real.difference(&documented).collect::<Vec<_>>(), Vec::<&(String, String)>::new());
+        assert_eq!(documented.difference(&real).collect::<Vec<_>>(), Vec::<&(String, String)>::new());
+        let empty: i64 =
+            db.query_row("SELECT count(*) FROM schema_doc WHERE about = ''", [], |row| row.get(0)).unwrap();
+        assert_eq!(empty, 0);
+    }
+
+    /// The names queries in the wild use, as promised to users.
+    #[test]
+    fn promised_tables_and_columns_exist() {
+        let promised = "
+            cuda_events timestamp_ns duration_ns op pid tid cgroup_id stream bytes ret kept stack_id oncpu_ns runq_ns blocked_ns
+            hip_events timestamp_ns duration_ns op pid tid cgroup_id stream bytes ret kept stack_id oncpu_ns runq_ns blocked_ns
+            nccl_events timestamp_ns duration_ns op pid tid rank nranks comm_id_hash seq count bytes datatype reduce_op peer stream ret
+            tcp_events timestamp_ns event pid cgroup_id saddr daddr sport dport seq
+            sched_events timestamp_ns
+            mem_events timestamp_ns
+            io_events timestamp_ns
+            net_events timestamp_ns
+            rdma_events timestamp_ns
+            gpu_samples timestamp_ns
+            gpu_errors timestamp_ns
+            call_stats window_start_ns window_ns pid op count sum_ns min_ns max_ns hist
+            op_summary op count p50_us p95_us p99_us p999_us max_us
+            blame window_start_ns pid tid op cause by_pid by_comm ns count
+            events timestamp_ns duration_ns layer op pid tid cgroup_id rank node
+            frames stack_id depth kind function file line module address
+            loss start_ns end_ns probe cpu reason count
+            processes pid start_ns end_ns comm cmdline cgroup_id rank world_size
+            threads pid
+            containers container_id
+            stacks stack_id
+            kernels name
+            graphs graph
+            allocations bytes
+            annotations timestamp_ns
+            sessions host gpus version flags
+            probes state cost_ns
+            findings title
+            schema_doc table_name column_name unit about";
+        let documented = names(&fresh(), "SELECT table_name, column_name FROM schema_doc");
+        for line in promised.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let mut words = line.split(' ');
+            let table = words.next().unwrap();
+            for column in words {
+                assert!(documented.contains(&(table.into(), column.into())), "{table}.{column} is missing");
+            }
+        }
+    }
+
+    #[test]
+    fn every_view_answers_and_dated_tables_are_found_by_time() {
+        let db = fresh();
+        for view in VIEWS {
+            db.query_row(&format!("SELECT count(*) FROM {}", view.name), [], |_| Ok(())).unwrap();
+        }
+        for table in TABLES {
+            let Some(age) = table.age else { continue };
+            let plan: String = db
+                .query_row(
+                    &format!("EXPLAIN QUERY PLAN DELETE FROM {} WHERE {age} < 5", table.name),
+                    [],
+                    |row| row.get(3),
+                )
+                .unwrap();
+            assert!(plan.starts_with("SEARCH"), "{}: {plan}", table.name);
+        }
+        let plan = db
+            .prepare(
+                "EXPLAIN QUERY PLAN SELECT * FROM cuda_events WHERE timestamp_ns > 5 AND op = 'cudaMalloc'",
+            )
+            .unwrap()
+            .query_map([], |row| row.get::<_, String>(3))
+            .unwrap()
+            .collect::<Result<Vec<_>, _>>()
+            .unwrap();
+        assert!(plan[0].contains("SEARCH c USING INDEX calls_timestamp_ns"), "{plan:?}");
+    }
+
+    #[test]
+    fn the_newest_events_are_found_without_sorting_all() {
+        let plan = fresh()
+            .prepare("EXPLAIN QUERY PLAN SELECT * FROM events ORDER BY timestamp_ns DESC LIMIT 5")
+            .unwrap()
+            .query_map([], |row| row.get::<_, String>(3))
+            .unwrap()
+            .collect::<Result<Vec<_>, _>>()
+            .unwrap();
+        assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:#?}");
+    }
+
+    #[test]
+    fn kept_numbers_are_places_in_the_list() {
+        for (place, kept) in KEPT.into_iter().enumerate() {
+            assert_eq!(kept_number(kept), place as i64 + 1);
+        }
+    }
+
+    #[test]
+    fn the_page_names_every_table_and_column() {
+        let page = markdown();
+        for (relation, column) in documented() {
+            assert!(
+                page.contains(&format!("## {relation}\n")) && page.contains(&format!("`{}`", column.name))
+            );
+        }
+    }
+}

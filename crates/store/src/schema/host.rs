@@ -1,0 +1,170 @@
+//! The host's side: processes and threads, and what the recording itself was like: sessions, probes, loss.
+
+use super::{CGROUP, PID, SESSION, TID, TIMESTAMP, Table, int, text};
+
+pub(crate) const PROCESSES: Table = Table {
+    name: "processes",
+    about: "the processes that were traced",
+    columns: &[
+        PID.required(),
+        int("start_ns", "ns", "when it started, unix time").required(),
+        int("end_ns", "ns", "when it ended; NULL while it runs"),
+        int("exit_code", "", "how it ended"),
+        int("parent_pid", "", "its parent"),
+        text("comm", "", "its name"),
+        text("cmdline", "", "its command line"),
+        text("exe", "", "its program file"),
+        int("uid", "", "the user it runs as"),
+        CGROUP,
+        text("cgroup", "", "path of its cgroup"),
+        text("container_id", "", "its container, see `containers`"),
+        int("rank", "", "its rank in the job"),
+        int("local_rank", "", "its rank on this node"),
+        int("world_size", "", "ranks of the job"),
+        SESSION,
+    ],
+    key: &["pid", "start_ns"],
+    clustered: true,
+    age: Some("end_ns"),
+    layer: None,
+};
+
+pub(crate) const THREADS: Table = Table {
+    name: "threads",
+    about: "the threads of traced processes, as far as they were seen to start, run or end",
+    columns: &[
+        PID.required(),
+        TID.required(),
+        int("start_ns", "ns", "when it started; NULL where it ran before it was seen"),
+        int("end_ns", "ns", "when it ended; NULL while it runs"),
+        text("comm", "", "its name"),
+        SESSION,
+    ],
+    key: &[],
+    clustered: false,
+    age: Some("end_ns"),
+    layer: None,
+};
+
+pub(crate) const PROCESS_EVENTS: Table = Table {
+    name: "process_events",
+    about: "what happened to traced processes and threads",
+    columns: &[
+        TIMESTAMP,
+        text(
+            "event",
+            "",
+            "`process_seen`, `process_fork`, `thread_start`, `process_exec`, `process_exit` or `thread_exit`",
+        )
+        .required(),
+        PID,
+        TID,
+        int("child", "", "the new process or thread of a fork"),
+        int("exit_code", "", "how it ended, for exits"),
+        CGROUP,
+        text("comm", "", "name of the thread"),
+        SESSION,
+    ],
+    key: &[],
+    clustered: false,
+    age: Some("timestamp_ns"),
+    layer: Some("process"),
+};
+
+pub(crate) const CONTAINERS: Table = Table {
+    name: "containers",
+    about: "the containers that traced processes ran in",
+    columns: &[
+        text("container_id", "", "its id").required(),
+        text("runtime", "", "`docker`, `containerd`, `cri-o`, `podman`, ..."),
+        text("name", "", "its name"),
+        text("image", "", "its image"),
+        text("pod", "", "its Kubernetes pod"),
+        text("namespace", "", "the pod's namespace"),
+        text("labels", "", "its labels as a JSON object"),
+        CGROUP,
+        text("cgroup", "", "path of its cgroup"),
+        int("first_seen_ns", "ns", "when it was first seen"),
+        int("last_seen_ns", "ns", "when it was last seen"),
+        SESSION,
+    ],
+    key: &["container_id"],
+    clustered: true,
+    age: Some("last_seen_ns"),
+    layer: None,
+};
+
+pub(crate) const SESSIONS: Table = Table {
+    name: "sessions",
+    about: "the runs of `gpuwhy trace` that wrote this file",
+    columns: &[
+        int("session_id", "", "number of the run in this file").required(),
+        int("start_ns", "ns", "when it began, unix time").required(),
+        int("end_ns", "ns", "when it ended; NULL while it runs, or where it was killed"),
+        text("host", "", "the node's name"),
+        text("kernel", "", "kernel release"),
+        text("gpus", "", "the node's GPUs, a JSON list"),
+        text("driver", "", "GPU driver version"),
+        text("version", "", "version of gpuwhy"),
+        text("flags", "", "its command line, a JSON list"),
+        int("clock_offset_ns", "ns", "unix time minus the monotonic clock, at the start"),
+        int("writer_pid", "", "process that wrote it"),
+    ],
+    key: &["session_id"],
+    clustered: false,
+    age: None,
+    layer: None,
+};
+
+pub(crate) const PROBES: Table = Table {
+    name: "probes",
+    about: "what was probed, how, and what it cost; what could not be probed, and why",
+    columns: &[
+        SESSION.required(),
+        text("probe", "", "the probe").required(),
+        text("target", "", "the function or tracepoint").required(),
+        text("file", "", "the library file; empty for a tracepoint").required(),
+        text("state", "", "`attached`, `degraded` or `refused`").required(),
+        text("flavour", "", "`session`, `multi`, `single` or `tracepoint`"),
+        int("since_ns", "ns", "when it was attached, unix time"),
+        text("reason", "", "why it is degraded or refused"),
+        int("hits", "", "how often it fired"),
+        int("cost_ns", "ns", "time it took from the traced processes"),
+    ],
+    key: &["session_id", "probe", "target", "file"],
+    clustered: true,
+    age: None,
+    layer: None,
+};
+
+pub(crate) const LOSS: Table = Table {
+    name: "loss",
+    about: "records that were lost on the way, counted where they were dropped",
+    columns: &[
+        int("start_ns", "ns", "from when, unix time").required(),
+        int("end_ns", "ns", "until when").required(),
+        text("probe", "", "the probe whose records were lost").required(),
+        int("cpu", "", "the CPU; -1 where it is not one CPU"),
+        text("reason", "", "why"),
+        int("count", "records", "how many").required(),
+        SESSION,
+    ],
+    key: &[],
+    clustered: false,
+    age: Some("end_ns"),
+    layer: None,
+};
+
+pub(crate) const RETENTION: Table = Table {
+    name: "retention",
+    about: "what was deleted to keep the file within its size",
+    columns: &[
+        int("time_ns", "ns", "when, unix time").required(),
+        int("before_ns", "ns", "what is older than this is no longer complete").required(),
+        int("rows", "rows", "how many rows").required(),
+    ],
+    key: &[],
+    clustered: false,
+    age: None,
+    layer: None,
+};

@@ -1,0 +1,160 @@
+//! What the kernel did meanwhile: scheduler, memory, disk, network, RDMA.
+
+use super::{
+    BY_COMM, BY_PID, BY_TID, CGROUP, Column, DURATION, PID, SESSION, STACK, TID, TIMESTAMP, Table, int, text,
+};
+
+const EVENT: Column = text("event", "", "what happened").required();
+const BYTES: Column = int("bytes", "bytes", "bytes it was about");
+const SADDR: Column = text("saddr", "", "local address");
+const DADDR: Column = text("daddr", "", "remote address");
+const SPORT: Column = int("sport", "", "local port");
+const DPORT: Column = int("dport", "", "remote port");
+
+const fn event_table(
+    name: &'static str,
+    layer: &'static str,
+    about: &'static str,
+    columns: &'static [Column],
+) -> Table {
+    Table { name, about, columns, key: &[], clustered: false, age: Some("timestamp_ns"), layer: Some(layer) }
+}
+
+pub(crate) const SCHED_EVENTS: Table = event_table(
+    "sched_events",
+    "sched",
+    "what the scheduler did to traced threads, where it was asked to be kept",
+    &[
+        TIMESTAMP,
+        DURATION,
+        EVENT,
+        PID,
+        TID,
+        CGROUP,
+        int("cpu", "", "CPU it happened on"),
+        int("target_cpu", "", "CPU a thread was moved to"),
+        int("priority", "", "kernel priority of the thread"),
+        BY_PID,
+        BY_TID,
+        BY_COMM,
+        STACK,
+        SESSION,
+    ],
+);
+
+pub(crate) const MEM_EVENTS: Table = event_table(
+    "mem_events",
+    "mem",
+    "page faults, reclaim and out-of-memory kills",
+    &[
+        TIMESTAMP,
+        DURATION,
+        EVENT,
+        PID,
+        TID,
+        CGROUP,
+        text("address", "", "address that faulted, 0x and hex"),
+        BYTES,
+        int("pages", "pages", "pages reclaimed or faulted in"),
+        int("numa_node", "", "memory node"),
+        BY_PID,
+        BY_COMM,
+        STACK,
+        SESSION,
+    ],
+);
+
+pub(crate) const IO_EVENTS: Table = event_table(
+    "io_events",
+    "io",
+    "disk requests and slow file operations of traced processes",
+    &[
+        TIMESTAMP,
+        DURATION,
+        EVENT,
+        PID,
+        TID,
+        CGROUP,
+        text("device", "", "block device"),
+        text("file", "", "file name, where known"),
+        int("sector", "", "first sector"),
+        BYTES,
+        text("rw", "", "`read`, `write`, `sync` or `discard`"),
+        int("queue_ns", "ns", "of the duration: waiting to be issued"),
+        int("ret", "", "result"),
+        STACK,
+        SESSION,
+    ],
+);
+
+pub(crate) const NET_EVENTS: Table = event_table(
+    "net_events",
+    "net",
+    "waits of traced threads on sockets",
+    &[
+        TIMESTAMP,
+        DURATION,
+        EVENT,
+        PID,
+        TID,
+        CGROUP,
+        text("protocol", "", "`tcp`, `udp`, `unix`, ..."),
+        SADDR,
+        DADDR,
+        SPORT,
+        DPORT,
+        BYTES,
+        int("ret", "", "result"),
+        STACK,
+        SESSION,
+    ],
+);
+
+pub(crate) const TCP_EVENTS: Table = event_table(
+    "tcp_events",
+    "tcp",
+    "TCP trouble: `tcp_retransmit_skb`, resets",
+    &[
+        TIMESTAMP,
+        DURATION,
+        EVENT,
+        PID,
+        TID,
+        CGROUP,
+        SADDR,
+        DADDR,
+        SPORT,
+        DPORT,
+        int("seq", "", "TCP sequence number"),
+        text("state", "", "state of the connection"),
+        BYTES,
+        int("srtt_us", "us", "smoothed round-trip time"),
+        int("rto_us", "us", "retransmission timeout"),
+        int("retransmits", "", "retransmits of this segment in a row"),
+        SESSION,
+    ],
+);
+
+pub(crate) const RDMA_EVENTS: Table = event_table(
+    "rdma_events",
+    "rdma",
+    "RDMA verbs, asynchronous events and error counters that rose",
+    &[
+        TIMESTAMP,
+        DURATION,
+        EVENT,
+        PID,
+        TID,
+        CGROUP,
+        text("device", "", "RDMA device"),
+        int("port", "", "its port"),
+        int("qp", "", "queue pair number"),
+        text("opcode", "", "work request"),
+        BYTES,
+        int("ret", "", "status of the completion, or result of the call"),
+        text("counter", "", "name of the counter"),
+        int("value", "", "value of the counter"),
+        int("delta", "", "how much it rose"),
+        SESSION,
+    ],
+);

@@ -1,0 +1,192 @@
+//! The schema of a trace file, declared once as data. The DDL, the `schema_doc` table, the insert statements,
+//! the `events` view and the documentation page are projections of these tables.
+
+mod calls;
+mod code;
+mod ddl;
+mod gpu;
+mod host;
+mod kernel;
+mod sums;
+
+pub(crate) use calls::{KEPT, event_arms, kept_number};
+pub use ddl::{create, markdown};
+
+/// `PRAGMA user_version` of the files this program writes.
+pub const SCHEMA_VERSION: i64 = 1;
+
+/// `PRAGMA application_id`: `gpwy`. Tells our files from other SQLite files.
+pub const APPLICATION_ID: i64 = 0x6770_7779;
+
+#[derive(Debug, Clone, Copy)]
+pub struct Column {
+    pub name: &'static str,
+    pub kind: &'static str,
+    pub required: bool,
+    pub unit: &'static str,
+    pub about: &'static str,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Table {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub columns: &'static [Column],
+    /// The primary key; one `INTEGER` column of it is the rowid. Empty where rows have no key.
+    pub key: &'static [&'static str],
+    /// Stored in the order of its key, without a rowid.
+    pub clustered: bool,
+    /// The column that dates a row: it is indexed, and retention deletes by it.
+    pub age: Option<&'static str>,
+    /// The layer under which its rows appear in the `events` view, if they do.
+    pub layer: Option<&'static str>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct View {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub columns: &'static [Column],
+    pub sql: fn() -> String,
+}
+
+/// An index besides those that every dated table has.
+#[derive(Debug, Clone, Copy)]
+pub struct Index {
+    pub name: &'static str,
+    pub table: &'static str,
+    pub columns: &'static [&'static str],
+}
+
+pub static TABLES: &[Table] = &[
+    calls::CALLS,
+    calls::OPS,
+    sums::CALL_STATS,
+    sums::HIST_BUCKETS,
+    sums::BLAME,
+    gpu::NCCL_EVENTS,
+    kernel::SCHED_EVENTS,
+    kernel::MEM_EVENTS,
+    kernel::IO_EVENTS,
+    kernel::NET_EVENTS,
+    kernel::TCP_EVENTS,
+    kernel::RDMA_EVENTS,
+    gpu::GPU_SAMPLES,
+    gpu::GPU_ERRORS,
+    gpu::KERNELS,
+    gpu::GRAPHS,
+    gpu::ALLOCATIONS,
+    host::PROCESSES,
+    host::THREADS,
+    host::PROCESS_EVENTS,
+    host::CONTAINERS,
+    code::STACKS,
+    code::FRAMES,
+    code::ANNOTATIONS,
+    code::FINDINGS,
+    host::SESSIONS,
+    host::PROBES,
+    host::LOSS,
+    host::RETENTION,
+    SCHEMA_DOC,
+];
+
+pub static VIEWS: &[View] = &[calls::CUDA_EVENTS, calls::HIP_EVENTS, sums::OP_SUMMARY, calls::EVENTS];
+
+pub static INDEXES: &[Index] = &[
+    // What an answer's coverage sums up, without reading the histograms beside it.
+    Index { name: "call_stats_kept", table: "call_stats", columns: &["window_start_ns", "count", "kept"] },
+    Index { name: "threads_tid", table: "threads", columns: &["pid", "tid"] },
+];
+
+const SCHEMA_DOC: Table = Table {
+    name: "schema_doc",
+    about: "what every column of every table and view means",
+    columns: &[
+        text("table_name", "", "the table or view").required(),
+        text("column_name", "", "the column").required(),
+        text("unit", "", "unit of its numbers; empty where there is none").required(),
+        text("about", "", "what it means").required(),
+    ],
+    key: &["table_name", "column_name"],
+    clustered: true,
+    age: None,
+    layer: None,
+};
+
+pub(crate) const CALLS: Table = calls::CALLS;
+pub(crate) const PROCESSES: Table = host::PROCESSES;
+
+/// A table by its name; the names used in this crate are all in [`TABLES`].
+pub fn table(name: &str) -> Option<&'static Table> {
+    TABLES.iter().find(|table| table.name == name)
+}
+
+const fn column(kind: &'static str, name: &'static str, unit: &'static str, about: &'static str) -> Column {
+    Column { name, kind, required: false, unit, about }
+}
+
+const fn int(name: &'static str, unit: &'static str, about: &'static str) -> Column {
+    column("INTEGER", name, unit, about)
+}
+
+const fn text(name: &'static str, unit: &'static str, about: &'static str) -> Column {
+    column("TEXT", name, unit, about)
+}
+
+const fn real(name: &'static str, unit: &'static str, about: &'static str) -> Column {
+    column("REAL", name, unit, about)
+}
+
+impl Table {
+    /// The place of a column; a name that does not exist fails to compile where this is used as a constant.
+    pub(crate) const fn place(&self, name: &str) -> usize {
+        let mut place = 0;
+        while place < self.columns.len() {
+            if same(self.columns[place].name.as_bytes(), name.as_bytes()) {
+                return place;
+            }
+            place += 1;
+        }
+        panic!("no such column")
+    }
+}
+
+const fn same(a: &[u8], b: &[u8]) -> bool {
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
+}
+
+impl Column {
+    const fn required(self) -> Column {
+        Column { required: true, ..self }
+    }
+}
+
+// Columns that many tables share, so that they mean the same everywhere.
+const TIMESTAMP: Column = int("timestamp_ns", "ns", "when it began, unix time").required();
+const DURATION: Column = int("duration_ns", "ns", "how long it took");
+const PID: Column = int("pid", "", "process");
+const TID: Column = int("tid", "", "thread");
+const CGROUP: Column = int("cgroup_id", "", "cgroup of the thread, as the kernel numbers them");
+const SESSION: Column = int("session_id", "", "the session that recorded it; names the node");
+const STACK: Column = int("stack_id", "", "the caller's stack, see `stacks` and `frames`");
+const BY_PID: Column = int("by_pid", "", "process behind it; NULL where nobody could be named");
+const BY_TID: Column = int("by_tid", "", "thread behind it");
+const BY_COMM: Column = text("by_comm", "", "name of the thread behind it");
+const ONCPU: Column = int("oncpu_ns", "ns", "of the duration: on the CPU");
+const RUNQ: Column = int("runq_ns", "ns", "of the duration: runnable, but something else had the CPU");
+const BLOCKED: Column =
+    int("blocked_ns", "ns", "of the duration: blocked; the sum of the reasons that follow");
+const FUTEX: Column = int("futex_ns", "ns", "blocked on a lock");
+const BLOCK_IO: Column = int("block_io_ns", "ns", "blocked on a disk");
+const FILE: Column = int("file_ns", "ns", "blocked reading or writing a file, pipe or device");
+const SOCKET: Column = int("socket_ns", "ns", "blocked on a socket");
+const POLL: Column = int("poll_ns", "ns", "blocked in poll, select or epoll");
+const IOCTL: Column = int("ioctl_ns", "ns", "blocked in a driver's ioctl");
+const FAULT: Column = int("fault_ns", "ns", "blocked on a page fault");
+const SLEEP: Column = int("sleep_ns", "ns", "asleep by its own wish");
+const OTHER: Column = int("other_ns", "ns", "blocked for another reason");

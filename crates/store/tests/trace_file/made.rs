@@ -1,0 +1,122 @@
+//! Values made up for the tests.
+
+use gpuwhy_model::{
+    Batch, Blame, Call, CallWindow, Family, Histogram, Kept, Launch, Layer, OpId, OpInfo, Reason,
+};
+use gpuwhy_store::{Options, SessionInfo, Writer};
+use std::path::Path;
+
+pub(crate) const START: u64 = 1_790_000_000_000_000_000;
+
+pub(crate) fn op(id: u16, name: &str, layer: Layer, family: Family) -> OpInfo {
+    OpInfo { id: OpId(id), name: name.into(), layer, family, waits_for_gpu: family == Family::Sync }
+}
+
+pub(crate) fn ops() -> Vec<OpInfo> {
+    vec![
+        op(1, "cuLaunchKernel", Layer::Cuda, Family::Launch),
+        op(2, "cudaMalloc", Layer::Cuda, Family::Alloc),
+        op(3, "hipLaunchKernel", Layer::Hip, Family::Launch),
+        op(4, "cudaStreamSynchronize", Layer::Cuda, Family::Sync),
+    ]
+}
+
+pub(crate) fn session() -> SessionInfo {
+    SessionInfo {
+        start_ns: START,
+        host: "node-7".into(),
+        kernel: "6.18.0".into(),
+        gpus: vec!["NVIDIA H200".into()],
+        driver: "580.1".into(),
+        version: "0.1.0".into(),
+        flags: vec!["trace".into(), "--out".into(), "x y.db".into()],
+        clock_offset_ns: -5,
+    }
+}
+
+pub(crate) fn writer(path: &Path) -> Writer {
+    Writer::create_or_append(path, &session(), &ops(), &Options::default()).unwrap()
+}
+
+/// A call with nothing in it but what a call must have.
+pub(crate) fn plain(number: u64) -> Call {
+    Call {
+        start_ns: START + number * 1000,
+        duration_ns: 700,
+        op: OpId(2),
+        pid: 10,
+        tid: 11,
+        cgroup_id: 0,
+        kept: Kept::Slow,
+        sample_weight: 0,
+        ret: 0,
+        bytes: 0,
+        stream: 0,
+        handle: 0,
+        caller: 0,
+        via: None,
+        launch: None,
+        stack_id: None,
+        blame: Blame { oncpu_ns: 700, ..Blame::default() },
+    }
+}
+
+/// A call with everything in it, and the largest numbers.
+pub(crate) fn full(number: u64) -> Call {
+    let mut blame = Blame { oncpu_ns: 1, runq_ns: 2, ..Blame::default() };
+    for reason in Reason::ALL {
+        blame.blocked_ns[reason as usize] = 10 + reason as u64;
+    }
+    Call {
+        duration_ns: blame.total_ns(),
+        op: OpId(1),
+        cgroup_id: 4711,
+        kept: Kept::Sample,
+        sample_weight: 100,
+        ret: -2,
+        bytes: 1 << 40,
+        stream: u64::MAX,
+        handle: 0x7f00_dead_beef,
+        caller: 1 << 63,
+        via: None,
+        launch: Some(Launch { grid: [u32::MAX, 70_000, 0], block: [1024, 1, 1], shared_bytes: 0 }),
+        stack_id: Some(-77),
+        blame,
+        ..plain(number)
+    }
+}
+
+pub(crate) fn calls(numbers: std::ops::Range<u64>) -> Batch {
+    Batch { calls: numbers.map(plain).collect(), ..Batch::default() }
+}
+
+/// A window of calls with these durations.
+pub(crate) fn window(second: u64, tid: u32, op: u16, durations: &[u64]) -> CallWindow {
+    let mut hist = Histogram::default();
+    for ns in durations {
+        hist.record(*ns);
+    }
+    let sum_ns = durations.iter().sum();
+    CallWindow {
+        window_start_ns: START + second * 1_000_000_000,
+        window_ns: 1_000_000_000,
+        pid: 10,
+        tid,
+        op: OpId(op),
+        count: durations.len() as u64,
+        errors: 1,
+        kept: 2,
+        bytes: 64,
+        sum_ns,
+        min_ns: durations.iter().copied().min().unwrap(),
+        max_ns: durations.iter().copied().max().unwrap(),
+        blame: Blame { oncpu_ns: sum_ns / 2, runq_ns: sum_ns - sum_ns / 2, ..Blame::default() },
+        hist,
+    }
+}
+
+/// Says why a test does not run here; where everything is required that is a failure.
+pub(crate) fn skip(why: &str) {
+    assert!(std::env::var("GPUWHY_REQUIRE").as_deref() != Ok("all"), "cannot run here: {why}");
+    eprintln!("skipped: {why}");
+}

@@ -1,0 +1,248 @@
+//! What the end-to-end tests share: the binary, the simulated GPU, traces to look into, and honest skips.
+
+use rusqlite::Connection;
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
+
+/// The longest anything awaited may take; the machines that run this are slow.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) fn gpuwhy() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gpuwhy"));
+    command.env_remove("GPUWHY_DB").env("NO_COLOR", "1");
+    command
+}
+
+/// The simulated libraries and workloads, unpacked once for all tests.
+pub(crate) fn sim() -> &'static Path {
+    static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
+    FOLDER
+        .get_or_init(|| {
+            let folder = tempfile::Builder::new().prefix("gpuwhy-e2e-").tempdir().unwrap();
+            gpuwhy_simgpu::unpack(folder.path()).unwrap();
+            folder
+        })
+        .path()
+}
+
+pub(crate) fn simwork() -> PathBuf {
+    sim().join(gpuwhy_simgpu::WORKLOAD)
+}
+
+/// Tests that measure time or count everything on the host take turns: there may be two cores only.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Whether eBPF can be used. Where not, the skip is counted and named, and is a failure under GPUWHY_REQUIRE=all.
+pub(crate) fn can_trace(test: &str) -> bool {
+    static ANSWER: OnceLock<Result<(), String>> = OnceLock::new();
+    let answer = ANSWER.get_or_init(|| {
+        let output = gpuwhy().arg("check").output().map_err(|error| error.to_string())?;
+        if output.status.success() { Ok(()) } else { Err("`gpuwhy check` says that this host cannot trace".into()) }
+    });
+    match answer {
+        Ok(()) => true,
+        Err(reason) => {
+            skip(test, reason);
+            false
+        }
+    }
+}
+
+pub(crate) fn skip(test: &str, reason: &str) {
+    assert_ne!(std::env::var("GPUWHY_REQUIRE").as_deref(), Ok("all"), "{test} may not be skipped here: {reason}");
+    eprintln!("SKIPPED {test}: {reason}");
+    if let Some(path) = std::env::var_os("GPUWHY_SKIPS") {
+        let mut file = std::fs::File::options().append(true).create(true).open(path).unwrap();
+        writeln!(file, "{test}: {reason}").unwrap();
+    }
+}
+
+/// A finished command that must have done well.
+pub(crate) fn done(output: Output) -> String {
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{}\nstdout: {stdout}\nstderr: {}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    stdout
+}
+
+/// The last line of a workload's output: what it really did.
+pub(crate) fn truth(output: &str) -> Value {
+    let line = output.lines().rev().find(|line| line.starts_with('{')).unwrap_or_else(|| panic!("no truth in: {output}"));
+    serde_json::from_str(line).unwrap()
+}
+
+/// A trace file in a folder of its own.
+pub(crate) struct Trace {
+    pub(crate) folder: tempfile::TempDir,
+}
+
+impl Trace {
+    pub(crate) fn new() -> Trace {
+        Trace { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn file(&self) -> PathBuf {
+        self.folder.path().join("trace.db")
+    }
+
+    /// Runs `gpuwhy trace [flags] -- words` to its end; the command's truth.
+    pub(crate) fn of_command(&self, flags: &[&str], words: &[&OsStr]) -> Value {
+        let output = gpuwhy().arg("trace").arg("--out").arg(self.file()).args(flags).arg("--").args(words).output().unwrap();
+        truth(&done(output))
+    }
+
+    /// The same for a simulated workload.
+    pub(crate) fn of_simwork(&self, flags: &[&str], words: &[&str]) -> Value {
+        let program = simwork();
+        let all: Vec<&OsStr> = std::iter::once(program.as_os_str()).chain(words.iter().map(OsStr::new)).collect();
+        self.of_command(flags, &all)
+    }
+
+    pub(crate) fn db(&self) -> Connection {
+        Connection::open_with_flags(self.file(), rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap()
+    }
+
+    pub(crate) fn number(&self, sql: &str) -> i64 {
+        self.db().query_row(sql, [], |row| row.get::<_, Option<i64>>(0)).unwrap().unwrap_or(0)
+    }
+
+    pub(crate) fn text(&self, sql: &str) -> String {
+        self.db().query_row(sql, [], |row| row.get::<_, Option<String>>(0)).unwrap().unwrap_or_default()
+    }
+
+    pub(crate) fn count_of(&self, op: &str) -> i64 {
+        self.number(&format!("SELECT sum(count) FROM call_stats WHERE op = '{op}'"))
+    }
+}
+
+/// A `gpuwhy trace --json` in the background.
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    lines: BufReader<std::process::ChildStdout>,
+}
+
+impl Running {
+    /// Returns when it says that it traces.
+    pub(crate) fn start(trace: &Trace, flags: &[&str]) -> Running {
+        let mut child = gpuwhy()
+            .args(["trace", "--json", "--out"])
+            .arg(trace.file())
+            .args(flags)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        let mut running = Running { child, lines };
+        running.until("started", |_| true);
+        running
+    }
+
+    /// Reads on until a line of this kind fits.
+    pub(crate) fn until(&mut self, kind: &str, fits: impl Fn(&Value) -> bool) -> Value {
+        let began = Instant::now();
+        loop {
+            assert!(began.elapsed() < PATIENCE, "no fitting '{kind}' came");
+            let mut line = String::new();
+            assert!(self.lines.read_line(&mut line).unwrap() > 0, "the trace ended while waiting for '{kind}'");
+            let value: Value = serde_json::from_str(&line).unwrap();
+            if value["type"] == kind && fits(&value) {
+                return value;
+            }
+        }
+    }
+
+    /// Waits until an operation of a process was called so often.
+    pub(crate) fn until_called(&mut self, pid: u64, op: &str, times: u64) {
+        self.until("sums", |sums| {
+            sums["operations"].as_array().unwrap().iter().any(|row| {
+                row["pid"] == pid && row["op"] == op && row["count"].as_u64().unwrap() >= times
+            })
+        });
+    }
+
+    /// Ctrl-C; how long it took to the end, and the summary.
+    pub(crate) fn stop(mut self) -> (Duration, Value) {
+        let began = Instant::now();
+        signal(self.child.id(), "INT");
+        let summary = self.until("summary", |_| true);
+        assert!(self.child.wait().unwrap().success());
+        (began.elapsed(), summary)
+    }
+}
+
+pub(crate) fn signal(pid: u32, name: &str) {
+    assert!(Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status().unwrap().success());
+}
+
+/// A workload held at its gate: started and initialised, but not yet making counted calls.
+pub(crate) struct Gated {
+    child: Child,
+    gate: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Gated {
+    pub(crate) fn start(program: &Path, words: &[&str]) -> Gated {
+        Self::start_with(program, words, &[])
+    }
+
+    pub(crate) fn start_with(program: &Path, words: &[&str], environment: &[(&str, &str)]) -> Gated {
+        let folder = tempfile::tempdir().unwrap();
+        let gate = folder.path().join("gate");
+        let child = Command::new(program)
+            .args(words)
+            .arg("--start-file")
+            .arg(&gate)
+            .envs(environment.iter().copied())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let ready = folder.path().join("gate.ready");
+        wait_until("the workload is ready", || ready.exists());
+        Gated { child, gate, _folder: folder }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn open(&self) {
+        std::fs::write(&self.gate, "").unwrap();
+    }
+
+    /// Lets it run to its end; its truth.
+    pub(crate) fn finish(self) -> Value {
+        self.open();
+        truth(&done(self.child.wait_with_output().unwrap()))
+    }
+}
+
+pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < PATIENCE, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Ends a child with the test, however that ends.
+pub(crate) struct Ended(pub(crate) Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

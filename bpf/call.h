@@ -20,7 +20,8 @@ enum rule_flags {
     RULE_LAUNCH_CONFIG = 8, /* the first argument points to grid, block, shared memory and stream */
     RULE_COPY_2D = 16,      /* the first argument points to a CUDA_MEMCPY2D */
     RULE_HOT = 32,          /* never kept for being rare */
-    RULE_BYTES_PRODUCT = 64 /* bytes are the product of `bytes_arg` and the argument after it */
+    RULE_BYTES_PRODUCT = 64, /* bytes are the product of `bytes_arg` and the argument after it */
+    RULE_BYTES_WORDS = 128,  /* `bytes_arg` counts words of four bytes */
 };
 
 /* What a function is, how to read its arguments, and which of its calls to keep. Its number is the attach cookie;
@@ -197,7 +198,26 @@ static __always_inline u64 bytes_of(const struct rule *rule, const struct flight
     u64 bytes = flight_arg(flight, rule->bytes_arg);
     if (rule->flags & RULE_BYTES_PRODUCT)
         bytes *= flight_arg(flight, rule->bytes_arg + 1);
+    if (rule->flags & RULE_BYTES_WORDS)
+        bytes *= 4;
     return bytes;
+}
+
+/* The pointer or handle a call was about. */
+static __always_inline u64 handle_of(const struct rule *rule, const struct flight *flight, s32 ret) {
+    u64 handle = flight_arg(flight, rule->handle_arg);
+    if (rule->flags & RULE_COPY_2D) {
+        u64 target[2] = {0, 0}; /* dstHost and dstDevice; the one that is not the target is 0 */
+        bpf_probe_read_user(target, sizeof(target), (void *)(flight->args[0] + 80));
+        return target[1] ? target[1] : target[0];
+    }
+    if (!(rule->flags & RULE_HANDLE_OUT))
+        return handle;
+    if (ret != 0)
+        return 0; /* a call that failed has put nothing there */
+    u64 out = 0;
+    bpf_probe_read_user(&out, sizeof(out), (void *)handle);
+    return out;
 }
 
 static __always_inline void fill_launch(struct call_record *out, const struct rule *rule,
@@ -243,12 +263,7 @@ static __always_inline void fill_call(struct call_record *out, struct pt_regs *r
     out->oncpu_ns = duration_ns > waited_ns ? duration_ns - waited_ns : 0;
     out->bytes = bytes;
     out->stream = flight_arg(flight, rule->stream_arg);
-    out->handle = flight_arg(flight, rule->handle_arg);
-    if (rule->flags & RULE_HANDLE_OUT) {
-        u64 handle = 0;
-        bpf_probe_read_user(&handle, sizeof(handle), (void *)out->handle);
-        out->handle = handle;
-    }
+    out->handle = handle_of(rule, flight, (s32)PT_REGS_RC(regs));
     out->caller = PT_REGS_IP(regs); /* a return probe runs with the caller's address restored */
     fill_launch(out, rule, flight);
     out->ret = (s32)PT_REGS_RC(regs);

@@ -8,7 +8,8 @@ use crate::{AgentError, Config, OwnMeter, Snapshot, Summary, Update, discovery};
 use gpuwhy_cause::{Tallies, blame_rows, slow_limit_ns};
 use gpuwhy_host::LoadMeter;
 use gpuwhy_model::{Batch, Coverage, Histogram, OpId, ProbeState, ProbeStatus, Recording};
-use gpuwhy_probes::{Engine, LibraryFile, MappingWatch, Scope, Settings};
+use gpuwhy_model::units::duration;
+use gpuwhy_probes::{Engine, LibraryFile, Mapped, MappingWatch, Scope, Settings};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -203,15 +204,37 @@ impl Run {
             return Ok(());
         };
         let everyone = self.config.pids.is_empty() && self.config.command.is_none() && self.config.cgroup.is_none();
-        let found: Vec<LibraryFile> = watch
+        let found: Vec<(Mapped, LibraryFile)> = watch
             .wait(self.engine.ready_fd(), TURN)
-            .iter()
-            .filter_map(|mapped| discovery::of_mapping(mapped, &self.engine, everyone))
+            .into_iter()
+            .filter_map(|mapped| Some((mapped.clone(), discovery::of_mapping(&mapped, &self.engine, everyone)?)))
             .collect();
-        for file in &found {
-            self.attach(file, updates)?;
+        for (mapped, file) in &found {
+            if !self.engine.is_attached(file.id) {
+                self.attach(file, updates)?;
+                self.report(vec![self.lateness(mapped, file)], updates)?;
+            }
         }
         Ok(())
+    }
+
+    /// A library that was mapped before its probes were in place: calls in between were not seen.
+    fn lateness(&self, mapped: &Mapped, file: &LibraryFile) -> ProbeStatus {
+        let now = self.engine.now_ns();
+        let late_ns = now.saturating_sub(self.engine.unix_ns(mapped.time_ns));
+        ProbeStatus {
+            probe: "cuda".into(),
+            target: "*".into(),
+            file: file.shown_path.clone(),
+            state: ProbeState::Degraded,
+            flavour: self.engine.flavour().name().into(),
+            since_ns: now,
+            reason: format!(
+                "attached {} after process {} mapped it; calls it made before that were not seen",
+                duration(late_ns),
+                mapped.pid
+            ),
+        }
     }
 
     fn attach(&mut self, file: &LibraryFile, updates: &Sender<Update>) -> Result<(), AgentError> {

@@ -28,8 +28,6 @@ pub struct Config {
     pub keep_all: bool,
     pub store: Options,
     pub flavour: Option<Flavour>,
-    /// Library files to attach at once, besides those found.
-    pub libraries: Vec<PathBuf>,
     /// The command line, for the record.
     pub flags: Vec<String>,
     /// Send each batch as an update too.
@@ -52,7 +50,6 @@ impl Config {
             keep_all: false,
             store: Options::default(),
             flavour: None,
-            libraries: Vec::new(),
             flags: Vec::new(),
             watch_batches: false,
             record: false,

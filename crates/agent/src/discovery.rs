@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Everything that can be found at the start.
 pub(crate) fn at_start(config: &Config) -> Vec<LibraryFile> {
-    let mut files: Vec<LibraryFile> = config.libraries.iter().filter_map(|path| on_disk(path)).collect();
+    let mut files: Vec<LibraryFile> = Vec::new();
     if config.pids.is_empty() && config.command.is_none() && config.cgroup.is_none() {
         files.extend(mapped_files(is_library).into_iter().filter_map(from_mapping));
         files.extend(in_folders(None));
@@ -23,8 +23,7 @@ pub(crate) fn at_start(config: &Config) -> Vec<LibraryFile> {
         files.extend(mapped.filter_map(from_mapping));
     }
     if let Some(words) = &config.command {
-        let name = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-        files.extend(in_folders(Some(&Program::inheriting(&name))));
+        files.extend(in_folders(Some(&Program::inheriting(words))));
     }
     files
 }
@@ -54,7 +53,7 @@ fn from_mapping(file: MappedFile) -> Option<LibraryFile> {
     })
 }
 
-fn in_folders(program: Option<&Program<'_>>) -> Vec<LibraryFile> {
+fn in_folders(program: Option<&Program>) -> Vec<LibraryFile> {
     candidate_folders(program)
         .iter()
         .filter_map(|folder| fs::read_dir(folder).ok())

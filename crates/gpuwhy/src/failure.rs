@@ -33,7 +33,13 @@ impl Failure {
 
 impl From<AgentError> for Failure {
     fn from(error: AgentError) -> Self {
-        Failure::Failed(error.to_string())
+        let advice = match &error {
+            AgentError::NoProcess(_) => "; `ps` lists those that run",
+            AgentError::Cgroup { .. } => "; name a folder below /sys/fs/cgroup",
+            AgentError::Command { .. } => "; name a program that can be run",
+            _ => "",
+        };
+        Failure::Failed(format!("{error}{advice}"))
     }
 }
 

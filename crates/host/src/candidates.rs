@@ -3,26 +3,30 @@
 
 use object::{Object, ObjectSection, ReadCache};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Words of a command line that are looked at; the rest are arguments to something already seen.
+const MOST_WORDS: usize = 64;
+
 /// A program as it will be started.
 #[derive(Debug, Clone)]
-pub struct Program<'a> {
-    /// As typed.
-    pub command: &'a str,
+pub struct Program {
+    /// The command line as typed. Any word may be the program that matters: `env A=1 x`, `sh -c "x; y"`, `timeout 9 x`.
+    pub words: Vec<String>,
     pub path_variable: Option<String>,
     pub library_path: Option<String>,
     pub virtual_env: Option<String>,
     pub conda_prefix: Option<String>,
 }
 
-impl<'a> Program<'a> {
+impl Program {
     /// A command that gets this process's environment.
-    pub fn inheriting(command: &'a str) -> Self {
+    pub fn inheriting(words: &[impl AsRef<OsStr>]) -> Self {
         let get = |name: &str| std::env::var(name).ok();
         Program {
-            command,
+            words: words.iter().map(|word| word.as_ref().to_string_lossy().into_owned()).collect(),
             path_variable: get("PATH"),
             library_path: get("LD_LIBRARY_PATH"),
             virtual_env: get("VIRTUAL_ENV"),
@@ -30,13 +34,24 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// The file the command names, by the rules of execvp.
-    pub fn file(&self) -> Option<PathBuf> {
-        if self.command.contains('/') {
-            return Some(PathBuf::from(self.command)).filter(|path| path.is_file());
+    /// The files the command line names, each by the rules of execvp.
+    fn files(&self) -> Vec<PathBuf> {
+        let breaks = |c: char| c.is_whitespace() || ";&|()<>'\"`$=".contains(c);
+        self.words
+            .iter()
+            .flat_map(|word| word.split(breaks))
+            .filter(|word| !word.is_empty() && !word.starts_with('-'))
+            .take(MOST_WORDS)
+            .filter_map(|word| self.file(word))
+            .collect()
+    }
+
+    fn file(&self, word: &str) -> Option<PathBuf> {
+        if word.contains('/') {
+            return Some(PathBuf::from(word)).filter(|path| path.is_file());
         }
         let path = self.path_variable.as_deref().unwrap_or("/usr/bin:/bin");
-        path.split(':').map(|folder| Path::new(folder).join(self.command)).find(|path| path.is_file())
+        path.split(':').map(|folder| Path::new(folder).join(word)).find(|path| path.is_file())
     }
 }
 
@@ -56,7 +71,7 @@ const USUAL: &[&str] = &[
 ];
 
 /// Every folder worth a look; `program` adds its own.
-pub fn candidate_folders(program: Option<&Program<'_>>) -> Vec<PathBuf> {
+pub fn candidate_folders(program: Option<&Program>) -> Vec<PathBuf> {
     let mut folders: BTreeSet<PathBuf> = USUAL.iter().map(PathBuf::from).collect();
     folders.extend(ld_so_conf());
     if let Some(program) = program {
@@ -65,19 +80,19 @@ pub fn candidate_folders(program: Option<&Program<'_>>) -> Vec<PathBuf> {
             folders.insert(Path::new(prefix).join("lib"));
             folders.extend(wheel_folders(Path::new(prefix)));
         }
-        if let Some(file) = program.file() {
-            folders.extend(own_folders(&file));
+        for file in program.files() {
+            folders.extend(own_folders(&file, program));
         }
     }
     folders.into_iter().filter(|folder| folder.is_dir()).collect()
 }
 
 /// What the program's file itself says: its folder, its run path, and the wheels beside an interpreter.
-fn own_folders(file: &Path) -> Vec<PathBuf> {
+fn own_folders(file: &Path, program: &Program) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     let real = fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
     // A script is run by its interpreter; that is where its wheels are.
-    let real = interpreter_of(&real).unwrap_or(real);
+    let real = interpreter_of(&real, program).unwrap_or(real);
     for path in [file, &real] {
         let Some(bin) = path.parent() else { continue };
         folders.push(bin.to_path_buf());
@@ -91,7 +106,7 @@ fn own_folders(file: &Path) -> Vec<PathBuf> {
 }
 
 /// `#!/usr/bin/env python3` and `#!/opt/venv/bin/python`.
-fn interpreter_of(file: &Path) -> Option<PathBuf> {
+fn interpreter_of(file: &Path, program: &Program) -> Option<PathBuf> {
     use std::io::Read;
     let mut start = [0u8; 256];
     let length = fs::File::open(file).ok()?.read(&mut start).ok()?;
@@ -99,7 +114,7 @@ fn interpreter_of(file: &Path) -> Option<PathBuf> {
     let mut words = line.split_whitespace();
     let first = words.next()?;
     let interpreter = if first.ends_with("/env") {
-        Program::inheriting(words.find(|word| !word.starts_with('-') && !word.contains('='))?).file()?
+        program.file(words.find(|word| !word.starts_with('-') && !word.contains('='))?)?
     } else {
         PathBuf::from(first)
     };
@@ -181,8 +196,14 @@ fn ld_so_conf() -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    fn program(command: &str) -> Program<'_> {
-        Program { command, path_variable: None, library_path: None, virtual_env: None, conda_prefix: None }
+    fn program(words: &[&str]) -> Program {
+        Program {
+            words: words.iter().map(ToString::to_string).collect(),
+            path_variable: Some("/no/such:/usr/bin:/bin".into()),
+            library_path: None,
+            virtual_env: None,
+            conda_prefix: None,
+        }
     }
 
     #[test]
@@ -192,7 +213,7 @@ mod tests {
         let extra = root.path().join("extra");
         fs::create_dir_all(&wheel).unwrap();
         fs::create_dir_all(&extra).unwrap();
-        let mut program = program("no-such-command");
+        let mut program = program(&["no-such-command"]);
         program.virtual_env = Some(root.path().display().to_string());
         program.library_path = Some(format!("{}:/no/such/folder", extra.display()));
         let folders = candidate_folders(Some(&program));
@@ -202,9 +223,22 @@ mod tests {
 
     #[test]
     fn a_command_is_found_as_the_shell_would() {
-        let mut sh = program("sh");
-        sh.path_variable = Some("/no/such:/usr/bin:/bin".into());
-        assert!(sh.file().unwrap().ends_with("sh"));
-        assert_eq!(program("/no/such/file").file(), None);
+        assert!(program(&["sh", "-c"]).files()[0].ends_with("sh"));
+        assert!(program(&["/no/such/file"]).files().is_empty());
+    }
+
+    #[test]
+    fn programs_behind_wrappers_are_found() {
+        let root = tempfile::tempdir().unwrap();
+        let inner = root.path().join("inner");
+        fs::write(&inner, "").unwrap();
+        let shown = inner.display();
+        for words in [
+            vec!["env", "A=1", &shown.to_string()],
+            vec!["sh", "-c", &format!("cd /; ({shown} --x & wait); exec {shown}")],
+        ] {
+            let folders = candidate_folders(Some(&program(&words)));
+            assert!(folders.contains(&root.path().to_path_buf()), "{words:?}");
+        }
     }
 }

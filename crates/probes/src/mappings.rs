@@ -12,6 +12,8 @@ pub struct Mapped {
     pub device: u64,
     pub inode: u64,
     pub path: String,
+    /// CLOCK_MONOTONIC.
+    pub time_ns: u64,
 }
 
 /// One small ring for each CPU.
@@ -28,7 +30,10 @@ const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
 /// Bits of perf_event_attr's flag word.
 const ATTR_MMAP: u64 = 1 << 8;
 const ATTR_WATERMARK: u64 = 1 << 14;
+const ATTR_SAMPLE_ID_ALL: u64 = 1 << 18;
 const ATTR_MMAP2: u64 = 1 << 23;
+const ATTR_USE_CLOCKID: u64 = 1 << 25;
+const PERF_SAMPLE_TIME: u64 = 1 << 2;
 
 impl MappingWatch {
     pub fn open() -> io::Result<Self> {
@@ -82,12 +87,14 @@ unsafe impl Send for PerfRing {}
 
 impl PerfRing {
     fn open(cpu: i32) -> io::Result<Self> {
-        // struct perf_event_attr of the first version: 64 bytes.
-        let mut attr = [0u64; 8];
-        attr[0] = u64::from(PERF_TYPE_SOFTWARE) | (64 << 32);
+        // struct perf_event_attr up to its clockid, the upper half of the last word.
+        let mut attr = [0u64; 12];
+        attr[0] = u64::from(PERF_TYPE_SOFTWARE) | ((size_of_val(&attr) as u64) << 32);
         attr[1] = PERF_COUNT_SW_DUMMY;
-        attr[5] = ATTR_MMAP | ATTR_MMAP2 | ATTR_WATERMARK;
+        attr[3] = PERF_SAMPLE_TIME;
+        attr[5] = ATTR_MMAP | ATTR_MMAP2 | ATTR_WATERMARK | ATTR_SAMPLE_ID_ALL | ATTR_USE_CLOCKID;
         attr[6] = 1; // wake up at the first byte
+        attr[11] = (libc::CLOCK_MONOTONIC as u64) << 32;
         // SAFETY: the kernel reads `size` bytes of attr; a new descriptor is ours.
         let fd = unsafe {
             libc::syscall(libc::SYS_perf_event_open, attr.as_ptr(), -1, cpu, -1, PERF_FLAG_FD_CLOEXEC)
@@ -162,16 +169,17 @@ impl Drop for PerfRing {
     }
 }
 
-/// header 8, pid, tid, addr 8, len 8, pgoff 8, maj, min, ino 8, ino_generation 8, prot, flags, filename.
+/// header 8, pid, tid, addr 8, len 8, pgoff 8, maj, min, ino 8, ino_generation 8, prot, flags, filename, time 8.
 fn parse_mmap2(record: &[u8]) -> Option<Mapped> {
     let word = |at: usize| Some(u32::from_le_bytes(record.get(at..at + 4)?.try_into().ok()?));
-    let name = record.get(72..)?;
+    let (name, time) = record.get(72..)?.split_last_chunk::<8>()?;
     let name = &name[..name.iter().position(|byte| *byte == 0).unwrap_or(name.len())];
     Some(Mapped {
         pid: word(8)?,
         device: libc::makedev(word(40)?, word(44)?),
         inode: u64::from_le_bytes(record.get(48..56)?.try_into().ok()?),
         path: String::from_utf8_lossy(name).into_owned(),
+        time_ns: u64::from_le_bytes(*time),
     })
 }
 
@@ -194,9 +202,11 @@ mod tests {
         record[44..48].copy_from_slice(&1u32.to_le_bytes());
         record[48..56].copy_from_slice(&77u64.to_le_bytes());
         record.extend_from_slice(b"/usr/lib/libcuda.so.1\0\0\0");
+        record.extend_from_slice(&99u64.to_le_bytes());
         let mapped = parse_mmap2(&record).unwrap();
         assert_eq!((mapped.pid, mapped.inode, mapped.path.as_str()), (42, 77, "/usr/lib/libcuda.so.1"));
         assert_eq!(mapped.device, libc::makedev(8, 1));
+        assert_eq!(mapped.time_ns, 99);
         assert!(parse_mmap2(&record[..50]).is_none());
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::QueryError;
 use gpuwhy_model::units::parse_duration;
-use gpuwhy_store::Reader;
+use gpuwhy_store::{Limits, Reader, Value};
 
 /// The time from which on rows are wanted; None for all.
 pub(crate) fn from_ns(reader: &Reader, since: Option<&str>) -> Result<Option<u64>, QueryError> {
@@ -29,10 +29,18 @@ pub(crate) fn selection(op: Option<&str>, pid: Option<u32>, since: Option<&str>)
 
 /// The refusal where a selection is empty: what there is instead.
 pub(crate) fn nothing(reader: &Reader, what: &str, selection: &str) -> Result<QueryError, QueryError> {
-    let known: Vec<String> = reader.ops()?.into_iter().map(|op| op.name).take(8).collect();
-    let hint = match known.is_empty() {
-        true => "it holds no calls at all".to_string(),
-        false => format!("it knows {}", known.join(", ")),
+    let called = "SELECT op FROM call_stats GROUP BY op ORDER BY sum(count) DESC, op LIMIT 8";
+    let called: Vec<String> = reader.select(called, &[], &Limits::default())?.rows.iter().flatten().map(name).collect();
+    let hint = match called.is_empty() {
+        true => "it holds no calls at all: trace while a process uses the GPU".to_string(),
+        false => format!("it has calls of {}", called.join(", ")),
     };
     Ok(QueryError::NoData(format!("the trace has no {what}{selection}; {hint}")))
+}
+
+fn name(value: &Value) -> String {
+    match value {
+        Value::Text(text) => text.clone(),
+        _ => String::new(),
+    }
 }

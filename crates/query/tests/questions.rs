@@ -187,7 +187,7 @@ fn events_are_filtered_and_the_newest_are_kept() {
     assert_eq!(none.exit_status(), 3);
     assert_eq!(
         none.to_string(),
-        "the trace has no events of operation cudaFree; it knows cuLaunchKernel, cudaMalloc"
+        "the trace has no events of operation cudaFree; it has calls of cuLaunchKernel, cudaMalloc"
     );
     assert_eq!(ask(&reader, "events", json!({"since": "soon"})).unwrap_err().exit_status(), 2);
 }

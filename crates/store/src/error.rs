@@ -1,7 +1,7 @@
 //! What can go wrong with a trace file, each in one sentence that says what to do.
 
 use crate::schema::SCHEMA_VERSION;
-use rusqlite::ErrorCode;
+use rusqlite::{Error, ErrorCode};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,6 +15,11 @@ pub enum StoreError {
     Unreadable { path: PathBuf, why: String },
     #[error("{path} is empty, so there is no trace in it; record one with `gpuwhy trace`")]
     Empty { path: PathBuf },
+    #[error(
+        "{path} holds no tables, so there is no trace in it; if it was copied while it was written, copy the file {path}-wal \
+         that lay beside it, too"
+    )]
+    Blank { path: PathBuf },
     #[error(
         "{path} is not a gpuwhy trace: it is no SQLite file at all; name a file that `gpuwhy trace` wrote"
     )]
@@ -50,13 +55,15 @@ pub enum StoreError {
     Function(String),
     #[error("that SQL ran longer than {0:?} and was stopped; narrow it by time or operation")]
     TooSlow(Duration),
-    #[error("{path}: {source}")]
-    Sqlite { path: PathBuf, source: rusqlite::Error },
+    #[error("{path} is locked by another program; close that, and try again")]
+    Locked { path: PathBuf },
+    #[error("{path} cannot be used: {source}; try again, or use another file")]
+    Sqlite { path: PathBuf, source: Error },
 }
 
 impl StoreError {
     /// What an error of the engine means for the file at `path`.
-    pub(crate) fn at(path: &Path, source: rusqlite::Error) -> StoreError {
+    pub(crate) fn at(path: &Path, source: Error) -> StoreError {
         let path = path.to_path_buf();
         let why = source.to_string();
         match source.sqlite_error_code() {
@@ -64,8 +71,17 @@ impl StoreError {
             Some(ErrorCode::SystemIoFailure) => StoreError::Disk { path, why },
             Some(ErrorCode::NotADatabase) => StoreError::NotADatabase { path },
             Some(ErrorCode::DatabaseCorrupt) => StoreError::Damaged { path, why },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked { path },
             Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => {
                 StoreError::Unreadable { path, why }
+            }
+            // A statement of ours that does not fit the tables, or a value that does not fit its column.
+            _ if matches!(
+                source,
+                Error::SqlInputError { .. } | Error::InvalidColumnType(..) | Error::IntegralValueOutOfRange(..)
+            ) =>
+            {
+                StoreError::Damaged { path, why }
             }
             _ => StoreError::Sqlite { path, source },
         }
@@ -75,14 +91,14 @@ impl StoreError {
     pub(crate) fn open(path: &Path, source: &std::io::Error) -> StoreError {
         let path = path.to_path_buf();
         match source.kind() {
-            std::io::ErrorKind::NotFound => StoreError::NotFound { path },
+            std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => StoreError::NotFound { path },
             std::io::ErrorKind::IsADirectory => StoreError::Folder { path },
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => StoreError::Full { path },
             std::io::ErrorKind::PermissionDenied => StoreError::Unreadable {
                 path,
                 why: "permission denied; read it as its owner or as root".into(),
             },
-            _ => StoreError::Unreadable { path, why: source.to_string() },
+            _ => StoreError::Unreadable { path, why: format!("{source}; name another file") },
         }
     }
 }

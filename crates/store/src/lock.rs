@@ -29,18 +29,22 @@ impl Lock {
             }
             Ok(_) => false,
             Err(StoreError::NotFound { .. }) => true,
+            // Opening it to write says so in words about writing.
+            Err(StoreError::Unreadable { .. }) if std::fs::metadata(path).is_err() => false,
             Err(error) => return Err(error),
         };
-        let fail = |error: std::io::Error| match error.kind() {
-            std::io::ErrorKind::NotFound => StoreError::Unreadable {
-                path: path.into(),
-                why: "its folder does not exist; create it first".into(),
-            },
-            std::io::ErrorKind::PermissionDenied => StoreError::Unreadable {
-                path: path.into(),
-                why: "permission denied; write to another file".into(),
-            },
-            _ => StoreError::open(path, &error),
+        let fail = |error: std::io::Error| {
+            let unwritable = |why: &str| StoreError::Unreadable { path: path.into(), why: why.into() };
+            match error.kind() {
+                std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => {
+                    unwritable("its folder does not exist; create it first")
+                }
+                std::io::ErrorKind::PermissionDenied => unwritable("permission denied; write to another file"),
+                std::io::ErrorKind::ReadOnlyFilesystem => {
+                    unwritable("its disk is mounted read-only; write to another file")
+                }
+                _ => StoreError::open(path, &error),
+            }
         };
         let file = OpenOptions::new()
             .read(true)

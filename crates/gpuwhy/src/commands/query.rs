@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 
 pub(crate) fn run(options: &QueryOptions) -> Result<(), Failure> {
     let (file, statement) = split(options)?;
+    let filtered = options.op.is_some() || options.pid.is_some() || options.since.is_some();
+    if statement.is_some() && filtered {
+        return Err(Failure::Usage("--op, --pid and --since are for queries without SQL; put them into WHERE".into()));
+    }
     let reader = Reader::open(&file)?;
     let rows = match statement {
-        Some(_) if options.op.is_some() || options.pid.is_some() || options.since.is_some() => {
-            return Err(Failure::Usage("--op, --pid and --since are for queries without SQL; put them into WHERE".into()));
-        }
         Some(statement) => sql(&reader, &SqlRequest { statement, limit: Some(options.limit), seconds: None })?,
         None => events(
             &reader,
@@ -30,28 +31,34 @@ pub(crate) fn run(options: &QueryOptions) -> Result<(), Failure> {
     print(&rows, if options.json { Format::Json } else { options.format })
 }
 
-/// Which of the words is the file and which the SQL: a statement has a space in it, or is no file.
+/// Which of the words is the file and which the SQL: a statement has a space in it, and is no path.
 fn split(options: &QueryOptions) -> Result<(PathBuf, Option<String>), Failure> {
     let default = || options.db.clone().unwrap_or_else(paths::default_trace);
     match options.words.as_slice() {
         [] => Ok((default(), None)),
         [file, statement] => Ok((PathBuf::from(file), Some(statement.clone()))),
-        [word] if Path::new(word).exists() || !word.trim().contains(char::is_whitespace) => {
-            Ok((PathBuf::from(word), None))
-        }
+        [word] if is_file(word) => Ok((PathBuf::from(word), None)),
         [statement] => Ok((default(), Some(statement.clone()))),
         _ => Err(Failure::Usage("give a trace file and one SQL statement in quotes".into())),
     }
 }
 
+fn is_file(word: &str) -> bool {
+    let path = word.starts_with(['/', '.']) && !word.starts_with("/*");
+    path || Path::new(word).exists() || word.split_whitespace().count() == 1
+}
+
 fn print(rows: &Rows, format: Format) -> Result<(), Failure> {
+    let text = match format {
+        Format::Json => render::json(rows)?,
+        Format::Csv => render::csv(rows),
+        Format::Table => render::table(rows),
+    };
     let mut out = std::io::stdout().lock();
-    match format {
-        Format::Json => writeln!(out, "{}", render::json(rows)?)?,
-        Format::Csv => write!(out, "{}", render::csv(rows))?,
-        Format::Table => write!(out, "{}", render::table(rows))?,
-    }
-    out.flush()?;
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| match error.kind() {
+        std::io::ErrorKind::BrokenPipe => Failure::Silent,
+        _ => Failure::Failed(format!("the answer could not be written: {error}; free space, or write elsewhere")),
+    })?;
     // What an answer does not cover belongs to it; JSON carries it within.
     if format != Format::Json {
         if rows.truncated {

@@ -50,6 +50,12 @@ impl Function {
         self.with(raw::RULE_BYTES_PRODUCT)
     }
 
+    /// The argument counts words of four bytes.
+    const fn words(mut self, number: u8) -> Self {
+        self.args.bytes = number;
+        self.with(raw::RULE_BYTES_WORDS)
+    }
+
     /// Arguments from the 7th on are on the stack.
     const fn stream(mut self, number: u8) -> Self {
         self.args.stream = number;
@@ -174,9 +180,9 @@ static FUNCTIONS: &[Function] = &[
     driver("cuMemsetD8_v2", Set).bytes(3).handle(1),
     driver("cuMemsetD8Async", Set).bytes(3).handle(1).stream(4),
     driver("cuMemsetD8Async_ptsz", Set).bytes(3).handle(1).stream(4),
-    driver("cuMemsetD32_v2", Set).handle(1),
-    driver("cuMemsetD32Async", Set).handle(1).stream(4),
-    driver("cuMemsetD32Async_ptsz", Set).handle(1).stream(4),
+    driver("cuMemsetD32_v2", Set).words(3).handle(1),
+    driver("cuMemsetD32Async", Set).words(3).handle(1).stream(4),
+    driver("cuMemsetD32Async_ptsz", Set).words(3).handle(1).stream(4),
     // Allocation
     runtime("cudaMalloc", Alloc).bytes(2).handle_out(1),
     runtime("cudaMallocAsync", Alloc).bytes(2).handle_out(1).stream(3),

@@ -207,6 +207,11 @@ impl Engine {
         clock::monotonic_ns().wrapping_add(self.clock_offset_ns)
     }
 
+    /// A time of the kernel's monotonic clock on the clock of the records.
+    pub fn unix_ns(&self, monotonic_ns: u64) -> u64 {
+        monotonic_ns.wrapping_add(self.clock_offset_ns)
+    }
+
     /// The state of everything attached or tried so far.
     pub fn statuses(&self) -> &[ProbeStatus] {
         &self.statuses

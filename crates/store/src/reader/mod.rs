@@ -96,6 +96,6 @@ fn open(path: &Path, name: &Path, flags: OpenFlags) -> Result<Connection, StoreE
     let db = file::open(path, flags)?;
     match file::identify(&db, name)? {
         Found::Trace => Ok(db),
-        Found::Blank => Err(StoreError::Empty { path: name.into() }),
+        Found::Blank => Err(StoreError::Blank { path: name.into() }),
     }
 }

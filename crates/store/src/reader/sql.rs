@@ -84,14 +84,13 @@ impl Reader {
             Error::MultipleStatement => "there is more than one statement; give them one at a time".into(),
             other => other.to_string(),
         };
+        // Refused functions come as plain errors.
+        if let Some((_, function)) = message.split_once("not authorized to use function: ") {
+            return StoreError::Function(function.into());
+        }
         match error.sqlite_error_code() {
             Some(ErrorCode::OperationInterrupted) => StoreError::TooSlow(limits.time),
-            Some(ErrorCode::AuthorizationForStatementDenied) => {
-                match message.split_once("not authorized to use function: ") {
-                    Some((_, function)) => StoreError::Function(function.into()),
-                    None => StoreError::ReadOnly,
-                }
-            }
+            Some(ErrorCode::AuthorizationForStatementDenied) => StoreError::ReadOnly,
             Some(ErrorCode::ReadOnly) => StoreError::ReadOnly,
             Some(ErrorCode::TooBig) => {
                 StoreError::Sql(format!("it makes a value of more than {} MiB", guard::LARGEST_VALUE >> 20))

@@ -12,9 +12,10 @@ use crate::{SessionInfo, StoreError, schema};
 use gpuwhy_model::{Batch, BlameRow, Loss, OpInfo, ProbeStatus, Stack};
 use ops::Ops;
 use retention::Retention;
-use rusqlite::{CachedStatement, Connection, OpenFlags, params};
+use rusqlite::{CachedStatement, Connection, ErrorCode, OpenFlags, params};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -178,7 +179,7 @@ impl Writer {
         })?;
         self.commit_open()?;
         // A reader keeps the log in use: then the file stays as it is, complete with the log beside it.
-        let _ = self.db.busy_timeout(std::time::Duration::from_millis(200));
+        let _ = self.db.busy_timeout(Duration::from_millis(200));
         let _ = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         let _ = self.db.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()));
         Ok(())
@@ -216,16 +217,23 @@ impl Writer {
     }
 }
 
-/// The database at `path`, made a trace if it is new. A file that is something else stays as it is.
+/// How long a file is looked through before it is written to; a large one is looked at in part.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// The database at `path`, made a trace if it is new. A file that is something else, or damaged, stays as it is.
 fn open(path: &Path) -> Result<Connection, StoreError> {
     let read_write = OpenFlags::SQLITE_OPEN_READ_WRITE;
+    let look = |flags: OpenFlags| {
+        let db = file::open(path, flags)?;
+        let found = file::identify(&db, path)?;
+        unharmed(db, path).map(|()| found)
+    };
     let found = if file::regular(path)?.len() == 0 {
         Found::Blank
     } else {
-        let look = file::open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        match file::identify(&look, path) {
+        match look(OpenFlags::SQLITE_OPEN_READ_ONLY) {
             // An interrupted writer left a journal which only a writer can undo.
-            Err(StoreError::Unreadable { .. }) => file::identify(&file::open(path, read_write)?, path)?,
+            Err(StoreError::Unreadable { .. }) => look(read_write)?,
             other => other?,
         }
     };
@@ -241,6 +249,23 @@ fn open(path: &Path) -> Result<Connection, StoreError> {
     };
     make().map_err(|error| StoreError::at(path, error))?;
     Ok(db)
+}
+
+/// Finds damage before anything is changed, as far as there is time for it.
+fn unharmed(mut db: Connection, path: &Path) -> Result<(), StoreError> {
+    let at = |error| StoreError::at(path, error);
+    let until = Instant::now() + LOOK;
+    db.progress_handler(1000, Some(move || Instant::now() > until)).map_err(at)?;
+    let said = db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
+    match said {
+        Ok(word) if word == "ok" => Ok(()),
+        Ok(words) => Err(StoreError::Damaged {
+            path: path.into(),
+            why: words.lines().last().unwrap_or_default().into(),
+        }),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => Ok(()),
+        Err(error) => Err(at(error)),
+    }
 }
 
 fn configure(db: &Connection, retention: &Retention) -> rusqlite::Result<()> {

@@ -31,7 +31,6 @@ pub(crate) fn play(scenario: &Scenario, file: &Path, record: Option<&Path>) -> R
     command.extend(arguments(scenario.workload));
     config.command = Some(command);
     config.command_output = CommandOutput::Discard;
-    config.libraries = libraries(folder.path());
     config.store = Options { create_folders: true, ..Options::default() };
     config.flags = vec!["demo".into(), scenario.name.into()];
     config.record = record.is_some();
@@ -117,14 +116,6 @@ impl Progress {
             eprint!("\r{:40}\r", "");
         }
     }
-}
-
-fn libraries(folder: &Path) -> Vec<std::path::PathBuf> {
-    gpuwhy_simgpu::FILES
-        .iter()
-        .filter(|file| gpuwhy_probes::Library::of_file_name(file.name).is_some())
-        .map(|file| folder.join(file.name))
-        .collect()
 }
 
 /// The last CPU this process may use: the least likely to have other work.

@@ -1,0 +1,222 @@
+//! Every call is counted, exactly, whatever is kept of it; and what is kept says what was passed.
+
+use crate::support::{Trace, alone, can_trace};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Spellings of one operation are one operation.
+fn op_of(symbol: &str) -> &str {
+    gpuwhy_probes::op_of_symbol(symbol)
+}
+
+/// Returned calls by operation, children included, of those gpuwhy probes.
+fn expected(truth: &Value) -> BTreeMap<String, i64> {
+    let known: Vec<String> = gpuwhy_probes::op_infos(gpuwhy_probes::PROBES).into_iter().map(|op| op.name).collect();
+    let mut sums = BTreeMap::new();
+    for part in [truth, &truth["children"], &truth["earlier"]] {
+        for (symbol, count) in part["ops"].as_object().into_iter().flatten() {
+            if known.iter().any(|op| op == op_of(symbol)) {
+                *sums.entry(op_of(symbol).to_string()).or_insert(0) += count.as_i64().unwrap();
+            }
+        }
+    }
+    sums
+}
+
+fn counted(trace: &Trace) -> BTreeMap<String, i64> {
+    let db = trace.db();
+    let mut statement = db.prepare("SELECT op, sum(count) FROM call_stats GROUP BY op").unwrap();
+    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect()
+}
+
+/// What holds of every trace: sums match histograms, kept calls are there or were reported lost, blame adds up.
+fn assert_consistent(trace: &Trace) {
+    assert_eq!(
+        trace.number("SELECT sum(j.value) FROM call_stats, json_each(hist) j"),
+        trace.number("SELECT sum(count) FROM call_stats"),
+        "histograms hold every call"
+    );
+    assert_eq!(
+        trace.number("SELECT count(*) FROM cuda_events"),
+        trace.number("SELECT sum(kept) FROM call_stats"),
+        "every kept call is in the file"
+    );
+    assert_eq!(
+        trace.number(
+            "SELECT count(*) FROM cuda_events WHERE abs(oncpu_ns + runq_ns + blocked_ns - duration_ns) > \
+             max(2000, duration_ns / 100)"
+        ),
+        0,
+        "the parts of blame sum to the duration"
+    );
+    assert_eq!(
+        trace.number("SELECT sum(oncpu_ns + runq_ns + blocked_ns) FROM call_stats"),
+        trace.number("SELECT sum(sum_ns) FROM call_stats"),
+        "so do the sums"
+    );
+}
+
+#[test]
+fn eight_threads_of_launches_are_counted_to_the_last_one() {
+    if !can_trace("eight_threads_of_launches_are_counted_to_the_last_one") {
+        return;
+    }
+    let _turn = alone();
+    for attach in ["session", "multi", "single"] {
+        let trace = Trace::new();
+        trace.of_simwork(&["--attach", attach], &["launch", "--threads", "8", "--launches", "25000", "--via", "driver"]);
+        assert_eq!(trace.count_of("cuLaunchKernel"), 200_000, "{attach}");
+        assert_consistent(&trace);
+    }
+}
+
+#[test]
+fn nothing_is_lost_silently_when_everything_is_kept() {
+    if !can_trace("nothing_is_lost_silently_when_everything_is_kept") {
+        return;
+    }
+    let _turn = alone();
+    let trace = Trace::new();
+    let truth = trace.of_simwork(
+        &["--keep-all", "--stacks", "on"],
+        &["launch", "--threads", "8", "--launches", "25000", "--via", "driver"],
+    );
+    assert_eq!(counted(&trace), expected(&truth));
+    let kept = trace.number("SELECT count(*) FROM cuda_events");
+    let lost = trace.number("SELECT sum(count) FROM loss WHERE reason LIKE 'ring full: a kept call%'");
+    assert_eq!(kept + lost, trace.number("SELECT sum(count) FROM call_stats"), "kept and reported lost are all");
+    assert_consistent(&trace);
+}
+
+#[test]
+fn launches_through_the_runtime_count_once_and_say_so() {
+    if !can_trace("launches_through_the_runtime_count_once_and_say_so") {
+        return;
+    }
+    let _turn = alone();
+    for (via, said) in [("runtime", "runtime"), ("driver", "direct")] {
+        let trace = Trace::new();
+        let truth = trace.of_simwork(&["--keep-all"], &["launch", "--launches", "2000", "--via", via]);
+        assert_eq!(counted(&trace), expected(&truth));
+        assert_eq!(trace.text("SELECT DISTINCT via FROM cuda_events WHERE op = 'cuLaunchKernel'"), said);
+    }
+}
+
+#[test]
+fn arguments_come_out_as_they_were_passed() {
+    if !can_trace("arguments_come_out_as_they_were_passed") {
+        return;
+    }
+    let _turn = alone();
+    for attach in ["session", "multi", "single"] {
+        let trace = Trace::new();
+        let truth = trace.of_simwork(&["--keep-all", "--attach", attach], &["mixed"]);
+        assert_eq!(counted(&trace), expected(&truth), "{attach}");
+        let known: Vec<String> = gpuwhy_probes::op_infos(gpuwhy_probes::PROBES).into_iter().map(|op| op.name).collect();
+        let passed: Vec<&Value> = truth["calls"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|call| known.iter().any(|op| op == op_of(call["op"].as_str().unwrap())))
+            .collect();
+        let db = trace.db();
+        let mut statement = db
+            .prepare(
+                "SELECT op, bytes, coalesce(stream, '0x0'), coalesce(handle, '0x0'), ret FROM cuda_events ORDER BY timestamp_ns",
+            )
+            .unwrap();
+        let seen: Vec<(String, i64, String, String, i64)> = statement
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        assert_eq!(seen.len(), passed.len());
+        assert!(passed.len() > 100, "the workload calls every path");
+        for (call, (op, bytes, stream, handle, ret)) in passed.iter().zip(&seen) {
+            let hex = |name: &str| i64::from_str_radix(&call[name].as_str().unwrap()[2..], 16).unwrap();
+            assert_eq!(op_of(call["op"].as_str().unwrap()), op);
+            assert_eq!((hex("bytes"), hex("ret")), (*bytes, *ret), "{call}");
+            assert_eq!(call["stream"].as_str().unwrap(), stream, "{call}");
+            // A caller of the runtime does not know the driver's handle of its kernel.
+            let launched_by_name = call["api"].as_str().unwrap().starts_with("cudaLaunch");
+            if !launched_by_name {
+                assert_eq!(call["ptr"].as_str().unwrap(), handle, "{call}");
+            }
+        }
+        assert_eq!(
+            trace.number("SELECT count(*) FROM cuda_events WHERE kept = 'error'"),
+            trace.number("SELECT sum(errors) FROM call_stats"),
+            "every failed call is kept"
+        );
+    }
+}
+
+#[test]
+fn nested_calls_and_callbacks_are_counted_once() {
+    if !can_trace("nested_calls_and_callbacks_are_counted_once") {
+        return;
+    }
+    let _turn = alone();
+    for attach in ["session", "multi", "single"] {
+        let trace = Trace::new();
+        let truth = trace.of_simwork(&["--attach", attach], &["nested", "--rounds", "200"]);
+        assert_eq!(counted(&trace), expected(&truth), "{attach}");
+        assert_consistent(&trace);
+    }
+}
+
+#[test]
+fn threads_and_processes_that_die_inside_a_call_leave_nothing_behind() {
+    if !can_trace("threads_and_processes_that_die_inside_a_call_leave_nothing_behind") {
+        return;
+    }
+    let _turn = alone();
+    for how in ["thread", "process", "exec", "fork", "kill"] {
+        let trace = Trace::new();
+        let truth = trace.of_simwork(&[], &["die", "--how", how]);
+        assert_eq!(counted(&trace), expected(&truth), "{how}");
+        assert_eq!(trace.number("SELECT max(max_ns) > 60e9 FROM call_stats"), 0, "no return was paired with a dead entry");
+        assert_consistent(&trace);
+    }
+}
+
+#[test]
+fn a_thousand_short_lived_processes_are_counted() {
+    if !can_trace("a_thousand_short_lived_processes_are_counted") {
+        return;
+    }
+    let _turn = alone();
+    let trace = Trace::new();
+    let truth = trace.of_simwork(&[], &["many", "--processes", "1000"]);
+    assert_eq!(truth["children"]["count"], 1000);
+    assert_eq!(counted(&trace), expected(&truth));
+    assert_eq!(trace.number("SELECT count(*) FROM processes"), 1001);
+    assert_eq!(trace.number("SELECT count(*) FROM processes WHERE end_ns IS NULL"), 0);
+    assert_eq!(trace.number("SELECT sum(count) FROM loss"), 0);
+}
+
+#[test]
+fn five_hundred_threads_are_counted() {
+    if !can_trace("five_hundred_threads_are_counted") {
+        return;
+    }
+    let _turn = alone();
+    let trace = Trace::new();
+    let truth = trace.of_simwork(&[], &["threads", "--n", "500", "--launches", "100"]);
+    assert_eq!(counted(&trace), expected(&truth));
+    assert!(trace.count_of("cuLaunchKernel") >= 50_000);
+    assert_eq!(trace.number("SELECT count(*) FROM process_events WHERE event = 'thread_start'"), 500);
+}
+
+#[test]
+fn only_the_sample_is_unbiased_and_says_its_weight() {
+    if !can_trace("only_the_sample_is_unbiased_and_says_its_weight") {
+        return;
+    }
+    let _turn = alone();
+    let trace = Trace::new();
+    trace.of_simwork(&[], &["launch", "--launches", "1000000", "--via", "driver"]);
+    let stands_for = trace.number("SELECT sum(sample_weight) FROM cuda_events WHERE op = 'cuLaunchKernel'");
+    // A thousand or so draws of 1 in 1024: five standard deviations are 16%.
+    assert!((840_000..1_160_000).contains(&stands_for), "{stands_for}");
+}

@@ -1,0 +1,174 @@
+//! Beginnings and ends: Ctrl-C, kill -9, a second trace, sizes, durations.
+
+use crate::support::{Ended, Gated, Running, Trace, alone, can_trace, done, gpuwhy, signal, simwork, wait_until};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn endless() -> Ended {
+    let child = Command::new(simwork())
+        .args(["launch", "--launches", "0", "--via", "driver", "--gap-us", "50"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    Ended(child)
+}
+
+/// Links of BPF programs to uprobes there are on this host, whoever made them.
+fn uprobe_links() -> Option<usize> {
+    let output = Command::new("bpftool").args(["link", "list"]).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).matches("uprobe_multi").count())
+}
+
+#[test]
+fn ctrl_c_ends_a_trace_within_a_second() {
+    if !can_trace("ctrl_c_ends_a_trace_within_a_second") {
+        return;
+    }
+    let _turn = alone();
+    let workload = endless();
+    let trace = Trace::new();
+    let mut running = Running::start(&trace, &[]);
+    running.until_called(u64::from(workload.0.id()), "cuLaunchKernel", 100);
+    let (took, summary) = running.stop();
+    assert!(took < Duration::from_secs(1), "it took {took:?}");
+    assert!(summary["calls"].as_u64().unwrap() >= 100);
+    assert_eq!(trace.number("SELECT count(*) FROM sessions WHERE end_ns IS NOT NULL"), 1);
+    assert!(!trace.folder.path().join("trace.db-wal").exists(), "one plain file remains");
+}
+
+#[test]
+fn kill_9_leaves_no_probe_and_a_file_with_all_but_the_last_second() {
+    if !can_trace("kill_9_leaves_no_probe_and_a_file_with_all_but_the_last_second") {
+        return;
+    }
+    let _turn = alone();
+    let links_before = uprobe_links();
+    let workload = endless();
+    let pid = u64::from(workload.0.id());
+    let trace = Trace::new();
+    let mut running = Running::start(&trace, &["--keep-all"]);
+    running.until_called(pid, "cuLaunchKernel", 5_000);
+    let killed_ns = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as i64;
+    running.child.kill().unwrap();
+    running.child.wait().unwrap();
+    // The workload runs on, untouched.
+    assert!(std::path::Path::new(&format!("/proc/{pid}")).exists());
+    if let Some(before) = links_before {
+        wait_until("the kernel has dropped the probes", || uprobe_links() == Some(before));
+    }
+    let newest = trace.number("SELECT max(timestamp_ns) FROM cuda_events");
+    assert!(killed_ns - newest < 1_000_000_000, "the newest call is {} ms old", (killed_ns - newest) / 1_000_000);
+    let counted_to = trace.number("SELECT max(window_start_ns + window_ns) FROM call_stats");
+    assert!(killed_ns - counted_to < 1_000_000_000, "counted up to {} ms before", (killed_ns - counted_to) / 1_000_000);
+    assert_eq!(trace.text("PRAGMA integrity_check"), "ok");
+    // And the file takes another session.
+    let output = gpuwhy().args(["trace", "--duration", "1s", "--out"]).arg(trace.file()).output().unwrap();
+    done(output);
+    assert_eq!(trace.number("SELECT count(*) FROM sessions"), 2);
+}
+
+#[test]
+fn a_second_trace_into_the_same_file_is_refused_in_words() {
+    if !can_trace("a_second_trace_into_the_same_file_is_refused_in_words") {
+        return;
+    }
+    let _turn = alone();
+    let trace = Trace::new();
+    let running = Running::start(&trace, &[]);
+    let second = gpuwhy().args(["trace", "--duration", "1s", "--out"]).arg(trace.file()).output().unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    let words = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert_eq!(words.trim().lines().count(), 1, "{words}");
+    assert!(words.contains(&running.child.id().to_string()), "it says who has it: {words}");
+    running.stop();
+}
+
+#[test]
+fn a_trace_keeps_to_its_duration_and_leaves_the_command_alone() {
+    if !can_trace("a_trace_keeps_to_its_duration_and_leaves_the_command_alone") {
+        return;
+    }
+    let _turn = alone();
+    let trace = Trace::new();
+    let began = Instant::now();
+    let output = gpuwhy()
+        .args(["trace", "--duration", "1s", "--out"])
+        .arg(trace.file())
+        .arg("--")
+        .arg(simwork())
+        .args(["train", "--steps", "0", "--seconds", "4"])
+        .output()
+        .unwrap();
+    let text = done(output);
+    assert!(began.elapsed() >= Duration::from_secs(3), "the command was waited for");
+    assert!(text.contains("\"command\":\"train\""), "and ended by itself: {text}");
+    let traced = trace.number("SELECT (max(timestamp_ns) - min(timestamp_ns)) / 1000000 FROM cuda_events");
+    assert!((500..2_500).contains(&traced), "traced {traced} ms");
+}
+
+#[test]
+fn the_file_keeps_to_its_size() {
+    if !can_trace("the_file_keeps_to_its_size") {
+        return;
+    }
+    let _turn = alone();
+    let trace = Trace::new();
+    let limit = 8 << 20;
+    trace.of_simwork(
+        &["--keep-all", "--stacks", "off", "--max-size", "8M"],
+        &["launch", "--threads", "2", "--launches", "150000", "--via", "driver"],
+    );
+    let size = std::fs::metadata(trace.file()).unwrap().len();
+    assert!(size <= limit + limit / 10, "{size} bytes");
+    assert!(trace.number("SELECT count(*) FROM cuda_events") > 10_000, "the newest stays");
+    assert!(trace.number("SELECT sum(rows) FROM retention") > 0, "what was dropped is said");
+}
+
+#[test]
+fn a_process_that_ends_while_traced_is_completed() {
+    if !can_trace("a_process_that_ends_while_traced_is_completed") {
+        return;
+    }
+    let _turn = alone();
+    let trace = Trace::new();
+    let gated = Gated::start(&simwork(), &["launch", "--launches", "1000"]);
+    let pid = u64::from(gated.pid());
+    let mut running = Running::start(&trace, &["--pid", &pid.to_string()]);
+    gated.finish();
+    let process = running.until("process", |process| process["pid"] == pid && !process["end_ns"].is_null());
+    assert_eq!(process["exit_code"], 0);
+    running.stop();
+    assert_eq!(trace.number(&format!("SELECT count(*) FROM processes WHERE pid = {pid} AND end_ns > start_ns")), 1);
+}
+
+#[test]
+fn a_signal_stops_the_command_too() {
+    if !can_trace("a_signal_stops_the_command_too") {
+        return;
+    }
+    let _turn = alone();
+    let trace = Trace::new();
+    let child = gpuwhy()
+        .args(["trace", "--json", "--out"])
+        .arg(trace.file())
+        .arg("--")
+        .arg(simwork())
+        .args(["train", "--steps", "0", "--seconds", "60"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let id = child.id();
+    let mut child = Ended(child);
+    wait_until("the trace has begun", || trace.file().exists() && children_of(id).len() == 1);
+    let command = children_of(id)[0];
+    let began = Instant::now();
+    signal(id, "TERM");
+    assert!(child.0.wait().unwrap().success());
+    assert!(began.elapsed() < Duration::from_secs(2));
+    wait_until("the command has ended", || !std::path::Path::new(&format!("/proc/{command}/exe")).exists());
+}
+
+fn children_of(pid: u32) -> Vec<u32> {
+    let output = Command::new("ps").args(["-o", "pid=", "--ppid", &pid.to_string()]).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The blame clock. Each followed thread owns a record in task storage: its calls in flight, and since when and
- * why it is off the CPU. The scheduler's tracepoints (sched probe) bill every wait to the calls it fell into;
- * whatever of a call's duration was no wait was time on the CPU, so the parts sum to the duration exactly.
- * The record dies with its thread: nothing leaks when a thread dies inside a call. */
+/* The blame clock. Each followed thread owns a record in task storage: its calls in flight, and since when
+ * and why it is off the CPU. The scheduler's tracepoints (sched probe) bill every wait to the calls it fell
+ * into; whatever of a call's duration was no wait was time on the CPU, so the parts sum to the duration
+ * exactly. The record dies with its thread: nothing leaks when a thread dies inside a call. */
 #pragma once
 
 #include "kernel.h"
@@ -28,7 +28,7 @@ enum task_state { TASK_ON_CPU, TASK_RUNNABLE, TASK_BLOCKED };
 
 /* Calls in flight that are not nested in one of the same layer: NCCL over CUDA is two. */
 #define CALL_DEPTH 4 /* a power of two */
-#define CALL_ARGS 9 /* six in registers and up to three on the stack of x86-64 */
+#define CALL_ARGS 9  /* six in registers and up to three on the stack of x86-64 */
 
 struct flight {
     u64 sp; /* on entry; pairs the return with its entry */
@@ -57,8 +57,8 @@ struct {
     __type(value, struct task);
 } tasks SEC(".maps");
 
-/* The call in flight at a depth, or none. The barrier keeps the compiler from dropping the mask as needless: it
- * is what tells the verifier the index is within bounds. */
+/* The call in flight at a depth, or none. The barrier keeps the compiler from dropping the mask as needless:
+ * it is what tells the verifier the index is within bounds. */
 static __always_inline struct flight *flight_at(struct task *task, u32 depth) {
     if (depth >= CALL_DEPTH)
         return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A timed library call: one body for entry and one for return, in session, multi and single flavours. Every
- * call is counted exactly, by thread, operation and window; slow, failed, rare and sampled ones are sent whole. */
+ * call is counted exactly, by thread, operation and window; slow, failed, rare and sampled ones are sent
+ * whole. */
 #pragma once
 
 #include "blame.h"
@@ -14,18 +15,18 @@
 #define RARE_PER_WINDOW 16
 
 enum rule_flags {
-    RULE_STACK_ARGS = 1,    /* arguments beyond the registers are wanted */
-    RULE_HANDLE_OUT = 2,    /* the handle is what the argument points to, on return */
-    RULE_LAUNCH_ARGS = 4,   /* grid and block are arguments 2 to 7, shared memory the 8th */
-    RULE_LAUNCH_CONFIG = 8, /* the first argument points to grid, block, shared memory and stream */
-    RULE_COPY_2D = 16,      /* the first argument points to a CUDA_MEMCPY2D */
-    RULE_HOT = 32,          /* never kept for being rare */
+    RULE_STACK_ARGS = 1,     /* arguments beyond the registers are wanted */
+    RULE_HANDLE_OUT = 2,     /* the handle is what the argument points to, on return */
+    RULE_LAUNCH_ARGS = 4,    /* grid and block are arguments 2 to 7, shared memory the 8th */
+    RULE_LAUNCH_CONFIG = 8,  /* the first argument points to grid, block, shared memory and stream */
+    RULE_COPY_2D = 16,       /* the first argument points to a CUDA_MEMCPY2D */
+    RULE_HOT = 32,           /* never kept for being rare */
     RULE_BYTES_PRODUCT = 64, /* bytes are the product of `bytes_arg` and the argument after it */
     RULE_BYTES_WORDS = 128,  /* `bytes_arg` counts words of four bytes */
 };
 
-/* What a function is, how to read its arguments, and which of its calls to keep. Its number is the attach cookie;
- * spellings of one operation are rules of their own. Argument numbers count from 1. */
+/* What a function is, how to read its arguments, and which of its calls to keep. Its number is the attach
+ * cookie; spellings of one operation are rules of their own. Argument numbers count from 1. */
 struct rule {
     u64 slow_ns;
     u32 sample_mask; /* 1 in (mask + 1) is drawn */
@@ -137,7 +138,8 @@ static __always_inline struct task *task_of_caller(u32 tgid) {
     return task;
 }
 
-/* Calls left without a return (longjmp, an exception, a switched stack): the stack has grown back past them. */
+/* Calls left without a return (longjmp, an exception, a switched stack): the stack has grown back past them.
+ */
 static __always_inline void drop_dead_flights(struct task *task, u64 sp, u16 rule) {
     for (u32 i = 0; i < CALL_DEPTH; i++) {
         struct flight *flight = flight_at(task, task->depth - 1);
@@ -274,8 +276,9 @@ static __always_inline void fill_call(struct call_record *out, struct pt_regs *r
     out->stack_bytes = 0;
 }
 
-static __always_inline bool keep_call(struct pt_regs *regs, const struct rule *rule, const struct flight *flight,
-                                      u64 duration_ns, u64 bytes, u32 kept, bool sampled) {
+static __always_inline bool keep_call(struct pt_regs *regs, const struct rule *rule,
+                                      const struct flight *flight, u64 duration_ns, u64 bytes, u32 kept,
+                                      bool sampled) {
     void *ring = ring_of_cpu(bpf_get_smp_processor_id());
     if (!ring) {
         count_loss(LOSS_RING_FULL);

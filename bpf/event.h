@@ -24,13 +24,13 @@ struct record {
 
 /* Where something can get lost. Names are in probes/src/load/loss.rs. */
 enum loss {
-    LOSS_RING_FULL,      /* a kept call found no room */
-    LOSS_WINDOWS_FULL,   /* a call could not be counted */
-    LOSS_WAITS_FULL,     /* a wait could not be billed */
-    LOSS_TASKS_FULL,     /* a thread could not be followed */
-    LOSS_TARGETS_FULL,   /* a process could not be followed */
-    LOSS_DEPTH,          /* calls nested too deep */
-    LOSS_PROCESS_RING,   /* a process event found no room */
+    LOSS_RING_FULL,    /* a kept call found no room */
+    LOSS_WINDOWS_FULL, /* a call could not be counted */
+    LOSS_WAITS_FULL,   /* a wait could not be billed */
+    LOSS_TASKS_FULL,   /* a thread could not be followed */
+    LOSS_TARGETS_FULL, /* a process could not be followed */
+    LOSS_DEPTH,        /* calls nested too deep */
+    LOSS_PROCESS_RING, /* a process event found no room */
     LOSS_KINDS,
 };
 
@@ -73,7 +73,7 @@ static __always_inline void *ring_of_cpu(u32 cpu) {
 
 static __always_inline u64 submit_flags(void *ring) {
     return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) >= ring_wake_bytes ? BPF_RB_FORCE_WAKEUP
-                                                                          : BPF_RB_NO_WAKEUP;
+                                                                         : BPF_RB_NO_WAKEUP;
 }
 
 static __always_inline void fill_header(struct record *record, u16 kind, u64 time_ns) {

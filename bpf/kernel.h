@@ -72,7 +72,8 @@ struct task_struct {
 #define REGISTER_ARGS 8
 #endif
 
-/* Sums are kept by windows of this length: short enough that a killed agent loses less than a second of them. */
+/* Sums are kept by windows of this length: short enough that a killed agent loses less than a second of them.
+ */
 #define WINDOW_NS 500000000ULL
 #define COMM_LEN 16
 

@@ -47,11 +47,23 @@ impl Figures {
         self.push(name.into(), value, unit, None, String::new());
     }
 
-    pub(crate) fn add_with_note(&mut self, name: impl Into<String>, value: f64, unit: &'static str, note: String) {
+    pub(crate) fn add_with_note(
+        &mut self,
+        name: impl Into<String>,
+        value: f64,
+        unit: &'static str,
+        note: String,
+    ) {
         self.push(name.into(), value, unit, None, note);
     }
 
-    pub(crate) fn add_limited(&mut self, name: impl Into<String>, value: f64, unit: &'static str, limit: Limit) {
+    pub(crate) fn add_limited(
+        &mut self,
+        name: impl Into<String>,
+        value: f64,
+        unit: &'static str,
+        limit: Limit,
+    ) {
         self.push(name.into(), value, unit, Some(limit), String::new());
     }
 

@@ -10,7 +10,8 @@ const LAUNCHES: u64 = 100_000;
 
 pub(crate) fn measure(workload: &Workload, rounds: usize, figures: &mut Figures) -> Result<()> {
     let library = workload.path("libcuda.so.1");
-    let empty = |flavour| EmptyProbe::on_function(flavour, &library, "cuLaunchKernel").map_err(|e| anyhow!(e));
+    let empty =
+        |flavour| EmptyProbe::on_function(flavour, &library, "cuLaunchKernel").map_err(|e| anyhow!(e));
     let session = Features::probe().best() == Ok(Flavour::Session);
     let (mut untraced, mut pair, mut one, mut traced) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     workload.launch_ns(LAUNCHES)?;
@@ -45,7 +46,8 @@ fn run_times(workload: &Workload, figures: &mut Figures) -> Result<()> {
     let _clock = ProgramClock::start()?;
     let library = workload.path("libcuda.so.1");
     {
-        let probe = EmptyProbe::on_function(Flavour::Multi, &library, "cuLaunchKernel").map_err(|e| anyhow!(e))?;
+        let probe =
+            EmptyProbe::on_function(Flavour::Multi, &library, "cuLaunchKernel").map_err(|e| anyhow!(e))?;
         workload.launch_ns(LAUNCHES)?;
         figures.add("BPF run time a launch, empty pair", per_launch(&probe.stats()), "ns");
     }
@@ -56,7 +58,12 @@ fn run_times(workload: &Workload, figures: &mut Figures) -> Result<()> {
     figures.add("BPF run time a launch, gpuwhy", per_launch(&calls), "ns");
     for stat in stats.iter().filter(|stat| stat.runs > 0) {
         let each = stat.run_ns as f64 / stat.runs as f64;
-        figures.add_with_note(format!("  {} {}", stat.probe, stat.program), each, "ns a run", format!("{} runs", stat.runs));
+        figures.add_with_note(
+            format!("  {} {}", stat.probe, stat.program),
+            each,
+            "ns a run",
+            format!("{} runs", stat.runs),
+        );
     }
     Ok(())
 }

@@ -18,15 +18,30 @@ pub(crate) fn measure(workload: &Workload, figures: &mut Figures) -> Result<()> 
         engine.attach_library(file);
     }
     let functions = engine.statuses().len();
-    figures.add_with_note("attach", ms(began), "ms", format!("{functions} functions of {} libraries", libraries.len()));
+    figures.add_with_note(
+        "attach",
+        ms(began),
+        "ms",
+        format!("{functions} functions of {} libraries", libraries.len()),
+    );
     let began = Instant::now();
     engine.detach()?;
     figures.add_limited("detach all", ms(began), "ms", Limit::AtMost(1000.0));
     drop(engine);
 
-    figures.add_limited("memory of gpuwhy tracing an idle host", rss_mb(workload, None)?, "MB", Limit::AtMost(60.0));
+    figures.add_limited(
+        "memory of gpuwhy tracing an idle host",
+        rss_mb(workload, None)?,
+        "MB",
+        Limit::AtMost(60.0),
+    );
     let load = ["launch", "--threads", "4", "--launches", "0", "--via", "driver"];
-    figures.add_limited("memory of gpuwhy under full load", rss_mb(workload, Some(&load))?, "MB", Limit::AtMost(120.0));
+    figures.add_limited(
+        "memory of gpuwhy under full load",
+        rss_mb(workload, Some(&load))?,
+        "MB",
+        Limit::AtMost(120.0),
+    );
     Ok(())
 }
 
@@ -42,7 +57,10 @@ fn rss_mb(workload: &Workload, load: Option<&[&str]>) -> Result<f64> {
     config.keep_all = load.is_some();
     let mut child = match load {
         Some(words) => Some(
-            std::process::Command::new(workload.program()).args(words).stdout(std::process::Stdio::null()).spawn()?,
+            std::process::Command::new(workload.program())
+                .args(words)
+                .stdout(std::process::Stdio::null())
+                .spawn()?,
         ),
         None => None,
     };

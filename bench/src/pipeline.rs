@@ -34,7 +34,12 @@ pub(crate) fn measure(workload: &Workload, rounds: usize, figures: &mut Figures)
         rate.push(kept as f64 / began.elapsed().as_secs_f64());
     }
     figures.add("records a second, ring to file (2 busy CPUs)", median(&mut rate), "records/s");
-    figures.add_limited("CPU of the agent a record, end to end", median(&mut cpu_us), "us", Limit::AtMost(2.0));
+    figures.add_limited(
+        "CPU of the agent a record, end to end",
+        median(&mut cpu_us),
+        "us",
+        Limit::AtMost(2.0),
+    );
     figures.add("records lost in the floods (counted, not silent)", lost as f64, "records");
     Ok(())
 }

@@ -36,7 +36,9 @@ fn bpf_sources(src: &Path) -> Vec<PathBuf> {
         .expect("src is readable")
         .filter_map(Result::ok)
         .filter(|entry| entry.path().is_dir())
-        .flat_map(|folder| fs::read_dir(folder.path()).expect("a probe's folder is readable").filter_map(Result::ok))
+        .flat_map(|folder| {
+            fs::read_dir(folder.path()).expect("a probe's folder is readable").filter_map(Result::ok)
+        })
         .map(|entry| entry.path())
         .filter(|path| path.to_string_lossy().ends_with(".bpf.c"))
         .collect();

@@ -11,7 +11,8 @@ fn op_of(symbol: &str) -> &str {
 
 /// Returned calls by operation, children included, of those gpuwhy probes.
 fn expected(truth: &Value) -> BTreeMap<String, i64> {
-    let known: Vec<String> = gpuwhy_probes::op_infos(gpuwhy_probes::PROBES).into_iter().map(|op| op.name).collect();
+    let known: Vec<String> =
+        gpuwhy_probes::op_infos(gpuwhy_probes::PROBES).into_iter().map(|op| op.name).collect();
     let mut sums = BTreeMap::new();
     for part in [truth, &truth["children"], &truth["earlier"]] {
         for (symbol, count) in part["ops"].as_object().into_iter().flatten() {
@@ -64,7 +65,10 @@ fn eight_threads_of_launches_are_counted_to_the_last_one() {
     let _turn = alone();
     for attach in ["session", "multi", "single"] {
         let trace = Trace::new();
-        trace.of_simwork(&["--attach", attach], &["launch", "--threads", "8", "--launches", "25000", "--via", "driver"]);
+        trace.of_simwork(
+            &["--attach", attach],
+            &["launch", "--threads", "8", "--launches", "25000", "--via", "driver"],
+        );
         assert_eq!(trace.count_of("cuLaunchKernel"), 200_000, "{attach}");
         assert_consistent(&trace);
     }
@@ -84,7 +88,11 @@ fn nothing_is_lost_silently_when_everything_is_kept() {
     assert_eq!(counted(&trace), expected(&truth));
     let kept = trace.number("SELECT count(*) FROM cuda_events");
     let lost = trace.number("SELECT sum(count) FROM loss WHERE reason LIKE 'ring full: a kept call%'");
-    assert_eq!(kept + lost, trace.number("SELECT sum(count) FROM call_stats"), "kept and reported lost are all");
+    assert_eq!(
+        kept + lost,
+        trace.number("SELECT sum(count) FROM call_stats"),
+        "kept and reported lost are all"
+    );
     assert_consistent(&trace);
 }
 
@@ -112,7 +120,8 @@ fn arguments_come_out_as_they_were_passed() {
         let trace = Trace::new();
         let truth = trace.of_simwork(&["--keep-all", "--attach", attach], &["mixed"]);
         assert_eq!(counted(&trace), expected(&truth), "{attach}");
-        let known: Vec<String> = gpuwhy_probes::op_infos(gpuwhy_probes::PROBES).into_iter().map(|op| op.name).collect();
+        let known: Vec<String> =
+            gpuwhy_probes::op_infos(gpuwhy_probes::PROBES).into_iter().map(|op| op.name).collect();
         let passed: Vec<&Value> = truth["calls"]
             .as_array()
             .unwrap()
@@ -175,7 +184,11 @@ fn threads_and_processes_that_die_inside_a_call_leave_nothing_behind() {
         let trace = Trace::new();
         let truth = trace.of_simwork(&[], &["die", "--how", how]);
         assert_eq!(counted(&trace), expected(&truth), "{how}");
-        assert_eq!(trace.number("SELECT max(max_ns) > 60e9 FROM call_stats"), 0, "no return was paired with a dead entry");
+        assert_eq!(
+            trace.number("SELECT max(max_ns) > 60e9 FROM call_stats"),
+            0,
+            "no return was paired with a dead entry"
+        );
         assert_consistent(&trace);
     }
 }

@@ -34,7 +34,8 @@ fn two_copies_of_a_library_and_a_late_process_are_traced() {
     let file = other.path().join("libcudart.so.13").display().to_string();
     running.until("probe", |probe| probe["file"] == file.as_str() && probe["state"] == "attached");
     running.until("probe", |probe| {
-        probe["file"].as_str().unwrap().starts_with(other.path().to_str().unwrap()) && probe["target"] == "cuLaunchKernel"
+        probe["file"].as_str().unwrap().starts_with(other.path().to_str().unwrap())
+            && probe["target"] == "cuLaunchKernel"
     });
     let (early_pid, late_pid) = (u64::from(early.pid()), u64::from(late.pid()));
     early.finish();
@@ -65,7 +66,10 @@ fn a_deleted_library_is_traced_through_its_mapping() {
     let _turn = alone();
     let other = another_copy();
     let trace = Trace::new();
-    let gated = Gated::start(&other.path().join(gpuwhy_simgpu::WORKLOAD), &["launch", "--launches", "1000", "--via", "driver"]);
+    let gated = Gated::start(
+        &other.path().join(gpuwhy_simgpu::WORKLOAD),
+        &["launch", "--launches", "1000", "--via", "driver"],
+    );
     std::fs::remove_file(other.path().join("libcuda.so.1")).unwrap();
     let mut running = Running::start(&trace, &["--pid", &gated.pid().to_string()]);
     let pid = u64::from(gated.pid());
@@ -119,13 +123,18 @@ fn a_library_nobody_could_foresee_is_traced_late_and_that_is_said() {
     let _turn = alone();
     let other = another_copy();
     // The path is put together only when it runs.
-    let program = format!("cd {}; cd ..; P=simw; exec ./{}/${{P}}ork \"$@\"", other.path().display(), other.path().file_name().unwrap().display());
+    let program = format!(
+        "cd {}; cd ..; P=simw; exec ./{}/${{P}}ork \"$@\"",
+        other.path().display(),
+        other.path().file_name().unwrap().display()
+    );
     std::fs::create_dir(other.path().join("scripts")).unwrap();
     let script = other.path().join("scripts/run.sh");
     std::fs::write(&script, program).unwrap();
     let trace = Trace::new();
     let words = ["launch", "--launches", "200", "--via", "driver", "--gap-us", "5000"];
-    let all: Vec<&OsStr> = ["sh".as_ref(), script.as_os_str()].into_iter().chain(words.iter().map(OsStr::new)).collect();
+    let all: Vec<&OsStr> =
+        ["sh".as_ref(), script.as_os_str()].into_iter().chain(words.iter().map(OsStr::new)).collect();
     trace.of_command(&[], &all);
     let seen = trace.count_of("cuLaunchKernel");
     assert!((100..=200).contains(&seen), "{seen} of 200 launches over a second were seen");
@@ -218,13 +227,21 @@ fn a_python_program_is_found_by_itself() {
     let _turn = alone();
     let trace = Trace::new();
     let mut running = Running::start(&trace, &[]);
-    let gated = Gated::start(&sim().join(gpuwhy_simgpu::WORKLOAD_PYTHON), &["train", "--steps", "20", "--launches-per-step", "50"]);
+    let gated = Gated::start(
+        &sim().join(gpuwhy_simgpu::WORKLOAD_PYTHON),
+        &["train", "--steps", "20", "--launches-per-step", "50"],
+    );
     let pid = u64::from(gated.pid());
     let library = sim().join("libcuda.so.1").display().to_string();
     running.until("probe", |probe| probe["file"] == library.as_str() && probe["target"] == "cuLaunchKernel");
     gated.finish();
     running.until_called(pid, "cuLaunchKernel", 1000);
     running.stop();
-    assert_eq!(trace.number(&format!("SELECT sum(count) FROM call_stats WHERE pid = {pid} AND op = 'cuLaunchKernel'")), 1000);
+    assert_eq!(
+        trace.number(&format!(
+            "SELECT sum(count) FROM call_stats WHERE pid = {pid} AND op = 'cuLaunchKernel'"
+        )),
+        1000
+    );
     assert!(trace.text(&format!("SELECT cmdline FROM processes WHERE pid = {pid}")).contains("simwork.py"));
 }

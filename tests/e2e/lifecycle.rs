@@ -1,6 +1,8 @@
 //! Beginnings and ends: Ctrl-C, kill -9, a second trace, sizes, durations.
 
-use crate::support::{Ended, Gated, Running, Trace, alone, can_trace, done, gpuwhy, signal, simwork, wait_until};
+use crate::support::{
+    Ended, Gated, Running, Trace, alone, can_trace, done, gpuwhy, signal, simwork, wait_until,
+};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -48,7 +50,8 @@ fn kill_9_leaves_no_probe_and_a_file_with_all_but_the_last_second() {
     let trace = Trace::new();
     let mut running = Running::start(&trace, &["--keep-all"]);
     running.until_called(pid, "cuLaunchKernel", 5_000);
-    let killed_ns = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as i64;
+    let killed_ns =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as i64;
     running.child.kill().unwrap();
     running.child.wait().unwrap();
     // The workload runs on, untouched.
@@ -57,9 +60,17 @@ fn kill_9_leaves_no_probe_and_a_file_with_all_but_the_last_second() {
         wait_until("the kernel has dropped the probes", || uprobe_links() == Some(before));
     }
     let newest = trace.number("SELECT max(timestamp_ns) FROM cuda_events");
-    assert!(killed_ns - newest < 1_000_000_000, "the newest call is {} ms old", (killed_ns - newest) / 1_000_000);
+    assert!(
+        killed_ns - newest < 1_000_000_000,
+        "the newest call is {} ms old",
+        (killed_ns - newest) / 1_000_000
+    );
     let counted_to = trace.number("SELECT max(window_start_ns + window_ns) FROM call_stats");
-    assert!(killed_ns - counted_to < 1_000_000_000, "counted up to {} ms before", (killed_ns - counted_to) / 1_000_000);
+    assert!(
+        killed_ns - counted_to < 1_000_000_000,
+        "counted up to {} ms before",
+        (killed_ns - counted_to) / 1_000_000
+    );
     assert_eq!(trace.text("PRAGMA integrity_check"), "ok");
     // And the file takes another session.
     let output = gpuwhy().args(["trace", "--duration", "1s", "--out"]).arg(trace.file()).output().unwrap();
@@ -138,7 +149,10 @@ fn a_process_that_ends_while_traced_is_completed() {
     let process = running.until("process", |process| process["pid"] == pid && !process["end_ns"].is_null());
     assert_eq!(process["exit_code"], 0);
     running.stop();
-    assert_eq!(trace.number(&format!("SELECT count(*) FROM processes WHERE pid = {pid} AND end_ns > start_ns")), 1);
+    assert_eq!(
+        trace.number(&format!("SELECT count(*) FROM processes WHERE pid = {pid} AND end_ns > start_ns")),
+        1
+    );
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! The real binary, end to end, under real eBPF where it is allowed.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may only fail")]
+#![allow(clippy::needless_pass_by_value, reason = "what a test has finished with is finished with")]
+
 mod support;
 
 mod blame;

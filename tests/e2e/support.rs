@@ -45,7 +45,11 @@ pub(crate) fn can_trace(test: &str) -> bool {
     static ANSWER: OnceLock<Result<(), String>> = OnceLock::new();
     let answer = ANSWER.get_or_init(|| {
         let output = gpuwhy().arg("check").output().map_err(|error| error.to_string())?;
-        if output.status.success() { Ok(()) } else { Err("`gpuwhy check` says that this host cannot trace".into()) }
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err("`gpuwhy check` says that this host cannot trace".into())
+        }
     });
     match answer {
         Ok(()) => true,
@@ -57,7 +61,11 @@ pub(crate) fn can_trace(test: &str) -> bool {
 }
 
 pub(crate) fn skip(test: &str, reason: &str) {
-    assert_ne!(std::env::var("GPUWHY_REQUIRE").as_deref(), Ok("all"), "{test} may not be skipped here: {reason}");
+    assert_ne!(
+        std::env::var("GPUWHY_REQUIRE").as_deref(),
+        Ok("all"),
+        "{test} may not be skipped here: {reason}"
+    );
     eprintln!("SKIPPED {test}: {reason}");
     if let Some(path) = std::env::var_os("GPUWHY_SKIPS") {
         let mut file = std::fs::File::options().append(true).create(true).open(path).unwrap();
@@ -79,7 +87,11 @@ pub(crate) fn done(output: Output) -> String {
 
 /// The last line of a workload's output: what it really did.
 pub(crate) fn truth(output: &str) -> Value {
-    let line = output.lines().rev().find(|line| line.starts_with('{')).unwrap_or_else(|| panic!("no truth in: {output}"));
+    let line = output
+        .lines()
+        .rev()
+        .find(|line| line.starts_with('{'))
+        .unwrap_or_else(|| panic!("no truth in: {output}"));
     serde_json::from_str(line).unwrap()
 }
 
@@ -99,14 +111,23 @@ impl Trace {
 
     /// Runs `gpuwhy trace [flags] -- words` to its end; the command's truth.
     pub(crate) fn of_command(&self, flags: &[&str], words: &[&OsStr]) -> Value {
-        let output = gpuwhy().arg("trace").arg("--out").arg(self.file()).args(flags).arg("--").args(words).output().unwrap();
+        let output = gpuwhy()
+            .arg("trace")
+            .arg("--out")
+            .arg(self.file())
+            .args(flags)
+            .arg("--")
+            .args(words)
+            .output()
+            .unwrap();
         truth(&done(output))
     }
 
     /// The same for a simulated workload.
     pub(crate) fn of_simwork(&self, flags: &[&str], words: &[&str]) -> Value {
         let program = simwork();
-        let all: Vec<&OsStr> = std::iter::once(program.as_os_str()).chain(words.iter().map(OsStr::new)).collect();
+        let all: Vec<&OsStr> =
+            std::iter::once(program.as_os_str()).chain(words.iter().map(OsStr::new)).collect();
         self.of_command(flags, &all)
     }
 
@@ -155,7 +176,10 @@ impl Running {
         loop {
             assert!(began.elapsed() < PATIENCE, "no fitting '{kind}' came");
             let mut line = String::new();
-            assert!(self.lines.read_line(&mut line).unwrap() > 0, "the trace ended while waiting for '{kind}'");
+            assert!(
+                self.lines.read_line(&mut line).unwrap() > 0,
+                "the trace ended while waiting for '{kind}'"
+            );
             let value: Value = serde_json::from_str(&line).unwrap();
             if value["type"] == kind && fits(&value) {
                 return value;
@@ -166,9 +190,11 @@ impl Running {
     /// Waits until an operation of a process was called so often.
     pub(crate) fn until_called(&mut self, pid: u64, op: &str, times: u64) {
         self.until("sums", |sums| {
-            sums["operations"].as_array().unwrap().iter().any(|row| {
-                row["pid"] == pid && row["op"] == op && row["count"].as_u64().unwrap() >= times
-            })
+            sums["operations"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|row| row["pid"] == pid && row["op"] == op && row["count"].as_u64().unwrap() >= times)
         });
     }
 

@@ -7,8 +7,8 @@ use crate::sink::{Sink, session_info};
 use crate::{AgentError, Config, OwnMeter, Snapshot, Summary, Update, discovery};
 use gpuwhy_cause::{Tallies, blame_rows, slow_limit_ns};
 use gpuwhy_host::LoadMeter;
-use gpuwhy_model::{Batch, Coverage, Histogram, OpId, ProbeState, ProbeStatus, Recording};
 use gpuwhy_model::units::duration;
+use gpuwhy_model::{Batch, Coverage, Histogram, OpId, ProbeState, ProbeStatus, Recording};
 use gpuwhy_probes::{Engine, LibraryFile, Mapped, MappingWatch, Scope, Settings};
 use std::collections::HashMap;
 use std::path::Path;
@@ -123,7 +123,8 @@ impl Run {
         let start_ns = engine.now_ns();
         let session = session_info(start_ns, engine.clock_offset_ns(), config.flags.clone());
         let sink = Sink::open(&config.out, &session, engine.ops(), &config.store)?;
-        let recording = config.record.then(|| Recording { start_ns, ops: engine.ops().to_vec(), ..Recording::default() });
+        let recording =
+            config.record.then(|| Recording { start_ns, ops: engine.ops().to_vec(), ..Recording::default() });
         let mut run = Run {
             watch: MappingWatch::open().ok(),
             engine,
@@ -203,11 +204,14 @@ impl Run {
             std::thread::sleep(TURN);
             return Ok(());
         };
-        let everyone = self.config.pids.is_empty() && self.config.command.is_none() && self.config.cgroup.is_none();
+        let everyone =
+            self.config.pids.is_empty() && self.config.command.is_none() && self.config.cgroup.is_none();
         let found: Vec<(Mapped, LibraryFile)> = watch
             .wait(self.engine.ready_fd(), TURN)
             .into_iter()
-            .filter_map(|mapped| Some((mapped.clone(), discovery::of_mapping(&mapped, &self.engine, everyone)?)))
+            .filter_map(|mapped| {
+                Some((mapped.clone(), discovery::of_mapping(&mapped, &self.engine, everyone)?))
+            })
             .collect();
         for (mapped, file) in &found {
             if !self.engine.is_attached(file.id) {

@@ -21,7 +21,8 @@ impl Census {
             match event.kind {
                 ProcessEventKind::Seen | ProcessEventKind::Exec => {
                     // An exec makes it another program, but the same process.
-                    let start = self.processes.get(&event.pid).filter(|p| p.end_ns.is_none()).map(|p| p.start_ns);
+                    let start =
+                        self.processes.get(&event.pid).filter(|p| p.end_ns.is_none()).map(|p| p.start_ns);
                     if start.is_none() || event.kind == ProcessEventKind::Exec {
                         let mut process = describe(event.pid, &event.comm, event.time_ns);
                         process.cgroup_id = event.cgroup_id;

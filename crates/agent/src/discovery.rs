@@ -34,8 +34,9 @@ pub(crate) fn of_mapping(mapped: &Mapped, engine: &Engine, everyone: bool) -> Op
     if !is_library(name) || !(everyone || engine.is_target(mapped.pid)) {
         return None;
     }
-    let file = open_mapped(mapped.pid, &mapped.path, mapped.inode, None)
-        .or_else(|| mapped_files_of(mapped.pid, is_library).into_iter().find(|file| file.inode == mapped.inode))?;
+    let file = open_mapped(mapped.pid, &mapped.path, mapped.inode, None).or_else(|| {
+        mapped_files_of(mapped.pid, is_library).into_iter().find(|file| file.inode == mapped.inode)
+    })?;
     from_mapping(file)
 }
 

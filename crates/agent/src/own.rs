@@ -46,7 +46,9 @@ fn cpu_time() -> Duration {
     let ticks: u64 = stat
         .rsplit(')')
         .next()
-        .map(|rest| rest.split_ascii_whitespace().skip(11).take(2).filter_map(|tick| tick.parse::<u64>().ok()).sum())
+        .map(|rest| {
+            rest.split_ascii_whitespace().skip(11).take(2).filter_map(|tick| tick.parse::<u64>().ok()).sum()
+        })
         .unwrap_or(0);
     Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second().max(1))
 }

@@ -12,13 +12,18 @@ use std::time::Duration;
 /// gpuwhy attaches eBPF probes to running CUDA workloads with no code change, joins the library calls with what the
 /// Linux kernel did to the same threads, and says what each slow call waited for and because of whom.
 #[derive(Debug, Parser)]
-#[command(name = "gpuwhy", version, max_term_width = 100, after_help = "\
+#[command(
+    name = "gpuwhy",
+    version,
+    max_term_width = 100,
+    after_help = "\
 Examples:
   gpuwhy check                      is this host ready?
   gpuwhy demo                       a stall, injected and explained, with no GPU
   gpuwhy trace --duration 60s       record every GPU process of the host for a minute
   gpuwhy trace -- python train.py   start a command and trace it and its children
-  gpuwhy query \"SELECT * FROM op_summary\"")]
+  gpuwhy query \"SELECT * FROM op_summary\""
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -32,8 +32,8 @@ impl Screen {
         Ok(Screen { terminal, ops, flavour, colour: std::env::var_os("NO_COLOR").is_none() })
     }
 
-    pub(crate) fn show(&mut self, snapshot: Snapshot) -> io::Result<()> {
-        let view = View { snapshot: &snapshot, ops: &self.ops, flavour: self.flavour, colour: self.colour };
+    pub(crate) fn show(&mut self, snapshot: &Snapshot) -> io::Result<()> {
+        let view = View { snapshot, ops: &self.ops, flavour: self.flavour, colour: self.colour };
         self.terminal.draw(|frame| view.draw(frame))?;
         Ok(())
     }
@@ -43,7 +43,8 @@ impl Screen {
         let mut quit = false;
         while event::poll(Duration::ZERO)? {
             if let Event::Key(key) = event::read()? {
-                let control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+                let control_c =
+                    key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
                 quit |= control_c || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc);
             }
         }
@@ -124,7 +125,8 @@ impl View<'_> {
             frame.render_widget(Paragraph::new("waiting for GPU calls ..."), area);
             return;
         }
-        let header = ["operation", "calls", "p50", "p95", "p99", "max", "failed", "time: on-CPU ready blocked"];
+        let header =
+            ["operation", "calls", "p50", "p95", "p99", "max", "failed", "time: on-CPU ready blocked"];
         let table = Table::new(
             rows.iter().map(|(op, tally)| self.operation(op, tally)),
             [
@@ -167,7 +169,8 @@ impl View<'_> {
             if ns > largest.0 {
                 largest = (ns, name);
             }
-            let width = (((ns as f64 / total as f64) * BAR_WIDTH as f64).round() as usize).min(BAR_WIDTH - used);
+            let width =
+                (((ns as f64 / total as f64) * BAR_WIDTH as f64).round() as usize).min(BAR_WIDTH - used);
             used += width;
             spans.push(Span::styled(symbol.repeat(width), self.style(colour)));
         }
@@ -213,17 +216,18 @@ impl View<'_> {
         } else {
             Span::raw("nothing lost")
         };
-        let mut second = vec![
-            Span::raw(format!("{} kept, ", count(self.snapshot.tallies.kept()))),
-            lost,
-        ];
+        let mut second = vec![Span::raw(format!("{} kept, ", count(self.snapshot.tallies.kept()))), lost];
         if !coverage.unattached.is_empty() {
             second.push(Span::styled(
                 format!(", {} probes not attached", coverage.unattached.len()),
                 self.style(Color::Yellow),
             ));
         }
-        second.push(Span::raw(format!("   gpuwhy itself: {:.1}% CPU, {}", own.cpu * 100.0, size(own.rss_bytes))));
+        second.push(Span::raw(format!(
+            "   gpuwhy itself: {:.1}% CPU, {}",
+            own.cpu * 100.0,
+            size(own.rss_bytes)
+        )));
         Paragraph::new(vec![Line::default(), Line::from(second), Line::from("q or Ctrl-C ends the trace")])
     }
 }

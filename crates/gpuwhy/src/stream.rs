@@ -13,11 +13,14 @@ pub(crate) fn run(agent: &Agent) -> Result<(), Failure> {
         let lines = match update {
             Update::Started { start_ns, ops: known, flavour, command_pid } => {
                 ops = known;
-                vec![json!({"type": "started", "start_ns": start_ns, "attach": flavour, "command_pid": command_pid})]
+                vec![
+                    json!({"type": "started", "start_ns": start_ns, "attach": flavour, "command_pid": command_pid}),
+                ]
             }
-            Update::Attached(statuses) => {
-                statuses.iter().map(|status| tagged("probe", serde_json::to_value(status)?)).collect::<Result<_, _>>()?
-            }
+            Update::Attached(statuses) => statuses
+                .iter()
+                .map(|status| tagged("probe", serde_json::to_value(status)?))
+                .collect::<Result<_, _>>()?,
             Update::Batch(batch) => batch_lines(&batch, &ops)?,
             Update::Snapshot(snapshot) => vec![snapshot_line(&snapshot, &ops)],
             Update::Ended(result) => {
@@ -63,8 +66,7 @@ fn op_name(id: OpId, ops: &[OpInfo]) -> &str {
 
 fn batch_lines(batch: &Batch, ops: &[OpInfo]) -> Result<Vec<Value>, serde_json::Error> {
     let calls = batch.calls.iter().map(|call| Ok(call_line(call, ops)));
-    let processes =
-        batch.processes.iter().map(|process| tagged("process", serde_json::to_value(process)?));
+    let processes = batch.processes.iter().map(|process| tagged("process", serde_json::to_value(process)?));
     let losses = batch.losses.iter().map(|loss| tagged("loss", serde_json::to_value(loss)?));
     calls.chain(processes).chain(losses).collect()
 }

@@ -97,7 +97,8 @@ pub(crate) fn write_stalls(
         if std::mem::take(&mut first) {
             writeln!(out, "\nWhere the time beyond the usual went:")?;
         }
-        let name = processes.iter().find(|process| process.pid == stall.pid).map_or("", |process| &process.comm);
+        let name =
+            processes.iter().find(|process| process.pid == stall.pid).map_or("", |process| &process.comm);
         writeln!(
             out,
             "  {} in {} (pid {}): usually {}, p99 {}, at worst {}; {} lost in all",
@@ -124,7 +125,13 @@ fn cause_line(share: &CauseShare, own_pid: u32) -> String {
         .take(MOST_CULPRITS)
         .map(|by| {
             let whose = if by.pid == own_pid { "its own thread ".to_string() } else { String::new() };
-            format!("{whose}{} (pid {}) {} in {} times", printable(&by.comm), by.pid, duration(by.ns), count(by.count))
+            format!(
+                "{whose}{} (pid {}) {} in {} times",
+                printable(&by.comm),
+                by.pid,
+                duration(by.ns),
+                count(by.count)
+            )
         })
         .collect();
     if !culprits.is_empty() {

@@ -139,7 +139,8 @@ fn run_paths(file: &Path) -> Vec<PathBuf> {
 fn dynamic_run_paths<'data>(elf: &impl Object<'data>) -> Vec<String> {
     const DT_RPATH: u64 = 15;
     const DT_RUNPATH: u64 = 29;
-    let data = |name: &str| elf.section_by_name(name).and_then(|section| section.data().ok()).unwrap_or_default();
+    let data =
+        |name: &str| elf.section_by_name(name).and_then(|section| section.data().ok()).unwrap_or_default();
     let strings = data(".dynstr");
     data(".dynamic")
         .chunks_exact(16)

@@ -112,8 +112,10 @@ mod tests {
 
     #[test]
     fn maps_lines_are_read() {
-        let mapping =
-            parse_line("7f1c-7f2c r-xp 00001000 fe:00 1234                       /a b/libcuda.so.1 (deleted)").unwrap();
+        let mapping = parse_line(
+            "7f1c-7f2c r-xp 00001000 fe:00 1234                       /a b/libcuda.so.1 (deleted)",
+        )
+        .unwrap();
         assert!(mapping.executable);
         assert_eq!((mapping.inode, mapping.path), (1234, "/a b/libcuda.so.1"));
         assert!(parse_line("7f1c-7f2c rw-p 00000000 00:00 0    [heap]").is_none());

@@ -27,7 +27,9 @@ pub fn describe(pid: u32) -> Option<Process> {
         exit_code: None,
         comm: comm.to_string(),
         cmdline: cmdline(pid),
-        exe: fs::read_link(format!("/proc/{pid}/exe")).map(|path| path.display().to_string()).unwrap_or_default(),
+        exe: fs::read_link(format!("/proc/{pid}/exe"))
+            .map(|path| path.display().to_string())
+            .unwrap_or_default(),
         uid: fs::metadata(format!("/proc/{pid}")).map_or(0, |metadata| metadata.uid()),
         cgroup_id: 0,
         cgroup: cgroup.path,

@@ -73,7 +73,9 @@ impl Cause {
             Part::Blocked(Reason::File) => Cause::IoFile,
             Part::Blocked(Reason::Socket) => Cause::NetWait,
             Part::Blocked(Reason::Fault) => Cause::MemFault,
-            Part::Blocked(Reason::Ioctl) if op.is_some_and(|op| op.family == Family::Alloc) => Cause::GpuAlloc,
+            Part::Blocked(Reason::Ioctl) if op.is_some_and(|op| op.family == Family::Alloc) => {
+                Cause::GpuAlloc
+            }
             Part::Blocked(Reason::Poll | Reason::Ioctl | Reason::Sleep | Reason::Other) => Cause::Unknown,
         }
     }

@@ -41,7 +41,8 @@ pub struct Histogram {
 impl Histogram {
     /// From all buckets in order, zeros included.
     pub fn from_dense(counts: impl IntoIterator<Item = u64>) -> Self {
-        let counts = counts.into_iter().enumerate().filter(|(_, n)| *n > 0).map(|(i, n)| (i as u16, n)).collect();
+        let counts =
+            counts.into_iter().enumerate().filter(|(_, n)| *n > 0).map(|(i, n)| (i as u16, n)).collect();
         Histogram { counts }
     }
 

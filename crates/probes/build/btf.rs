@@ -79,7 +79,11 @@ fn write_struct(out: &mut String, types: &[Type], ty: &Type) {
     let _ = writeln!(out, "const _: () = assert!(size_of::<{}>() == {});", ty.name, ty.size_or_type);
     out.push_str(&checks);
     // Plain integers and arrays of them, without gaps: any bytes are a value.
-    let _ = writeln!(out, "// SAFETY: integers only, padding spelled out.\nunsafe impl crate::raw::Raw for {} {{}}", ty.name);
+    let _ = writeln!(
+        out,
+        "// SAFETY: integers only, padding spelled out.\nunsafe impl crate::raw::Raw for {} {{}}",
+        ty.name
+    );
 }
 
 fn write_enum(out: &mut String, ty: &Type) {
@@ -100,7 +104,9 @@ fn rust_type(types: &[Type], id: u32) -> Option<(String, u32)> {
             let (element, size) = rust_type(types, ty.array.0)?;
             Some((format!("[{element}; {}]", ty.array.1), size * ty.array.1))
         }
-        STRUCT if !ty.name.is_empty() && struct_is_plain(types, ty) => Some((ty.name.clone(), ty.size_or_type)),
+        STRUCT if !ty.name.is_empty() && struct_is_plain(types, ty) => {
+            Some((ty.name.clone(), ty.size_or_type))
+        }
         // typedef, volatile, const
         8..=10 => rust_type(types, ty.size_or_type),
         _ => None,

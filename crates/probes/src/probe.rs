@@ -83,7 +83,9 @@ impl Function {
 
 /// The operation a function is: its symbol less version and per-thread-stream suffixes, which users never type.
 pub fn op_of_symbol(symbol: &str) -> &str {
-    ["_ptsz", "_ptds", "_v2", "_v3"].iter().fold(symbol, |name, suffix| name.strip_suffix(suffix).unwrap_or(name))
+    ["_ptsz", "_ptds", "_v2", "_v3"]
+        .iter()
+        .fold(symbol, |name, suffix| name.strip_suffix(suffix).unwrap_or(name))
 }
 
 /// Every operation of the given probes, numbered from 1; spellings of one operation share a number.

@@ -30,7 +30,8 @@ pub(crate) fn selection(op: Option<&str>, pid: Option<u32>, since: Option<&str>)
 /// The refusal where a selection is empty: what there is instead.
 pub(crate) fn nothing(reader: &Reader, what: &str, selection: &str) -> Result<QueryError, QueryError> {
     let called = "SELECT op FROM call_stats GROUP BY op ORDER BY sum(count) DESC, op LIMIT 8";
-    let called: Vec<String> = reader.select(called, &[], &Limits::default())?.rows.iter().flatten().map(name).collect();
+    let called: Vec<String> =
+        reader.select(called, &[], &Limits::default())?.rows.iter().flatten().map(name).collect();
     let hint = match called.is_empty() {
         true => "it holds no calls at all: trace while a process uses the GPU".to_string(),
         false => format!("it has calls of {}", called.join(", ")),

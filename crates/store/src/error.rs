@@ -78,7 +78,9 @@ impl StoreError {
             // A statement of ours that does not fit the tables, or a value that does not fit its column.
             _ if matches!(
                 source,
-                Error::SqlInputError { .. } | Error::InvalidColumnType(..) | Error::IntegralValueOutOfRange(..)
+                Error::SqlInputError { .. }
+                    | Error::InvalidColumnType(..)
+                    | Error::IntegralValueOutOfRange(..)
             ) =>
             {
                 StoreError::Damaged { path, why }

@@ -27,7 +27,10 @@ pub(crate) fn regular(path: &Path) -> Result<Metadata, StoreError> {
         return Err(StoreError::Folder { path: path.into() });
     }
     if !metadata.is_file() {
-        return Err(StoreError::Unreadable { path: path.into(), why: "it is not a regular file; name one that is".into() });
+        return Err(StoreError::Unreadable {
+            path: path.into(),
+            why: "it is not a regular file; name one that is".into(),
+        });
     }
     Ok(metadata)
 }

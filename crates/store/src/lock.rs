@@ -39,7 +39,9 @@ impl Lock {
                 std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => {
                     unwritable("its folder does not exist; create it first")
                 }
-                std::io::ErrorKind::PermissionDenied => unwritable("permission denied; write to another file"),
+                std::io::ErrorKind::PermissionDenied => {
+                    unwritable("permission denied; write to another file")
+                }
                 std::io::ErrorKind::ReadOnlyFilesystem => {
                     unwritable("its disk is mounted read-only; write to another file")
                 }

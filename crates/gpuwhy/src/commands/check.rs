@@ -77,7 +77,8 @@ pub(crate) fn run(options: &CheckOptions) -> Result<(), Failure> {
     let selftest = (options.selftest && can_trace).then(selftest).transpose()?;
     let selftest_passed = selftest.as_ref().is_none_or(SelfTest::passed);
     if options.json {
-        let document = serde_json::json!({"ok": can_trace && selftest_passed, "checks": checks, "selftest": selftest});
+        let document =
+            serde_json::json!({"ok": can_trace && selftest_passed, "checks": checks, "selftest": selftest});
         println!("{document:#}");
     } else {
         print(&checks, selftest.as_ref());
@@ -86,7 +87,10 @@ pub(crate) fn run(options: &CheckOptions) -> Result<(), Failure> {
         return Err(Failure::Failed("this host cannot trace yet; the lines marked NO say what to do".into()));
     }
     if !selftest_passed {
-        return Err(Failure::Failed("some probes did not fire as often as their function was called; they are marked WRONG above".into()));
+        return Err(Failure::Failed(
+            "some probes did not fire as often as their function was called; they are marked WRONG above"
+                .into(),
+        ));
     }
     Ok(())
 }
@@ -122,12 +126,18 @@ fn print(checks: &[Check], selftest: Option<&SelfTest>) {
 
 fn kernel() -> Check {
     let release = gpuwhy_host::kernel_release();
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().unwrap_or(0));
+    let mut numbers =
+        release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().unwrap_or(0));
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     if version >= (5, 15) {
         Check::good("kernel", format!("Linux {release}"))
     } else {
-        Check::bad("kernel", true, format!("Linux {release}"), "use 5.15 or newer: older ones lack attach cookies")
+        Check::bad(
+            "kernel",
+            true,
+            format!("Linux {release}"),
+            "use 5.15 or newer: older ones lack attach cookies",
+        )
     }
 }
 
@@ -159,12 +169,20 @@ fn privileges(features: &Features) -> Check {
 }
 
 fn probes(features: &Features) -> Check {
-    let works: Vec<&str> =
-        features.uprobes.iter().filter(|(_, result)| result.is_ok()).map(|(flavour, _)| flavour.name()).collect();
+    let works: Vec<&str> = features
+        .uprobes
+        .iter()
+        .filter(|(_, result)| result.is_ok())
+        .map(|(flavour, _)| flavour.name())
+        .collect();
     match features.best() {
         Ok(best) => {
             let all = works.join(", ");
-            let better = if best == Flavour::Session { "" } else { "; 6.13 or newer has session probes, which cost less" };
+            let better = if best == Flavour::Session {
+                ""
+            } else {
+                "; 6.13 or newer has session probes, which cost less"
+            };
             Check::good("uprobes", format!("{all}; {} will be used{better}", best.name()))
         }
         Err(reason) => Check::bad(
@@ -229,7 +247,9 @@ fn gpu_libraries() -> Check {
     }
     let found: Vec<String> = by_file
         .iter()
-        .map(|(path, pids)| format!("{path} in {}", pids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")))
+        .map(|(path, pids)| {
+            format!("{path} in {}", pids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
+        })
         .collect();
     Check::good("GPU processes", found.join("; "))
 }
@@ -246,7 +266,8 @@ fn selftest() -> Result<SelfTest, Failure> {
         Some(vec![folder.path().join(gpuwhy_simgpu::WORKLOAD).into_os_string(), OsString::from("mixed")]);
     let summary = Agent::spawn(config)?.finish()?;
     let by_op = summary.last.tallies.by_op();
-    let called: Truth = serde_json::from_str(std::fs::read_to_string(truth)?.lines().last().unwrap_or_default())?;
+    let called: Truth =
+        serde_json::from_str(std::fs::read_to_string(truth)?.lines().last().unwrap_or_default())?;
     let tests = summary
         .ops
         .iter()

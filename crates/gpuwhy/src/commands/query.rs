@@ -13,11 +13,15 @@ pub(crate) fn run(options: &QueryOptions) -> Result<(), Failure> {
     let (file, statement) = split(options)?;
     let filtered = options.op.is_some() || options.pid.is_some() || options.since.is_some();
     if statement.is_some() && filtered {
-        return Err(Failure::Usage("--op, --pid and --since are for queries without SQL; put them into WHERE".into()));
+        return Err(Failure::Usage(
+            "--op, --pid and --since are for queries without SQL; put them into WHERE".into(),
+        ));
     }
     let reader = Reader::open(&file)?;
     let rows = match statement {
-        Some(statement) => sql(&reader, &SqlRequest { statement, limit: Some(options.limit), seconds: None })?,
+        Some(statement) => {
+            sql(&reader, &SqlRequest { statement, limit: Some(options.limit), seconds: None })?
+        }
         None => events(
             &reader,
             &EventsRequest {
@@ -57,15 +61,23 @@ fn print(rows: &Rows, format: Format) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| match error.kind() {
         std::io::ErrorKind::BrokenPipe => Failure::Silent,
-        _ => Failure::Failed(format!("the answer could not be written: {error}; free space, or write elsewhere")),
+        _ => Failure::Failed(format!(
+            "the answer could not be written: {error}; free space, or write elsewhere"
+        )),
     })?;
     // What an answer does not cover belongs to it; JSON carries it within.
     if format != Format::Json {
         if rows.truncated {
-            eprintln!("gpuwhy: there are more than these {} rows; --limit N gives more", count(rows.rows.len() as u64));
+            eprintln!(
+                "gpuwhy: there are more than these {} rows; --limit N gives more",
+                count(rows.rows.len() as u64)
+            );
         }
         if rows.coverage.lost > 0 {
-            eprintln!("gpuwhy: {} records were lost while tracing; see table loss", count(rows.coverage.lost));
+            eprintln!(
+                "gpuwhy: {} records were lost while tracing; see table loss",
+                count(rows.coverage.lost)
+            );
         }
     }
     Ok(())

@@ -69,7 +69,7 @@ fn live(agent: &Agent) -> Result<(), Failure> {
             Ok(Update::Started { ops, flavour, .. }) => screen = Some(Screen::open(ops, flavour)?),
             Ok(Update::Snapshot(snapshot)) => {
                 if let Some(screen) = &mut screen {
-                    screen.show(*snapshot)?;
+                    screen.show(&snapshot)?;
                 }
             }
             Ok(Update::Ended(result)) => {

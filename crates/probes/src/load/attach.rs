@@ -88,7 +88,11 @@ pub(crate) fn library(
     };
     let targets = match find_targets(rules, file) {
         Ok(targets) if targets.is_empty() => {
-            attached.statuses.push(status("*", ProbeState::Refused, "it exports none of the probed functions".into()));
+            attached.statuses.push(status(
+                "*",
+                ProbeState::Refused,
+                "it exports none of the probed functions".into(),
+            ));
             return attached;
         }
         Ok(targets) => targets,
@@ -121,7 +125,11 @@ pub(crate) fn library(
                         attached.statuses.push(done(target));
                     }
                     Err(reason) => {
-                        attached.statuses.push(status(target.rule.function.symbol, ProbeState::Refused, reason));
+                        attached.statuses.push(status(
+                            target.rule.function.symbol,
+                            ProbeState::Refused,
+                            reason,
+                        ));
                     }
                 }
             }
@@ -196,7 +204,9 @@ fn find_targets<'a>(rules: &'a [Rule], file: &LibraryFile) -> Result<Vec<Target<
 
 /// Where in the file the probe of one function goes.
 pub(super) fn site_in_file(path: &Path, symbol: &str) -> Result<usize, String> {
-    sites_in_file(path)?(symbol).map(|(offset, _)| offset).ok_or_else(|| format!("it does not export {symbol}"))
+    sites_in_file(path)?(symbol)
+        .map(|(offset, _)| offset)
+        .ok_or_else(|| format!("it does not export {symbol}"))
 }
 
 /// The exported functions of a file: from a symbol to the offset of its probe's site, and whether that is emulated.
@@ -207,7 +217,7 @@ fn sites_in_file(path: &Path) -> Result<impl Fn(&str) -> Option<(usize, bool)>, 
     let elf = object::File::parse(&cache).map_err(|error| format!("it is no ELF file: {error}"))?;
     let offsets: HashMap<String, usize> = elf
         .dynamic_symbols()
-        .filter(|symbol| symbol.is_definition())
+        .filter(ObjectSymbol::is_definition)
         .filter_map(|symbol| Some((symbol.name().ok()?.to_string(), file_offset(&elf, symbol.address())?)))
         .collect();
     Ok(move |symbol: &str| {

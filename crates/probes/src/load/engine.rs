@@ -27,9 +27,13 @@ pub(crate) const RING_BYTES: u32 = 1 << 20;
 
 #[derive(Debug, Error)]
 pub enum LoadError {
-    #[error("the kernel does not allow loading eBPF programs here ({0}); run as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN")]
+    #[error(
+        "the kernel does not allow loading eBPF programs here ({0}); run as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN"
+    )]
     NotAllowed(String),
-    #[error("this kernel has no BTF (/sys/kernel/btf/vmlinux), which the probes need; use a kernel built with CONFIG_DEBUG_INFO_BTF")]
+    #[error(
+        "this kernel has no BTF (/sys/kernel/btf/vmlinux), which the probes need; use a kernel built with CONFIG_DEBUG_INFO_BTF"
+    )]
     NoBtf,
     #[error("the kernel refused the probe '{probe}': {reason}")]
     Refused { probe: String, reason: String },
@@ -122,7 +126,10 @@ pub struct Engine {
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine").field("flavour", &self.flavour).field("links", &self.links.len()).finish_non_exhaustive()
+        f.debug_struct("Engine")
+            .field("flavour", &self.flavour)
+            .field("links", &self.links.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -161,7 +168,8 @@ impl Engine {
             }
         }
 
-        let inner: Vec<MapHandle> = (0..shards).map(|_| rings::create(settings.ring_bytes)).collect::<Result<_, _>>()?;
+        let inner: Vec<MapHandle> =
+            (0..shards).map(|_| rings::create(settings.ring_bytes)).collect::<Result<_, _>>()?;
         let rings = Rings::new(maps.get("rings")?, &inner, clock_offset_ns)?;
         let engine = Engine {
             links,
@@ -223,7 +231,9 @@ impl Engine {
         self.maps
             .get("targets")?
             .update(&pid.to_ne_bytes(), &flags.to_ne_bytes(), MapFlags::NO_EXIST)
-            .or_else(|error| if error.kind() == libbpf_rs::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })
+            .or_else(
+                |error| if error.kind() == libbpf_rs::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) },
+            )
             .map_err(|error| LoadError::Internal(format!("process {pid} cannot be traced: {error}")))
     }
 
@@ -336,8 +346,7 @@ impl Engine {
     }
 
     fn set_cgroup(&self, path: &std::path::Path) -> Result<(), LoadError> {
-        let failed =
-            |reason: String| LoadError::Cgroup { path: path.display().to_string(), reason };
+        let failed = |reason: String| LoadError::Cgroup { path: path.display().to_string(), reason };
         let folder = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
         self.maps
             .get("target_cgroup")?

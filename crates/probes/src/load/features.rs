@@ -138,7 +138,8 @@ extern "C" fn trap_site() {
 
 /// Where in this binary's file an address of this process lies.
 fn own_file_offset(address: usize) -> Result<usize, String> {
-    let maps = std::fs::read_to_string("/proc/self/maps").map_err(|error| format!("/proc/self/maps: {error}"))?;
+    let maps =
+        std::fs::read_to_string("/proc/self/maps").map_err(|error| format!("/proc/self/maps: {error}"))?;
     for line in maps.lines() {
         let mut fields = line.split_ascii_whitespace();
         let (Some(range), _, Some(offset)) = (fields.next(), fields.next(), fields.next()) else { continue };

@@ -14,5 +14,5 @@ mod stats;
 
 pub use attach::{FileId, Flavour, LibraryFile};
 pub use engine::{Engine, LoadError, Scope, Settings, StackMode};
-pub use stats::{ProgramClock, ProgramStats};
 pub use features::{EmptyProbe, Features, TrapCost, trap_cost};
+pub use stats::{ProgramClock, ProgramStats};

@@ -25,7 +25,8 @@ pub(crate) struct Opened {
 
 impl Opened {
     pub(crate) fn open(name: &'static str, bytes: &'static [u8]) -> Result<Self, LoadError> {
-        let object = ObjectBuilder::default().open_memory(bytes).map_err(|error| LoadError::open(name, &error))?;
+        let object =
+            ObjectBuilder::default().open_memory(bytes).map_err(|error| LoadError::open(name, &error))?;
         Ok(Opened { name, bytes, object })
     }
 
@@ -47,7 +48,8 @@ impl Opened {
             if !ends_with(map.name(), ".rodata") {
                 continue;
             }
-            if let Some(target) = map.initial_value_mut().and_then(|data| data.get_mut(offset..offset + size)) {
+            if let Some(target) = map.initial_value_mut().and_then(|data| data.get_mut(offset..offset + size))
+            {
                 target.copy_from_slice(value);
             }
         }
@@ -107,7 +109,8 @@ pub(crate) fn set_variable(bytes: &[u8], object: &Object, name: &str, value: &[u
 fn variable(bytes: &[u8], section: &str, name: &str) -> Option<(usize, usize)> {
     let file = object::File::parse(bytes).ok()?;
     let index = file.section_by_name(section)?.index();
-    let symbol = file.symbols().find(|symbol| symbol.section_index() == Some(index) && symbol.name() == Ok(name))?;
+    let symbol =
+        file.symbols().find(|symbol| symbol.section_index() == Some(index) && symbol.name() == Ok(name))?;
     Some((symbol.address() as usize, symbol.size() as usize))
 }
 

@@ -89,15 +89,17 @@ pub(crate) fn create(bytes: u32) -> Result<MapHandle, LoadError> {
 }
 
 impl Rings {
-    pub(crate) fn new(outer: &MapHandle, rings: &[MapHandle], clock_offset_ns: u64) -> Result<Self, LoadError> {
+    pub(crate) fn new(
+        outer: &MapHandle,
+        rings: &[MapHandle],
+        clock_offset_ns: u64,
+    ) -> Result<Self, LoadError> {
         let failed = |error: libbpf_rs::Error| LoadError::load("rings", &error);
         let inbox = Rc::new(RefCell::new(Inbox { clock_offset_ns, ..Inbox::default() }));
         let mut builder = RingBufferBuilder::new();
         for (shard, ring) in rings.iter().enumerate() {
             let fd = ring.as_fd().as_raw_fd();
-            outer
-                .update(&(shard as u32).to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
-                .map_err(failed)?;
+            outer.update(&(shard as u32).to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY).map_err(failed)?;
             let inbox = Rc::clone(&inbox);
             builder
                 .add(ring, move |bytes: &[u8]| {

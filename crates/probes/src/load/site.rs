@@ -3,7 +3,9 @@
 //! top of the stack, so a site may only lie behind instructions that touch neither the stack pointer nor an argument.
 
 #[cfg(target_arch = "x86_64")]
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, Mnemonic, OpAccess, Register};
+use iced_x86::{
+    Code, Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, Mnemonic, OpAccess, Register,
+};
 
 /// A place for a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -99,10 +99,7 @@ static SYSCALLS: &[(Reason, &[i64])] = &[
             libc::SYS_accept4,
         ],
     ),
-    (
-        Reason::Poll,
-        &[libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_epoll_pwait, libc::SYS_epoll_pwait2],
-    ),
+    (Reason::Poll, &[libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_epoll_pwait, libc::SYS_epoll_pwait2]),
     #[cfg(target_arch = "x86_64")]
     (Reason::Poll, &[libc::SYS_poll, libc::SYS_select, libc::SYS_epoll_wait]),
     (Reason::Ioctl, &[libc::SYS_ioctl]),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Drives the blame clock: every wait of a followed thread is billed to its calls in flight, and to whoever was
- * behind it: the tasks that had the CPU meanwhile, or the task that woke it. */
+/* Drives the blame clock: every wait of a followed thread is billed to its calls in flight, and to whoever
+ * was behind it: the tasks that had the CPU meanwhile, or the task that woke it. */
 #include "blame.h"
 #include "event.h"
 
@@ -54,7 +54,8 @@ struct wait_sum {
     char by_comm[COMM_LEN];
 };
 
-/* Preallocated: the context switch holds the run queue's lock, and kernels before 6.1 would allocate there. */
+/* Preallocated: the context switch holds the run queue's lock, and kernels before 6.1 would allocate there.
+ */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 16384);
@@ -62,8 +63,8 @@ struct {
     __type(value, struct wait_sum);
 } waits SEC(".maps");
 
-static __always_inline void bill_wait(struct task_struct *victim, u16 op, u32 part, const struct who *by, u64 now,
-                                      u64 ns) {
+static __always_inline void bill_wait(struct task_struct *victim, u16 op, u32 part, const struct who *by,
+                                      u64 now, u64 ns) {
     struct wait_key key = {.tgid = victim->tgid,
                            .tid = victim->pid,
                            .by_tgid = by->tgid,
@@ -91,8 +92,8 @@ static __always_inline void remember_run(struct cpu_runs *cpu, struct task_struc
     __builtin_memcpy(run->who.comm, task->comm, COMM_LEN);
 }
 
-/* Bills a wait for the CPU to the tasks that ran on it meanwhile, latest first. A run lasted from the end of the
- * one before it to its own end. */
+/* Bills a wait for the CPU to the tasks that ran on it meanwhile, latest first. A run lasted from the end of
+ * the one before it to its own end. */
 static __always_inline void bill_runnable(struct cpu_runs *cpu, struct task_struct *victim, u16 op, u64 since,
                                           u64 now) {
     static const struct who nobody;
@@ -179,7 +180,8 @@ int on_switch(u64 *ctx) {
     return 0;
 }
 
-/* Only a futex call, or a thread's end, wakes a futex waiter on purpose; else a timer did, in whoever's time. */
+/* Only a futex call, or a thread's end, wakes a futex waiter on purpose; else a timer did, in whoever's time.
+ */
 static __always_inline bool wakes_on_purpose(struct task_struct *waker, u8 reason) {
     if (reason != REASON_FUTEX)
         return true;

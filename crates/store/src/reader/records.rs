@@ -4,7 +4,8 @@ use super::{Answer, Limits, Reader, Value};
 use crate::schema::{CALLS, KEPT, event_arms};
 use crate::{CallStats, StoreError};
 use gpuwhy_model::{
-    Blame, BlameRow, Call, Cause, Family, Kept, Launch, Layer, Loss, OpId, OpInfo, Process, Reason, Via};
+    Blame, BlameRow, Call, Cause, Family, Kept, Launch, Layer, Loss, OpId, OpInfo, Process, Reason, Via,
+};
 use rusqlite::{Row, params_from_iter};
 use serde::de::value::StrDeserializer;
 use serde::de::{DeserializeOwned, IntoDeserializer};

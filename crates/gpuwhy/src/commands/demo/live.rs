@@ -26,7 +26,8 @@ pub(crate) fn play(scenario: &Scenario, file: &Path, record: Option<&Path>) -> R
 
     let mut config = Config::new(file.to_path_buf());
     let mut command = vec![OsString::from("env")];
-    command.extend(scenario.environment.iter().map(|(name, value)| OsString::from(format!("{name}={value}"))));
+    command
+        .extend(scenario.environment.iter().map(|(name, value)| OsString::from(format!("{name}={value}"))));
     command.push(program.clone().into_os_string());
     command.extend(arguments(scenario.workload));
     config.command = Some(command);

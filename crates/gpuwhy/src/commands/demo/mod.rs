@@ -125,7 +125,10 @@ fn explain(
 ) -> Result<(), Failure> {
     writeln!(out, "\n{}", played.how)?;
     let Some(stall) = stalls.iter().find(|stall| stall.op == scenario.op) else {
-        return Err(Failure::Nothing(format!("no stall of {} was seen; the host may be too busy", scenario.op)));
+        return Err(Failure::Nothing(format!(
+            "no stall of {} was seen; the host may be too busy",
+            scenario.op
+        )));
     };
     let name = |pid: u32| {
         played.processes.iter().find(|process| process.pid == pid).map_or("", |process| process.comm.as_str())

@@ -17,13 +17,15 @@ pub(crate) fn play(scenario: &Scenario, file: &Path, why: &str) -> Result<Played
     let mut tallies = Tallies::default();
     let mut coverage = Coverage::default();
     let mut processes: HashMap<u32, Process> = HashMap::new();
-    let session = session_info(recording.start_ns, 0, vec!["demo".into(), "--replay".into(), scenario.name.into()]);
+    let session =
+        session_info(recording.start_ns, 0, vec!["demo".into(), "--replay".into(), scenario.name.into()]);
     let options = Options { create_folders: true, ..Options::default() };
     let mut writer = Writer::create_or_append(file, &session, &recording.ops, &options)?;
     for batch in &recording.batches {
         tallies.add(batch);
         coverage.lost += batch.losses.iter().map(|loss| loss.count).sum::<u64>();
-        coverage.sampled += batch.windows.iter().map(|window| window.count.saturating_sub(window.kept)).sum::<u64>();
+        coverage.sampled +=
+            batch.windows.iter().map(|window| window.count.saturating_sub(window.kept)).sum::<u64>();
         processes.extend(batch.processes.iter().map(|process| (process.pid, process.clone())));
         writer.write(batch, &blame_rows(&batch.windows, &batch.waits, &recording.ops))?;
     }

@@ -29,7 +29,19 @@ pub(crate) static SCENARIOS: &[Scenario] = &[Scenario {
     story: "A training loop launches GPU kernels from a thread on one core. After two seconds a busy process is put on\n\
             the same core: nothing in the program changed, but its launches now stall.",
     op: "cuLaunchKernel",
-    workload: &["train", "--steps", "0", "--seconds", "7", "--launches-per-step", "200", "--kernel-us", "2", "--cpu", "{cpu}"],
+    workload: &[
+        "train",
+        "--steps",
+        "0",
+        "--seconds",
+        "7",
+        "--launches-per-step",
+        "200",
+        "--kernel-us",
+        "2",
+        "--cpu",
+        "{cpu}",
+    ],
     // A real launch takes a few microseconds of CPU.
     environment: &[("SIMGPU_LAUNCH_SPIN_NS", "5000")],
     fault: &["hog", "--seconds", "4", "--cpu", "{cpu}"],

@@ -1,0 +1,59 @@
+# `make demo` and `make test` do all the set-up on a fresh Debian or Ubuntu machine that has Rust.
+
+# CI clones afresh each time: what it builds is kept in a cache folder.
+ifeq ($(CI),true)
+export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/gpuwhy/target
+endif
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+CARGO ?= cargo
+# Versions of clang-format disagree; this one decides.
+CLANG_FORMAT := 14
+
+.PHONY: all setup demo test lint bench docs static deny clean
+
+all: setup
+	$(CARGO) build --release -p gpuwhy
+
+setup:
+	@scripts/setup.sh
+
+demo: all
+	scripts/as-root.sh $(TARGET)/release/gpuwhy demo
+
+# Tests that need eBPF run as root where that is possible; skips are counted and named.
+test: export GPUWHY_SKIPS := $(shell mktemp)
+test:
+	@scripts/setup.sh test
+	@$(MAKE) --no-print-directory lint
+	$(CARGO) test --workspace --no-run
+	$(CARGO) test --workspace; status=$$?; \
+	    if [ -s $$GPUWHY_SKIPS ]; then echo; echo "$$(wc -l < $$GPUWHY_SKIPS) tests were skipped:"; cat $$GPUWHY_SKIPS; fi; \
+	    rm -f $$GPUWHY_SKIPS; exit $$status
+
+# Each check runs where its tool is installed.
+lint:
+	@if $(CARGO) fmt --version >/dev/null 2>&1; then $(CARGO) fmt --all --check; else echo "no rustfmt: skipped"; fi
+	@if $(CARGO) clippy --version >/dev/null 2>&1; then $(CARGO) clippy -q --workspace --all-targets -- -D warnings; \
+	    else echo "no clippy: skipped"; fi
+	@if clang-format --version 2>/dev/null | grep -q 'version $(CLANG_FORMAT)\.'; then \
+	    git ls-files '*.c' '*.h' | xargs clang-format --dry-run -Werror; else echo "no clang-format $(CLANG_FORMAT): skipped"; fi
+
+bench: setup
+	$(CARGO) build --release -p gpuwhy-bench
+	scripts/as-root.sh $(TARGET)/release/gpuwhy-bench bench/out/bench.json
+
+# The pages made from the program's own tables.
+docs: setup
+	$(CARGO) build -p gpuwhy
+	$(TARGET)/debug/gpuwhy docs schema > docs/schema.md
+	$(TARGET)/debug/gpuwhy docs probes > docs/probes.md
+
+# One binary with libc in it too.
+static: setup
+	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release -p gpuwhy --target $(shell rustc -vV | sed -n 's/host: //p')
+
+deny:
+	$(CARGO) deny check
+
+clean:
+	$(CARGO) clean

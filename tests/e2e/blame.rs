@@ -26,7 +26,7 @@ fn a_cpu_hog_on_the_launching_core_is_named() {
         .spawn()
         .unwrap();
     let hog = Ended(hog);
-    let truth = trace.of_simwork(
+    trace.of_simwork(
         &[],
         &[
             "launch",

@@ -5,7 +5,10 @@
 
 mod support;
 
+mod bad_input;
 mod blame;
 mod counting;
 mod discovery;
 mod lifecycle;
+mod sql;
+mod surfaces;

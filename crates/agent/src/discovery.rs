@@ -25,6 +25,8 @@ pub(crate) fn at_start(config: &Config) -> Vec<LibraryFile> {
     if let Some(words) = &config.command {
         files.extend(in_folders(Some(&Program::inheriting(words))));
     }
+    // The runtime first: its calls must not be taken for calls straight into the driver.
+    files.sort_by_key(|file| file.library == Library::CudaDriver);
     files
 }
 

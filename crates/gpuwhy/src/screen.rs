@@ -94,10 +94,14 @@ impl View<'_> {
             Line::from(vec![
                 Span::styled("gpuwhy ", Style::new().add_modifier(Modifier::BOLD)),
                 Span::raw(format!(
-                    "tracing {}   {} processes, {} libraries ({} probes)",
+                    "tracing {}   {}, {} ({} probes)",
                     duration(snapshot.now_ns.saturating_sub(snapshot.start_ns)),
-                    snapshot.processes.iter().filter(|process| process.end_ns.is_none()).count(),
-                    snapshot.libraries,
+                    counted(
+                        snapshot.processes.iter().filter(|process| process.end_ns.is_none()).count(),
+                        "process",
+                        "processes"
+                    ),
+                    counted(snapshot.libraries, "library", "libraries"),
                     self.flavour,
                 )),
             ]),
@@ -125,8 +129,10 @@ impl View<'_> {
             frame.render_widget(Paragraph::new("waiting for GPU calls ..."), area);
             return;
         }
-        let header =
-            ["operation", "calls", "p50", "p95", "p99", "max", "failed", "time: on-CPU ready blocked"];
+        let numbers = ["calls", "p50", "p95", "p99", "max", "failed"];
+        let header = std::iter::once(Cell::from("operation"))
+            .chain(numbers.map(|name| Cell::from(Line::from(name).right_aligned())))
+            .chain([Cell::from("where the time went")]);
         let table = Table::new(
             rows.iter().map(|(op, tally)| self.operation(op, tally)),
             [
@@ -230,6 +236,10 @@ impl View<'_> {
         )));
         Paragraph::new(vec![Line::default(), Line::from(second), Line::from("q or Ctrl-C ends the trace")])
     }
+}
+
+fn counted(n: usize, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
 }
 
 /// Character, colour and name of a part of time.

@@ -126,7 +126,7 @@ fn cause_line(share: &CauseShare, own_pid: u32) -> String {
         .map(|by| {
             let whose = if by.pid == own_pid { "its own thread ".to_string() } else { String::new() };
             format!(
-                "{whose}{} (pid {}) {} in {} times",
+                "{whose}{} (pid {}) {} over {} waits",
                 printable(&by.comm),
                 by.pid,
                 duration(by.ns),

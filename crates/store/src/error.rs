@@ -76,13 +76,8 @@ impl StoreError {
                 StoreError::Unreadable { path, why }
             }
             // A statement of ours that does not fit the tables, or a value that does not fit its column.
-            _ if matches!(
-                source,
-                Error::SqlInputError { .. }
-                    | Error::InvalidColumnType(..)
-                    | Error::IntegralValueOutOfRange(..)
-            ) =>
-            {
+            Some(ErrorCode::Unknown) => StoreError::Damaged { path, why },
+            None if matches!(source, Error::InvalidColumnType(..) | Error::IntegralValueOutOfRange(..)) => {
                 StoreError::Damaged { path, why }
             }
             _ => StoreError::Sqlite { path, source },

@@ -1,8 +1,9 @@
 //! Telling a trace from other files, without changing them.
 
 use crate::StoreError;
-use crate::schema::{APPLICATION_ID, SCHEMA_VERSION};
+use crate::schema::{APPLICATION_ID, SCHEMA_VERSION, TABLES, VIEWS};
 use rusqlite::{Connection, OpenFlags};
+use std::collections::HashSet;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
@@ -50,34 +51,53 @@ pub(crate) fn open(path: &Path, flags: OpenFlags) -> Result<Connection, StoreErr
 }
 
 pub(crate) fn identify(db: &Connection, path: &Path) -> Result<Found, StoreError> {
-    let number = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0));
-    let read = || -> rusqlite::Result<(i64, i64, i64, i64)> {
-        Ok((
-            number("PRAGMA application_id")?,
-            number("PRAGMA user_version")?,
-            number("SELECT count(*) FROM sqlite_master")?,
-            number(
-                "SELECT count(*) FROM sqlite_master WHERE name IN ('sessions', 'calls', 'call_stats', 'events')",
-            )?,
-        ))
-    };
-    // SQLite itself takes a part of a page at the end for a page.
-    let cut = || -> rusqlite::Result<bool> {
-        let page = number("PRAGMA page_size")?.max(1) as u64;
-        let length = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-        Ok(!length.is_multiple_of(page) && !beside(path, "-wal").exists())
-    };
-    let (application, version, objects, ours) = read().map_err(|error| StoreError::at(path, error))?;
-    let cut = cut().map_err(|error| StoreError::at(path, error))?;
-    let path = path.to_path_buf();
-    match application {
-        APPLICATION_ID if version > SCHEMA_VERSION => Err(StoreError::Newer { path, found: version }),
-        APPLICATION_ID if version < 1 || ours != 4 => {
-            Err(StoreError::Damaged { path, why: "its tables are missing".into() })
-        }
-        APPLICATION_ID if cut => Err(StoreError::Damaged { path, why: "its last page is not whole".into() }),
-        APPLICATION_ID => Ok(Found::Trace),
-        0 if objects == 0 => Ok(Found::Blank),
-        _ => Err(StoreError::Foreign { path }),
+    let at = |error| StoreError::at(path, error);
+    let number = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(at);
+    let application = number("PRAGMA application_id")?;
+    let version = number("PRAGMA user_version")?;
+    let objects = number("SELECT count(*) FROM sqlite_master")?;
+    if application != APPLICATION_ID {
+        return if application == 0 && objects == 0 {
+            Ok(Found::Blank)
+        } else {
+            Err(StoreError::Foreign { path: path.into() })
+        };
     }
+    if version > SCHEMA_VERSION {
+        return Err(StoreError::Newer { path: path.into(), found: version });
+    }
+    let damaged = |why: String| Err(StoreError::Damaged { path: path.into(), why });
+    if version < 1 {
+        return damaged("it has no schema version".into());
+    }
+    if version == SCHEMA_VERSION
+        && let Some(name) = missing(db).map_err(at)?
+    {
+        return damaged(format!("{name} is missing"));
+    }
+    // SQLite itself takes a part of a page at the end for a page.
+    let page = number("PRAGMA page_size")?.max(1) as u64;
+    let length = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    if !length.is_multiple_of(page) && !beside(path, "-wal").exists() {
+        return damaged("its last page is not whole".into());
+    }
+    Ok(Found::Trace)
+}
+
+/// A table, column or view that a file of our version must have and this one does not.
+fn missing(db: &Connection) -> rusqlite::Result<Option<String>> {
+    let mut columns = db.prepare(
+        "SELECT m.name, i.name FROM sqlite_master m, pragma_table_info(m.name) i WHERE m.type = 'table' \
+         UNION ALL SELECT name, '' FROM sqlite_master WHERE type = 'view'",
+    )?;
+    let there: HashSet<(String, String)> =
+        columns.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
+    let tables = TABLES.iter().flat_map(|table| table.columns.iter().map(|column| (table.name, column.name)));
+    let views = VIEWS.iter().map(|view| (view.name, ""));
+    let gone =
+        tables.chain(views).find(|(table, column)| !there.contains(&((*table).into(), (*column).into())));
+    Ok(gone.map(|(table, column)| match column {
+        "" => format!("its view {table}"),
+        column => format!("its column {table}.{column}"),
+    }))
 }

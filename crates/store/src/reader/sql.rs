@@ -36,7 +36,11 @@ impl Reader {
 
     /// Runs a statement of ours, with the user's values in its place holders.
     pub fn select(&self, sql: &str, values: &[Value], limits: &Limits) -> Result<Answer, StoreError> {
-        self.limited(sql, Some(values), limits)
+        // Our statements are right, so it is the file that is wrong.
+        self.limited(sql, Some(values), limits).map_err(|error| match error {
+            StoreError::Sql(why) => StoreError::Damaged { path: self.path.clone(), why },
+            other => other,
+        })
     }
 
     fn limited(&self, sql: &str, values: Option<&[Value]>, limits: &Limits) -> Result<Answer, StoreError> {

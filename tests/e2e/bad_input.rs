@@ -1,0 +1,588 @@
+//! Files that are no traces, damaged or out of reach, full disks, missing privileges: said in one sentence, and nothing is
+//! harmed.
+
+use crate::support::{Gated, Running, Trace, alone, can_trace, done, gpuwhy, simwork, skip, wait_until};
+use rusqlite::Connection;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+use std::time::SystemTime;
+
+const NOBODY: u32 = 65534;
+
+/// What a command that failed said: one sentence with these words in it, and no trace of a panic.
+pub(crate) fn refused(command: &mut Command, status: i32, words: &[&str]) -> String {
+    sentence(&command.output().unwrap(), status, words, &format!("{command:?}"))
+}
+
+fn sentence(output: &Output, status: i32, words: &[&str], what: &str) -> String {
+    let said = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(output.status.code(), Some(status), "{what}: {said}");
+    assert!(said.starts_with("gpuwhy: ") && said.ends_with('\n'), "{what}: {said}");
+    assert_eq!(said.lines().count(), 1, "{what}: {said}");
+    assert!(!said.trim_end().contains(char::is_control), "{what}: {said:?}");
+    for word in ["panicked", "backtrace", "thread '"] {
+        assert!(!said.contains(word), "{what}: {said}");
+    }
+    for word in words {
+        assert!(said.contains(word), "{what}: '{word}' is not in: {said}");
+    }
+    said
+}
+
+/// A small trace that needs no eBPF to be made, as bytes.
+pub(crate) fn recorded() -> &'static [u8] {
+    static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+    BYTES.get_or_init(|| {
+        let trace = Trace::new();
+        done(gpuwhy().args(["demo", "--replay", "--out"]).arg(trace.file()).output().unwrap());
+        fs::read(trace.file()).unwrap()
+    })
+}
+
+/// The same in a folder of its own.
+pub(crate) fn recorded_trace() -> Trace {
+    let trace = Trace::new();
+    fs::write(trace.file(), recorded()).unwrap();
+    trace
+}
+
+/// The recorded trace after these statements.
+pub(crate) fn changed_by(sql: &str) -> Trace {
+    let trace = recorded_trace();
+    Connection::open(trace.file()).unwrap().execute_batch(sql).unwrap();
+    trace
+}
+
+/// The files of a folder, their bytes and times: what must not change.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Frozen(BTreeMap<PathBuf, (Vec<u8>, SystemTime)>);
+
+impl Frozen {
+    pub(crate) fn of(folder: &Path) -> Frozen {
+        let files =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+        Frozen(
+            files
+                // The index of the log is no part of the trace, and readers share it.
+                .filter(|path| path.extension().is_none_or(|ending| ending != "db-shm"))
+                .map(|path| {
+                    (
+                        path.clone(),
+                        (fs::read(&path).unwrap(), fs::metadata(&path).unwrap().modified().unwrap()),
+                    )
+                })
+                .collect(),
+        )
+    }
+
+    pub(crate) fn assert_same(&self, folder: &Path, what: &str) {
+        let now = Frozen::of(folder);
+        let names = |files: &Frozen| files.0.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(&now), names(self), "{what}: files came or went");
+        for (path, before) in &self.0 {
+            assert!(now.0[path] == *before, "{what} changed {}", path.display());
+        }
+    }
+}
+
+/// The binary for a user without any rights, in a folder that this user can enter.
+pub(crate) struct Nobody {
+    pub(crate) folder: tempfile::TempDir,
+}
+
+impl Nobody {
+    /// None, and a skip, where we cannot become somebody else.
+    pub(crate) fn new(test: &str) -> Option<Nobody> {
+        let folder = tempfile::tempdir().unwrap();
+        open_to_all(folder.path(), 0o777);
+        let nobody = Nobody { folder };
+        // Another process copies: a child forked meanwhile in this one would hold the program open for writing.
+        let copied = Command::new("install")
+            .args(["-m", "755", env!("CARGO_BIN_EXE_gpuwhy")])
+            .arg(nobody.program())
+            .status();
+        assert!(copied.unwrap().success());
+        match nobody.gpuwhy().arg("version").output() {
+            Ok(output) => {
+                done(output);
+                Some(nobody)
+            }
+            Err(error) => {
+                skip(test, &format!("only root can start a process of another user ({error})"));
+                None
+            }
+        }
+    }
+
+    fn program(&self) -> PathBuf {
+        self.folder.path().join("gpuwhy")
+    }
+
+    /// Without a home, and with a folder for temporary files of its own.
+    pub(crate) fn gpuwhy(&self) -> Command {
+        let mut command = Command::new(self.program());
+        command
+            .uid(NOBODY)
+            .gid(NOBODY)
+            .current_dir("/")
+            .env("NO_COLOR", "1")
+            .env("TMPDIR", self.folder.path());
+        for name in ["HOME", "XDG_DATA_HOME", "GPUWHY_DB"] {
+            command.env_remove(name);
+        }
+        command
+    }
+}
+
+pub(crate) fn open_to_all(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+fn database(sql: &str) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.db");
+    Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+    fs::read(path).unwrap()
+}
+
+/// Files that neither hold a trace nor can take one: name, bytes, and what is said of them.
+fn not_traces() -> Vec<(&'static str, Vec<u8>, &'static str)> {
+    let trace = recorded();
+    let newer = changed_by("PRAGMA user_version = 2");
+    let stripped = changed_by("DROP VIEW events");
+    let ours = "PRAGMA application_id = 1735423865; PRAGMA user_version = 1;";
+    vec![
+        (
+            "text.db",
+            b"epoch 1 loss 0.3\nepoch 2 loss 0.2\n".to_vec(),
+            "is not a gpuwhy trace: it is no SQLite file",
+        ),
+        ("noise.db", vec![0xab; 20_000], "is not a gpuwhy trace: it is no SQLite file"),
+        ("start.db", trace[..10].to_vec(), "is not a gpuwhy trace: it is no SQLite file"),
+        ("other.db", database("CREATE TABLE notes (a, b)"), "is an SQLite file but not a gpuwhy trace"),
+        (
+            "version.db",
+            database("CREATE TABLE calls (a); CREATE TABLE sessions (b); PRAGMA user_version = 1"),
+            "is an SQLite file but not a gpuwhy trace",
+        ),
+        (
+            "pretender.db",
+            database(&format!(
+                "{ours} CREATE TABLE calls (a); CREATE TABLE sessions (a); CREATE TABLE call_stats (a); \
+                 CREATE TABLE events (a); CREATE TABLE ops (a)"
+            )),
+            "is damaged",
+        ),
+        ("stripped.db", fs::read(stripped.file()).unwrap(), "is damaged"),
+        ("newer.db", fs::read(newer.file()).unwrap(), "was written by a newer gpuwhy (schema version 2"),
+        ("cut100.db", trace[..100].to_vec(), "is damaged"),
+        ("cut4096.db", trace[..4096].to_vec(), "is damaged"),
+        ("half.db", trace[..trace.len() / 2].to_vec(), "is damaged"),
+        ("page.db", trace[..trace.len() - 8192].to_vec(), "is damaged"),
+        ("byte.db", trace[..trace.len() - 3].to_vec(), "is damaged"),
+    ]
+}
+
+/// Writes each file, lets `command` refuse it, and compares.
+fn all_refused(files: Vec<(&str, Vec<u8>, &str)>, command: impl Fn(&Path) -> Command) {
+    for (name, bytes, words) in files {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        let before = Frozen::of(folder.path());
+        let said = refused(&mut command(&path), 1, &[name, words]);
+        assert!(said.contains(';'), "it says what to do: {said}");
+        before.assert_same(folder.path(), name);
+    }
+}
+
+#[test]
+fn what_is_no_trace_is_not_queried() {
+    for sql in [None, Some("SELECT * FROM op_summary")] {
+        let mut files = not_traces();
+        files.push(("empty.db", Vec::new(), "is empty"));
+        files.push(("blank.db", database("CREATE TABLE x (a); DROP TABLE x"), "blank.db-wal"));
+        all_refused(files, |path| {
+            let mut command = gpuwhy();
+            command.arg("query").arg(path).args(sql);
+            command
+        });
+    }
+}
+
+/// The demo writes as a trace does.
+#[test]
+fn what_is_no_trace_is_not_written_to() {
+    all_refused(not_traces(), |path| {
+        let mut command = gpuwhy();
+        command.args(["demo", "--replay", "--out"]).arg(path);
+        command
+    });
+}
+
+#[test]
+fn what_is_no_trace_is_not_traced_into() {
+    if !can_trace("what_is_no_trace_is_not_traced_into") {
+        return;
+    }
+    let _turn = alone();
+    all_refused(not_traces(), |path| {
+        let mut command = gpuwhy();
+        command.args(["trace", "--duration", "1s", "--out"]).arg(path);
+        command
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("not/there/trace.db");
+    let trace = |out: &Path| {
+        let mut command = gpuwhy();
+        command.args(["trace", "--duration", "1s", "--out"]).arg(out);
+        command
+    };
+    refused(&mut trace(&missing), 1, &["its folder does not exist; create it first"]);
+    refused(&mut trace(folder.path()), 1, &["is a folder"]);
+    refused(&mut trace(Path::new("/dev/null")), 1, &["is not a regular file"]);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// Wherever a page is overwritten: an answer from the others, or a sentence; and nobody writes on top of it.
+#[test]
+fn overwritten_pages_are_found() {
+    const PAGE: usize = 8192;
+    let trace = recorded();
+    let mut refusals = 0;
+    for page in (0..trace.len() / PAGE).step_by(6) {
+        let broken = Trace::new();
+        let mut bytes = trace.to_vec();
+        bytes[page * PAGE..(page + 1) * PAGE].fill(0x5a);
+        fs::write(broken.file(), bytes).unwrap();
+        let before = Frozen::of(broken.folder.path());
+        let mut query = gpuwhy();
+        query.arg("query").arg(broken.file()).arg("SELECT sum(duration_ns), count(rank) FROM events");
+        let output = query.output().unwrap();
+        if !output.status.success() {
+            refusals += 1;
+            sentence(&output, 1, &["trace.db"], &format!("page {page}"));
+        }
+        refused(gpuwhy().args(["demo", "--replay", "--out"]).arg(broken.file()), 1, &["trace.db"]);
+        before.assert_same(broken.folder.path(), &format!("page {page}"));
+    }
+    assert!(refusals > 3, "{refusals}");
+}
+
+#[test]
+fn values_that_do_not_fit_their_columns_are_damage() {
+    let trace = changed_by("INSERT INTO ops VALUES (99999, 'x', 'cuda', 'other', 0)");
+    refused(gpuwhy().arg("query").arg(trace.file()).args(["--op", "x"]), 1, &["is damaged"]);
+    let trace = changed_by("UPDATE loss SET count = 'many'; UPDATE sessions SET start_ns = 'then'");
+    refused(gpuwhy().args(["demo", "--replay", "--out"]).arg(trace.file()), 1, &["is damaged"]);
+}
+
+#[test]
+fn missing_files_and_folders_are_named_and_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("none.db");
+    refused(gpuwhy().arg("query").arg(&file), 1, &["there is no trace at", "none.db", "gpuwhy trace"]);
+    let spaced = folder.path().join("two words.db");
+    refused(gpuwhy().arg("query").arg(&spaced), 1, &["there is no trace at", "two words.db"]);
+    refused(gpuwhy().arg("query").arg(folder.path()), 1, &["is a folder"]);
+    refused(gpuwhy().args(["query", "/dev/null"]), 1, &["is not a regular file"]);
+    fs::write(&file, recorded()).unwrap();
+    refused(gpuwhy().arg("query").arg(file.join("below")), 1, &["there is no trace at"]);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_file_that_another_program_has_locked_is_said_to_be() {
+    let trace = recorded_trace();
+    let other = Connection::open(trace.file()).unwrap();
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    refused(gpuwhy().arg("query").arg(trace.file()), 1, &["is locked by another program; close that"]);
+}
+
+#[test]
+fn who_may_read_a_file_can_query_it_and_who_may_not_is_told() {
+    let Some(nobody) = Nobody::new("who_may_read_a_file_can_query_it_and_who_may_not_is_told") else {
+        return;
+    };
+    let trace = recorded_trace();
+    open_to_all(trace.folder.path(), 0o555);
+    open_to_all(&trace.file(), 0o444);
+    let before = Frozen::of(trace.folder.path());
+    let count = done(
+        nobody
+            .gpuwhy()
+            .arg("query")
+            .arg(trace.file())
+            .args(["SELECT count(*) AS n FROM calls", "--format", "csv"])
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(count, format!("n\r\n{}\r\n", trace.number("SELECT count(*) FROM calls")));
+    let replay = |out: &Path| {
+        let mut command = nobody.gpuwhy();
+        command.args(["demo", "--replay", "--out"]).arg(out);
+        command
+    };
+    refused(&mut replay(&trace.file()), 1, &["permission denied; write to another file"]);
+    refused(
+        &mut replay(&trace.folder.path().join("new.db")),
+        1,
+        &["permission denied; write to another file"],
+    );
+    open_to_all(&trace.file(), 0o600);
+    refused(
+        nobody.gpuwhy().arg("query").arg(trace.file()),
+        1,
+        &["permission denied; read it as its owner or as root"],
+    );
+    open_to_all(trace.folder.path(), 0o700);
+    refused(nobody.gpuwhy().arg("query").arg(trace.file()), 1, &["permission denied"]);
+    refused(&mut replay(&trace.file()), 1, &["permission denied; write to another file"]);
+    before.assert_same(trace.folder.path(), "reading");
+}
+
+#[test]
+fn without_privileges_tracing_says_what_it_needs() {
+    let Some(nobody) = Nobody::new("without_privileges_tracing_says_what_it_needs") else { return };
+    let file = nobody.folder.path().join("trace.db");
+    let fix = "run as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN";
+    refused(nobody.gpuwhy().args(["trace", "--duration", "1s", "--out"]).arg(&file), 1, &[fix]);
+    refused(nobody.gpuwhy().args(["trace", "--duration", "1s"]), 1, &[fix]);
+    assert!(!file.exists());
+    let check = nobody.gpuwhy().arg("check").output().unwrap();
+    let (lines, said) = (String::from_utf8_lossy(&check.stdout), String::from_utf8_lossy(&check.stderr));
+    assert_eq!(check.status.code(), Some(1), "{said}");
+    assert_eq!(
+        said.lines().last(),
+        Some("gpuwhy: this host cannot trace yet; the lines marked NO say what to do")
+    );
+    assert!(lines.contains("fix: run with sudo, or with CAP_BPF"), "{lines}");
+    let check = nobody.gpuwhy().args(["check", "--json"]).output().unwrap();
+    let document: serde_json::Value = serde_json::from_slice(&check.stdout).unwrap();
+    assert_eq!((check.status.code(), &document["ok"]), (Some(1), &serde_json::json!(false)));
+}
+
+/// Nobody has no home, no privileges, and still sees the demo.
+#[test]
+fn without_privileges_the_demo_is_replayed_and_says_so() {
+    let Some(nobody) = Nobody::new("without_privileges_the_demo_is_replayed_and_says_so") else { return };
+    let text = done(nobody.gpuwhy().arg("demo").output().unwrap());
+    assert!(text.contains("REPLAYED from a recording"), "{text}");
+    assert!(text.contains("cpu.preempted") && text.contains("FIX"), "{text}");
+    // The file it names can be asked.
+    let file = text.split_whitespace().find(|word| word.ends_with(".db")).unwrap();
+    let count = done(
+        nobody
+            .gpuwhy()
+            .args(["query", file, "SELECT count(*) > 1000 AS many FROM calls", "--format", "csv"])
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(count, "many\r\n1\r\n");
+}
+
+/// A folder on a small disk of its own, gone with the test.
+struct SmallDisk {
+    folder: tempfile::TempDir,
+}
+
+impl SmallDisk {
+    fn new(test: &str) -> Option<SmallDisk> {
+        let folder = tempfile::tempdir().unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=6m", "gpuwhy-e2e"])
+            .arg(folder.path())
+            .output();
+        if mounted.is_ok_and(|output| output.status.success()) {
+            return Some(SmallDisk { folder });
+        }
+        skip(test, "no file system can be mounted here");
+        None
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("trace.db")
+    }
+
+    fn make_read_only(&self) {
+        let mounted = Command::new("mount").args(["-o", "remount,ro"]).arg(self.folder.path()).status();
+        assert!(mounted.unwrap().success());
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(self.folder.path()).status();
+    }
+}
+
+#[test]
+fn a_full_disk_ends_the_trace_in_words_and_the_file_still_answers() {
+    const TEST: &str = "a_full_disk_ends_the_trace_in_words_and_the_file_still_answers";
+    if !can_trace(TEST) {
+        return;
+    }
+    let Some(disk) = SmallDisk::new(TEST) else { return };
+    let _turn = alone();
+    let workload = simwork();
+    let mut trace = gpuwhy();
+    trace.args(["trace", "--json", "--keep-all", "--out"]).arg(disk.file()).arg("--").arg(&workload);
+    refused(
+        trace.args(["launch", "--launches", "300000"]),
+        1,
+        &["the disk is full", "what was committed is safe", "free space"],
+    );
+    let count = |flags: &[&str]| {
+        let sql = "SELECT count(*) AS n FROM calls";
+        done(
+            gpuwhy()
+                .arg("query")
+                .arg(disk.file())
+                .args([sql, "--format", "csv"])
+                .args(flags)
+                .output()
+                .unwrap(),
+        )
+    };
+    let kept = count(&[]);
+    let number: u64 = kept.trim().lines().last().unwrap().parse().unwrap();
+    assert!(number > 1000, "{kept}");
+    // As an archive might be: with its log beside it, and nothing can be written.
+    disk.make_read_only();
+    assert_eq!(count(&[]), kept);
+    refused(
+        gpuwhy().args(["trace", "--duration", "1s", "--out"]).arg(disk.folder.path().join("new.db")),
+        1,
+        &["mounted read-only; write to another file"],
+    );
+}
+
+#[test]
+fn a_disk_too_small_for_a_trace_is_said_to_be_full() {
+    let Some(disk) = SmallDisk::new("a_disk_too_small_for_a_trace_is_said_to_be_full") else { return };
+    let filler = fs::write(disk.folder.path().join("filler"), vec![1; (6 << 20) - (200 << 10)]);
+    filler.unwrap();
+    refused(
+        gpuwhy().args(["demo", "--replay", "--out"]).arg(disk.file()),
+        1,
+        &["the disk is full", "free space"],
+    );
+    let left: Vec<_> =
+        fs::read_dir(disk.folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["filler"], "nothing is left of what did not fit");
+}
+
+#[test]
+fn a_trace_is_read_by_others_while_it_grows_and_written_by_nobody_else() {
+    const TEST: &str = "a_trace_is_read_by_others_while_it_grows_and_written_by_nobody_else";
+    if !can_trace(TEST) {
+        return;
+    }
+    let _turn = alone();
+    let trace = Trace::new();
+    let stop = trace.folder.path().join("stop");
+    let workload = Gated::start(
+        &simwork(),
+        &[
+            "launch",
+            "--launches",
+            "0",
+            "--via",
+            "driver",
+            "--hz",
+            "2000",
+            "--stop-file",
+            stop.to_str().unwrap(),
+        ],
+    );
+    let pid = workload.pid();
+    let mut running = Running::start(&trace, &["--keep-all", "--pid", &pid.to_string()]);
+    workload.open();
+    running.until_called(pid.into(), "cuLaunchKernel", 500);
+    let writer =
+        format!("another gpuwhy trace is writing {} (pid {})", trace.file().display(), running.child.id());
+    refused(gpuwhy().args(["trace", "--duration", "1s", "--out"]).arg(trace.file()), 1, &[&writer]);
+    refused(gpuwhy().args(["demo", "--replay", "--out"]).arg(trace.file()), 1, &[&writer]);
+    let seen = done(
+        gpuwhy()
+            .arg("query")
+            .arg(trace.file())
+            .args(["--op", "cuLaunchKernel", "--format", "csv"])
+            .output()
+            .unwrap(),
+    );
+    assert!(seen.lines().count() > 100, "{seen}");
+    // The first goes on, and loses nothing.
+    running.until_called(pid.into(), "cuLaunchKernel", 4_000);
+    fs::write(&stop, "").unwrap();
+    let truth = workload.finish();
+    let launches = truth["ops"]["cuLaunchKernel"].as_u64().unwrap();
+    running.until_called(pid.into(), "cuLaunchKernel", launches);
+    let (_, summary) = running.stop();
+    assert_eq!(summary["coverage"]["lost"], 0);
+    assert_eq!(trace.count_of("cuLaunchKernel") as u64, launches);
+    assert_eq!(trace.number("SELECT count(*) FROM sessions"), 1);
+}
+
+#[test]
+fn what_a_killed_trace_left_is_read_by_anybody_and_unchanged() {
+    const TEST: &str = "what_a_killed_trace_left_is_read_by_anybody_and_unchanged";
+    if !can_trace(TEST) {
+        return;
+    }
+    let Some(nobody) = Nobody::new(TEST) else { return };
+    let _turn = alone();
+    let trace = Trace::new();
+    let stop = nobody.folder.path().join("stop");
+    let workload = Gated::start(
+        &simwork(),
+        &[
+            "launch",
+            "--launches",
+            "0",
+            "--via",
+            "driver",
+            "--hz",
+            "2000",
+            "--stop-file",
+            stop.to_str().unwrap(),
+        ],
+    );
+    let pid = workload.pid();
+    let mut running = Running::start(&trace, &["--keep-all", "--pid", &pid.to_string()]);
+    workload.open();
+    running.until_called(pid.into(), "cuLaunchKernel", 500);
+    wait_until("calls are committed", || trace.number("SELECT count(*) FROM calls") > 100);
+    running.child.kill().unwrap();
+    running.child.wait().unwrap();
+    fs::write(&stop, "").unwrap();
+    workload.finish();
+
+    let log = trace.folder.path().join("trace.db-wal");
+    assert!(log.exists());
+    open_to_all(trace.folder.path(), 0o555);
+    for file in [trace.file(), log] {
+        open_to_all(&file, 0o444);
+    }
+    let before = Frozen::of(trace.folder.path());
+    let count = |command: &mut Command| {
+        done(
+            command
+                .arg("query")
+                .arg(trace.file())
+                .args(["SELECT count(*) AS n FROM calls", "--format", "csv"])
+                .output()
+                .unwrap(),
+        )
+    };
+    let seen = count(&mut gpuwhy());
+    assert!(seen.trim().lines().last().unwrap().parse::<u64>().unwrap() > 100, "{seen}");
+    assert_eq!(count(&mut nobody.gpuwhy()), seen);
+    before.assert_same(trace.folder.path(), "reading");
+    assert_eq!(fs::read_dir(nobody.folder.path()).unwrap().count(), 2, "copies are cleared away");
+}

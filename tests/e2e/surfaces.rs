@@ -1,0 +1,380 @@
+//! What users type and read: flags, help, formats, files, pipes, exit status.
+
+use crate::bad_input::{Frozen, Nobody, open_to_all, recorded, recorded_trace, refused};
+use crate::support::{Trace, can_trace, done, gpuwhy, skip};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+/// Wrong usage: status 2, what is wrong in the first line, nothing on stdout.
+fn misused(words: &[&str], said: &str) {
+    let output = gpuwhy().args(words).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{words:?}: {text}");
+    assert!(text.lines().next().unwrap().contains(said), "{words:?}: {text}");
+    assert!(!text.contains("panicked") && !text.contains("backtrace"), "{words:?}: {text}");
+    assert!(output.stdout.is_empty(), "{words:?}");
+}
+
+#[test]
+fn wrong_usage_is_named_and_has_its_status() {
+    for (words, said) in [
+        (&["nosuch"][..], "nosuch"),
+        (&["trace", "--nosuch"], "--nosuch"),
+        (&["check", "surplus"], "surplus"),
+        (&["version", "--loud"], "--loud"),
+        (&["trace", "--duration", "5x"], "'5x' is not a duration; write 90s, 5m, 2h or 1d"),
+        (&["trace", "--duration", "-5s"], "-5"),
+        (&["trace", "--duration", "nan"], "'nan' is not a duration"),
+        (&["trace", "--duration"], "--duration"),
+        (&["trace", "--max-size", "nonsense"], "'nonsense' is not a size; write 500M or 10G"),
+        (&["trace", "--max-size", "-1"], "-1"),
+        (&["trace", "--pid", "abc"], "abc"),
+        (&["trace", "--pid", "99999999999"], "99999999999"),
+        (&["trace", "--pid"], "--pid"),
+        (&["trace", "--stacks", "maybe"], "maybe"),
+        (&["trace", "--attach", "glue"], "glue"),
+        (&["trace", "--pid", "1", "--", "true"], "--pid"),
+        (&["trace", "--cgroup", "/sys/fs/cgroup", "--", "true"], "--cgroup"),
+        (&["trace", "--probes", "nosuch"], "there is no probe 'nosuch'; there are process, sched, cuda"),
+        (&["trace", "--probes", "cuda,,sched"], "there is no probe ''"),
+        (&["query", "--limit", "-1"], "-1"),
+        (&["query", "--limit", "many"], "many"),
+        (&["query", "--format", "xml"], "xml"),
+        (&["query", "--since", "yesterday"], "'yesterday' is not a duration"),
+        (&["query", "--pid", "me"], "me"),
+        (&["query", "--json", "--format", "csv"], "--json"),
+        (&["query", "a.db", "SELECT 1", "SELECT 2"], "SELECT 2"),
+        (&["query", "a.db", "SELECT 1", "--op", "x"], "--op, --pid and --since are for queries without SQL"),
+        (&["demo", "nosuch"], "there is no scenario 'nosuch'; there are cpu-hog"),
+        (&["demo", "cpu-hog", "surplus"], "surplus"),
+        (&["completions", "tcsh"], "tcsh"),
+        (&["completions"], "required"),
+    ] {
+        misused(words, said);
+    }
+    let none = gpuwhy().output().unwrap();
+    assert_eq!(none.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&none.stderr).contains("Usage: gpuwhy <COMMAND>"));
+}
+
+#[test]
+fn targets_that_do_not_exist_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("trace.db");
+    let trace = |words: &[&str]| {
+        let mut command = gpuwhy();
+        command.args(["trace", "--duration", "1s", "--out"]).arg(&file).args(words);
+        command
+    };
+    let mut ended = Command::new("true").spawn().unwrap();
+    ended.wait().unwrap();
+    let pid = ended.id().to_string();
+    refused(&mut trace(&["--pid", &pid]), 1, &[&format!("there is no process {pid}; `ps` lists")]);
+    refused(
+        &mut trace(&["--cgroup", "/no/such"]),
+        1,
+        &["/no/such is not a cgroup folder", "name a folder below"],
+    );
+    let no_cgroup = folder.path().join("plain");
+    fs::create_dir(&no_cgroup).unwrap();
+    refused(&mut trace(&["--cgroup", no_cgroup.to_str().unwrap()]), 1, &["plain is not a cgroup folder"]);
+    assert!(!file.exists());
+    if !can_trace("targets_that_do_not_exist_are_named") {
+        return;
+    }
+    refused(
+        &mut trace(&["--", "/no/such/command"]),
+        1,
+        &["'/no/such/command' cannot be started", "can be run"],
+    );
+    refused(&mut trace(&["--", folder.path().to_str().unwrap()]), 1, &["cannot be started"]);
+}
+
+#[test]
+fn help_has_examples_everywhere() {
+    for words in [
+        &["--help"][..],
+        &["check", "--help"],
+        &["trace", "--help"],
+        &["query", "--help"],
+        &["demo", "--help"],
+    ] {
+        let text = done(gpuwhy().args(words).output().unwrap());
+        assert!(text.contains("Usage: gpuwhy") && text.contains("Examples:\n  gpuwhy "), "{words:?}: {text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 130), "{text}");
+    }
+    let text = done(gpuwhy().args(["completions", "--help"]).output().unwrap());
+    assert!(text.contains("Example:\n  gpuwhy completions bash"), "{text}");
+}
+
+#[test]
+fn completions_and_version_are_for_everybody() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let text = done(gpuwhy().args(["completions", shell]).output().unwrap());
+        assert!(text.contains("gpuwhy") && text.contains("keep-all") && text.contains("demo"), "{shell}");
+    }
+    let version = done(gpuwhy().arg("version").output().unwrap());
+    assert_eq!(version, format!("gpuwhy {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(done(gpuwhy().arg("--version").output().unwrap()), version);
+}
+
+#[test]
+fn the_replay_can_be_asked_for_and_says_so() {
+    let trace = Trace::new();
+    let text =
+        done(gpuwhy().args(["demo", "cpu-hog", "--replay", "--out"]).arg(trace.file()).output().unwrap());
+    assert!(text.contains("REPLAYED from a recording") && text.contains("cpu.preempted"), "{text}");
+    assert!(!text.contains("Traced live"), "{text}");
+    let query = format!("gpuwhy query {} ", trace.file().display());
+    assert!(text.contains(&query), "{text}");
+    assert!(trace.count_of("cuLaunchKernel") > 1000);
+    let list = done(gpuwhy().args(["demo", "--list"]).output().unwrap());
+    assert!(list.starts_with("cpu-hog "), "{list}");
+}
+
+#[test]
+fn json_has_rows_truncated_and_coverage() {
+    let trace = recorded_trace();
+    let ask = |words: &[&str]| -> Value {
+        let text = done(gpuwhy().arg("query").arg(trace.file()).args(words).output().unwrap());
+        serde_json::from_str(&text).unwrap()
+    };
+    let document =
+        ask(&["SELECT op, count, p50_us, NULL AS none, x'00ff' AS raw FROM op_summary", "--format", "json"]);
+    let keys: Vec<_> = document.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(
+        keys.iter().collect::<std::collections::BTreeSet<_>>(),
+        ["coverage", "rows", "truncated"].iter().collect()
+    );
+    assert_eq!(document["truncated"], false);
+    let row = &document["rows"][0];
+    assert!(row["op"].is_string() && row["count"].is_u64() && row["p50_us"].is_f64(), "{row}");
+    assert_eq!((&row["none"], &row["raw"]), (&Value::Null, &"0x00ff".into()));
+    let coverage = &document["coverage"];
+    assert!(coverage["lost"].is_u64() && coverage["sampled"].is_u64(), "{coverage}");
+    assert!(coverage["degraded"].is_array() && coverage["unattached"].is_array(), "{coverage}");
+    assert_eq!(
+        coverage["sampled"].as_i64().unwrap(),
+        trace.number("SELECT sum(count) - sum(kept) FROM call_stats")
+    );
+    let cut = ask(&["--json", "--limit", "5"]);
+    assert_eq!((cut["rows"].as_array().unwrap().len(), &cut["truncated"]), (5, &true.into()));
+    // The newest, in order of time.
+    let newest = trace.number("SELECT max(timestamp_ns) FROM events");
+    let times: Vec<i64> =
+        cut["rows"].as_array().unwrap().iter().map(|row| row["timestamp_ns"].as_i64().unwrap()).collect();
+    assert!(times.is_sorted() && times[4] == newest, "{times:?}");
+    let none = ask(&["SELECT 1 WHERE 0", "--json"]);
+    assert_eq!((&none["rows"], &none["truncated"]), (&Value::Array(Vec::new()), &false.into()));
+}
+
+#[test]
+fn a_cut_answer_says_so() {
+    let trace = recorded_trace();
+    let ask = |limit: &str| {
+        gpuwhy()
+            .arg("query")
+            .arg(trace.file())
+            .args(["SELECT pid FROM calls", "--format", "csv", "--limit", limit])
+            .output()
+            .unwrap()
+    };
+    let cut = ask("7");
+    assert_eq!(
+        String::from_utf8_lossy(&cut.stderr),
+        "gpuwhy: there are more than these 7 rows; --limit N gives more\n"
+    );
+    assert_eq!(done(cut).lines().count(), 8);
+    let all = trace.number("SELECT count(*) FROM calls");
+    let whole = ask(&all.to_string());
+    assert_eq!(String::from_utf8_lossy(&whole.stderr), "");
+    assert_eq!(done(whole).lines().count() as i64, all + 1);
+    let none = ask("0");
+    assert!(String::from_utf8_lossy(&none.stderr).contains("there are more"));
+    assert_eq!(done(none), "pid\r\n");
+}
+
+#[test]
+fn filters_without_sql_select_what_sql_selects() {
+    let trace = recorded_trace();
+    let pid = trace.number("SELECT pid FROM calls GROUP BY pid ORDER BY count(*) DESC LIMIT 1").to_string();
+    let rows = |words: &[&str]| {
+        let mut command = gpuwhy();
+        command.arg("query").arg(trace.file()).args(words).args(["--limit", "1000000", "--format", "csv"]);
+        done(command.output().unwrap()).lines().count() as i64 - 1
+    };
+    assert_eq!(rows(&[]), trace.number("SELECT count(*) FROM events"));
+    assert_eq!(
+        rows(&["--op", "cuLaunchKernel"]),
+        trace.number("SELECT count(*) FROM events WHERE op = 'cuLaunchKernel'")
+    );
+    assert_eq!(
+        rows(&["--pid", &pid]),
+        trace.number(&format!("SELECT count(*) FROM events WHERE pid = {pid}"))
+    );
+    // Back from the newest event or window of the file, however long ago that was.
+    let newest = trace.number(
+        "SELECT max((SELECT max(timestamp_ns) FROM events), (SELECT max(window_start_ns) FROM call_stats))",
+    );
+    for (since, ns) in [("1s", 1_000_000_000_i64), ("2500ms", 2_500_000_000), ("1d", 86_400_000_000_000)] {
+        let expected =
+            trace.number(&format!("SELECT count(*) FROM events WHERE timestamp_ns >= {newest} - {ns}"));
+        assert!(expected > 0);
+        assert_eq!(rows(&["--since", since]), expected, "{since}");
+    }
+    assert!(rows(&["--since", "1s"]) < rows(&["--since", "1d"]));
+    assert_eq!(rows(&["--since", "1d"]), rows(&[]));
+}
+
+#[test]
+fn a_selection_without_data_has_its_own_status() {
+    let trace = recorded_trace();
+    let before = Frozen::of(trace.folder.path());
+    let ask = |words: &[&str], said: &str| {
+        let said = refused(gpuwhy().arg("query").arg(trace.file()).args(words), 3, &[said]);
+        assert!(said.contains("it has calls of cuLaunchKernel"), "what there is instead: {said}");
+    };
+    ask(&["--op", "nosuch"], "the trace has no events of operation nosuch; ");
+    ask(&["--pid", "1"], "the trace has no events of process 1; ");
+    ask(
+        &["--op", "nosuch", "--pid", "1", "--since", "1m", "--json"],
+        "of operation nosuch of process 1 in the last 60s",
+    );
+    // In the program's table, but never called here: it is not offered.
+    let said = refused(
+        gpuwhy().arg("query").arg(trace.file()).args(["--op", "cuGraphLaunch"]),
+        3,
+        &["cuGraphLaunch"],
+    );
+    assert_eq!(said.matches("cuGraphLaunch").count(), 1, "{said}");
+    before.assert_same(trace.folder.path(), "asking");
+}
+
+/// A trace with so many sessions.
+fn trace_of_sessions(sessions: usize) -> Trace {
+    let trace = recorded_trace();
+    let db = rusqlite::Connection::open(trace.file()).unwrap();
+    for _ in 1..sessions {
+        db.execute("INSERT INTO sessions (start_ns) VALUES (1)", []).unwrap();
+    }
+    trace
+}
+
+#[test]
+fn the_file_is_a_word_or_a_flag_or_in_the_environment() {
+    let [word, flag, variable] = [1, 2, 3].map(trace_of_sessions);
+    let sessions = |command: &mut Command| {
+        done(command.args(["SELECT count(*) AS n FROM sessions", "--format", "csv"]).output().unwrap())
+    };
+    let mut command = gpuwhy();
+    command.env("GPUWHY_DB", variable.file()).arg("query");
+    assert_eq!(sessions(&mut command), "n\r\n3\r\n");
+    let mut command = gpuwhy();
+    command.env("GPUWHY_DB", variable.file()).args(["query", "--db"]).arg(flag.file());
+    assert_eq!(sessions(&mut command), "n\r\n2\r\n");
+    let mut command = gpuwhy();
+    command.env("GPUWHY_DB", variable.file()).arg("query").arg(word.file());
+    assert_eq!(sessions(&mut command), "n\r\n1\r\n");
+    // Without SQL, and from the folder of the file.
+    let mut command = gpuwhy();
+    command.current_dir(word.folder.path()).args(["query", "trace.db", "--limit", "1", "--format", "csv"]);
+    assert_eq!(done(command.output().unwrap()).lines().count(), 2);
+    let mut command = gpuwhy();
+    command.env("GPUWHY_DB", "/no/such/trace.db").args(["query", "SELECT 1"]);
+    refused(&mut command, 1, &["there is no trace at /no/such/trace.db"]);
+}
+
+#[test]
+fn people_have_their_own_default_file() {
+    let Some(nobody) = Nobody::new("people_have_their_own_default_file") else { return };
+    let data = nobody.folder.path().join("data/gpuwhy");
+    let home = nobody.folder.path().join("home/.local/share/gpuwhy");
+    for (folder, rows) in [(&data, "1"), (&home, "2")] {
+        fs::create_dir_all(folder).unwrap();
+        fs::write(folder.join("trace.db"), recorded()).unwrap();
+        open_to_all(&folder.join("trace.db"), 0o644);
+        let mut command = nobody.gpuwhy();
+        command
+            .env("HOME", nobody.folder.path().join("home"))
+            .args(["query", "--limit", rows, "--format", "csv"]);
+        if *folder == data {
+            command.env("XDG_DATA_HOME", nobody.folder.path().join("data"));
+        }
+        assert_eq!(
+            done(command.output().unwrap()).lines().count().to_string(),
+            (rows.parse::<u32>().unwrap() + 1).to_string()
+        );
+    }
+    fs::remove_dir_all(nobody.folder.path().join("home/.local")).unwrap();
+    let mut command = nobody.gpuwhy();
+    command.env("HOME", nobody.folder.path().join("home")).arg("query");
+    refused(&mut command, 1, &["there is no trace at", "home/.local/share/gpuwhy/trace.db"]);
+    // No home at all.
+    refused(nobody.gpuwhy().arg("query"), 1, &["there is no trace at", "gpuwhy/trace.db"]);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let trace = recorded_trace();
+    let many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n";
+    for format in ["table", "csv", "json"] {
+        let mut child = gpuwhy()
+            .arg("query")
+            .arg(trace.file())
+            .args([many, "--limit", "100000", "--format", format])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut first = String::new();
+        // Far more than a pipe holds: the writer is still at it when the reader leaves.
+        BufReader::with_capacity(16, child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(!first.is_empty());
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{format}");
+        assert_eq!(output.status.code(), Some(0), "{format}");
+    }
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_is_said() {
+    let trace = recorded_trace();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = gpuwhy();
+    command.arg("query").arg(trace.file()).stdout(full).stderr(Stdio::piped());
+    let output = command.spawn().unwrap().wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.starts_with("gpuwhy: the answer could not be written") && said.lines().count() == 1,
+        "{said}"
+    );
+}
+
+/// On a terminal, which `script` lends: colour unless NO_COLOR is set; never elsewhere.
+#[test]
+fn colour_is_for_terminals_that_want_it() {
+    const ESCAPE: u8 = 0x1b;
+    let program = env!("CARGO_BIN_EXE_gpuwhy");
+    let plain = Command::new(program).arg("check").env_remove("NO_COLOR").output().unwrap();
+    assert!(!plain.stdout.is_empty() && !plain.stdout.contains(&ESCAPE));
+    let on_terminal = |no_color: bool| {
+        let mut command = Command::new("script");
+        command
+            .args(["-qec", &format!("'{program}' check"), "/dev/null"])
+            .env("TERM", "xterm")
+            .env_remove("NO_COLOR");
+        if no_color {
+            command.env("NO_COLOR", "1");
+        }
+        command.stdin(Stdio::null()).output()
+    };
+    let Ok(coloured) = on_terminal(false) else {
+        return skip("colour_is_for_terminals_that_want_it", "there is no `script` to lend a terminal");
+    };
+    assert!(coloured.stdout.contains(&ESCAPE), "{}", String::from_utf8_lossy(&coloured.stdout));
+    let text = on_terminal(true).unwrap().stdout;
+    assert!(!text.is_empty() && !text.contains(&ESCAPE), "{}", String::from_utf8_lossy(&text));
+}

@@ -14,7 +14,7 @@ def build():
     torch.manual_seed(0)
     layer = nn.TransformerEncoderLayer(d_model=512, nhead=8, dim_feedforward=2048, batch_first=True)
     model = nn.TransformerEncoder(layer, num_layers=4).cuda().bfloat16()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=False)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     batch = torch.randn(8, 256, 512, device="cuda", dtype=torch.bfloat16)
     return model, optimizer, batch
 

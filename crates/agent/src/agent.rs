@@ -126,12 +126,12 @@ impl Run {
         let recording =
             config.record.then(|| Recording { start_ns, ops: engine.ops().to_vec(), ..Recording::default() });
         let mut run = Run {
+            callers: Callers::new(engine.ops()),
             watch: MappingWatch::open().ok(),
             engine,
             sink,
             command: None,
             census: Census::default(),
-            callers: Callers::default(),
             tallies: Tallies::default(),
             history: HashMap::new(),
             limits: HashMap::new(),
@@ -281,7 +281,7 @@ impl Run {
         let own = std::process::id();
         batch.process_events.retain(|event| event.pid != own);
         self.census.take(&mut batch);
-        self.callers.tell_via(&mut batch.calls, self.engine.ops());
+        self.callers.tell_via(&mut batch.calls);
         if batch.is_empty() {
             return Ok(());
         }

@@ -12,9 +12,13 @@ const REFRESH_EVERY: Duration = Duration::from_secs(1);
 const MOST_PROCESSES: usize = 256;
 
 /// The code of traced processes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Callers {
+    /// By operation number.
+    is_driver: Vec<bool>,
     processes: HashMap<u32, Code>,
+    /// The latest answer: a loop asks the same again and again.
+    latest: Option<(u32, u64, Via)>,
 }
 
 #[derive(Debug)]
@@ -24,13 +28,26 @@ struct Code {
 }
 
 impl Callers {
+    pub(crate) fn new(ops: &[OpInfo]) -> Callers {
+        let mut is_driver = vec![false; ops.iter().map(|op| usize::from(op.id.0) + 1).max().unwrap_or(0)];
+        for op in ops {
+            // The driver's functions are `cuX`, the runtime's `cudaX`.
+            is_driver[usize::from(op.id.0)] = op.name.starts_with("cu") && !op.name.starts_with("cuda");
+        }
+        Callers { is_driver, processes: HashMap::new(), latest: None }
+    }
+
     /// Fills in how each driver call was made.
-    pub(crate) fn tell_via(&mut self, calls: &mut [Call], ops: &[OpInfo]) {
+    pub(crate) fn tell_via(&mut self, calls: &mut [Call]) {
         for call in calls {
-            let driver = ops.iter().any(|op| op.id == call.op && is_driver(&op.name));
-            if driver {
-                call.via = self.via(call.pid, call.caller);
+            if !self.is_driver.get(usize::from(call.op.0)).is_some_and(|driver| *driver) {
+                continue;
             }
+            call.via = match self.latest {
+                Some((pid, caller, via)) if (pid, caller) == (call.pid, call.caller) => Some(via),
+                _ => self.via(call.pid, call.caller),
+            };
+            self.latest = call.via.map(|via| (call.pid, call.caller, via));
         }
     }
 
@@ -52,11 +69,6 @@ impl Callers {
             _ => Some(Via::Direct),
         }
     }
-}
-
-/// The driver's functions are `cuX`, the runtime's `cudaX`.
-fn is_driver(op: &str) -> bool {
-    op.starts_with("cu") && !op.starts_with("cuda")
 }
 
 fn find(ranges: &[CodeRange], address: u64) -> Option<&CodeRange> {

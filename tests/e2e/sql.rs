@@ -7,6 +7,8 @@ use gpuwhy_store::Reader;
 use rusqlite::Connection;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -249,9 +251,10 @@ fn a_process_with_a_hostile_name_is_traced_and_shown_harmlessly() {
     }
     let _turn = alone();
     let trace = Trace::new();
-    // The kernel keeps 15 bytes.
-    let name = "\u{1b}[31m\"<b>\n',";
+    // The kernel keeps 15 bytes; the last is no UTF-8.
+    let name = OsStr::from_bytes(b"\x1b[31m\"<b>\n',\xff");
     let program = trace.folder.path().join("sim").join(name);
+    let name = name.to_string_lossy().into_owned();
     // Beside its libraries; other processes copy, as no descriptor of this one may stay open for writing.
     let copy =
         |from: &Path, to: &Path| Command::new("cp").arg("-r").args([from, to]).status().unwrap().success();

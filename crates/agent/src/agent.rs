@@ -143,26 +143,37 @@ impl Run {
             libraries: 0,
             config,
         };
-        run.report(run.engine.statuses().to_vec(), updates)?;
-        for pid in &run.config.pids {
-            run.engine.add_target(*pid, false)?;
+        match run.begin(updates) {
+            Ok(()) => Ok(run),
+            Err(error) => {
+                run.sink.abandon();
+                Err(error)
+            }
         }
-        run.follow_old_cgroup()?;
-        for file in discovery::at_start(&run.config) {
-            run.attach(&file, updates)?;
+    }
+
+    /// Attaches what there is and starts the command.
+    fn begin(&mut self, updates: &Sender<Update>) -> Result<(), AgentError> {
+        self.report(self.engine.statuses().to_vec(), updates)?;
+        for pid in &self.config.pids {
+            self.engine.add_target(*pid, false)?;
         }
-        if let Some(words) = run.config.command.clone() {
-            run.command = Some(Started::start(&words, &run.config, &run.engine)?);
+        self.follow_old_cgroup()?;
+        for file in discovery::at_start(&self.config) {
+            self.attach(&file, updates)?;
         }
-        run.load.read();
+        if let Some(words) = self.config.command.clone() {
+            self.command = Some(Started::start(&words, &self.config, &self.engine)?);
+        }
+        self.load.read();
         // A watcher that is gone changes nothing here or below.
         let _ = updates.send(Update::Started {
-            start_ns,
-            ops: run.engine.ops().to_vec(),
-            flavour: run.engine.flavour().name(),
-            command_pid: run.command.as_ref().map(Started::pid),
+            start_ns: self.start_ns,
+            ops: self.engine.ops().to_vec(),
+            flavour: self.engine.flavour().name(),
+            command_pid: self.command.as_ref().map(Started::pid),
         });
-        Ok(run)
+        Ok(())
     }
 
     fn until_stopped(mut self, stop: &AtomicBool, updates: &Sender<Update>) -> Result<Summary, AgentError> {

@@ -16,12 +16,14 @@ enum Message {
     Batch(Batch, Vec<BlameRow>),
     Probes(Vec<ProbeStatus>),
     Finish(u64),
+    Abandon,
 }
 
 /// The sending end.
 #[derive(Debug)]
 pub(crate) struct Sink {
-    queue: SyncSender<Message>,
+    /// Nothing once the thread is to end.
+    queue: Option<SyncSender<Message>>,
     thread: Option<JoinHandle<Result<(), StoreError>>>,
 }
 
@@ -31,6 +33,8 @@ pub fn session_info(start_ns: u64, clock_offset_ns: u64, flags: Vec<String>) -> 
         start_ns,
         host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         kernel: gpuwhy_host::kernel_release(),
+        gpus: gpuwhy_host::gpus(),
+        driver: gpuwhy_host::driver_version().unwrap_or_default(),
         version: env!("CARGO_PKG_VERSION").to_string(),
         flags,
         clock_offset_ns: clock_offset_ns as i64,
@@ -51,7 +55,7 @@ impl Sink {
             .name("gpuwhy-store".into())
             .spawn(move || run(writer, &inbox))
             .map_err(|error| StoreError::Disk { path: path.to_path_buf(), why: error.to_string() })?;
-        Ok(Sink { queue, thread: Some(thread) })
+        Ok(Sink { queue: Some(queue), thread: Some(thread) })
     }
 
     pub(crate) fn write(&mut self, batch: Batch, blame: Vec<BlameRow>) -> Result<(), StoreError> {
@@ -68,9 +72,18 @@ impl Sink {
         sent.and_then(|()| self.join())
     }
 
+    /// Leaves no trace of a trace that never began.
+    pub(crate) fn abandon(mut self) {
+        // A writer that has failed already has nothing to take back.
+        let _ = self.send(Message::Abandon);
+    }
+
     /// A queue nobody reads means the writer has failed: its error is the answer.
     fn send(&mut self, message: Message) -> Result<(), StoreError> {
-        if self.queue.send(message).is_ok() { Ok(()) } else { self.join() }
+        match &self.queue {
+            Some(queue) if queue.send(message).is_ok() => Ok(()),
+            _ => self.join(),
+        }
     }
 
     fn join(&mut self) -> Result<(), StoreError> {
@@ -81,6 +94,15 @@ impl Sink {
     }
 }
 
+impl Drop for Sink {
+    /// However a trace ends, what was queued is written and the file is closed.
+    fn drop(&mut self) {
+        self.queue = None;
+        // The error, if any, has been or is being reported by whoever gave up the trace.
+        let _ = self.join();
+    }
+}
+
 fn run(mut writer: Writer, inbox: &Receiver<Message>) -> Result<(), StoreError> {
     let mut committed = Instant::now();
     loop {
@@ -88,6 +110,7 @@ fn run(mut writer: Writer, inbox: &Receiver<Message>) -> Result<(), StoreError> 
             Ok(Message::Batch(batch, blame)) => writer.write(&batch, &blame)?,
             Ok(Message::Probes(probes)) => writer.write_probes(&probes)?,
             Ok(Message::Finish(end_ns)) => return writer.finish(end_ns),
+            Ok(Message::Abandon) => return writer.abandon(),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return writer.commit(),
         }

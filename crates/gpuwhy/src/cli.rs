@@ -89,10 +89,10 @@ pub(crate) struct TraceOptions {
     #[arg(long, short, visible_alias = "db", env = "GPUWHY_DB", value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// End after this long: 90s, 5m, 2h; a command that is still running then runs on untraced
-    #[arg(long, value_name = "D", value_parser = parse_duration)]
+    #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = parse_duration)]
     pub(crate) duration: Option<Duration>,
     /// Trace only this process; may be given several times
-    #[arg(long = "pid", value_name = "P")]
+    #[arg(long = "pid", value_name = "P", value_parser = parse_pid, allow_negative_numbers = true)]
     pub(crate) pids: Vec<u32>,
     /// Trace only the processes of this cgroup folder and those below it
     #[arg(long, value_name = "PATH")]
@@ -107,7 +107,7 @@ pub(crate) struct TraceOptions {
     #[arg(long)]
     pub(crate) keep_all: bool,
     /// The oldest data is dropped when the file passes this size: 500M, 10G
-    #[arg(long, value_name = "SIZE", default_value = "10G", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, default_value = "10G", value_parser = parse_size)]
     pub(crate) max_size: u64,
     /// One JSON object a line on stdout: calls, sums each second, losses, the summary
     #[arg(long)]
@@ -118,6 +118,10 @@ pub(crate) struct TraceOptions {
     /// A command to start and trace, with its children
     #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pids", "cgroup"])]
     pub(crate) command: Vec<OsString>,
+}
+
+fn parse_pid(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("'{text}' is not a process number; `ps` lists them"))
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -176,13 +180,13 @@ pub(crate) struct QueryOptions {
     #[arg(long, value_name = "OP")]
     pub(crate) op: Option<String>,
     /// Only this process
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", value_parser = parse_pid, allow_negative_numbers = true)]
     pub(crate) pid: Option<u32>,
     /// Only the last so long before the newest event in the file: 90s, 5m, 2h, 1d
-    #[arg(long, value_name = "D", value_parser = parse_duration)]
+    #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = parse_duration)]
     pub(crate) since: Option<Duration>,
     /// At most so many rows
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", default_value_t = 1000, allow_negative_numbers = true)]
     pub(crate) limit: usize,
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub(crate) format: Format,

@@ -1,5 +1,6 @@
 //! How a command fails: one sentence on stderr and the right exit status.
 
+use clap::error::ErrorKind;
 use gpuwhy_agent::AgentError;
 use gpuwhy_query::QueryError;
 use gpuwhy_store::StoreError;
@@ -19,6 +20,13 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// No temporary folder.
+    pub(crate) fn no_folder(error: &std::io::Error) -> Failure {
+        Failure::Failed(format!(
+            "no temporary folder could be made ({error}); set TMPDIR to a folder that exists"
+        ))
+    }
+
     pub(crate) fn report(&self) -> ExitCode {
         let (status, sentence) = match self {
             Failure::Failed(sentence) => (1, sentence),
@@ -29,6 +37,25 @@ impl Failure {
         eprintln!("gpuwhy: {}", gpuwhy_model::units::printable(sentence));
         ExitCode::from(status)
     }
+}
+
+/// What clap has to say: help and version as they are, a mistake as one sentence.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        // Nobody listens: nobody to tell.
+        let _ = error.print();
+        return ExitCode::from(error.exit_code() as u8);
+    }
+    let text = error.to_string();
+    let mut paragraphs =
+        text.split("\n\n").map(|lines| lines.split_whitespace().collect::<Vec<_>>().join(" "));
+    let first = paragraphs.next().unwrap_or_default();
+    let similar = paragraphs.find(|paragraph| paragraph.contains("similar")).unwrap_or_default();
+    let mut sentence = first.trim_start_matches("error: ").to_string();
+    if let Some(tip) = similar.strip_prefix("tip: ") {
+        sentence += &format!("; {tip}");
+    }
+    Failure::Usage(format!("{sentence}; `gpuwhy --help` tells more")).report()
 }
 
 impl From<AgentError> for Failure {

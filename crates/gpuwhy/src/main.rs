@@ -15,11 +15,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
-            // Help and version are no errors; clap knows which stream and status each gets.
-            let _ = error.print();
-            return ExitCode::from(error.exit_code() as u8);
-        }
+        Err(error) => return failure::usage(&error),
     };
     let result = match cli.command {
         Command::Check(options) => commands::check::run(&options),

@@ -88,7 +88,12 @@ pub fn count(n: u64) -> String {
 
 /// A string of a traced process made safe for a terminal: control characters are shown, not obeyed.
 pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    text.chars().map(|c| if c.is_control() || turns_text(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// Characters that change the direction of what follows, and so can make a line say something else.
+fn turns_text(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 fn three_digits(value: f64) -> String {
@@ -134,5 +139,6 @@ mod tests {
     #[test]
     fn terminal_escapes_lose_their_power() {
         assert_eq!(printable("a\u{1b}[31mb"), "a\u{fffd}[31mb");
+        assert_eq!(printable("a\u{202e}b"), "a\u{fffd}b");
     }
 }

@@ -9,7 +9,7 @@ use gpuwhy_probes::{Features, Flavour, Library, MappingWatch, op_of_symbol, trap
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 
 /// One line of the answer.
 #[derive(Debug, Serialize)]
@@ -72,6 +72,7 @@ pub(crate) fn run(options: &CheckOptions) -> Result<(), Failure> {
         hazards(),
         gpu_driver(),
         gpu_libraries(),
+        python(),
     ];
     let can_trace = checks.iter().all(|check| check.ok || !check.needed);
     let selftest = (options.selftest && can_trace).then(selftest).transpose()?;
@@ -79,9 +80,9 @@ pub(crate) fn run(options: &CheckOptions) -> Result<(), Failure> {
     if options.json {
         let document =
             serde_json::json!({"ok": can_trace && selftest_passed, "checks": checks, "selftest": selftest});
-        println!("{document:#}");
+        writeln!(io::stdout(), "{document:#}")?;
     } else {
-        print(&checks, selftest.as_ref());
+        print(&checks, selftest.as_ref(), &mut io::stdout().lock())?;
     }
     if !can_trace {
         return Err(Failure::Failed("this host cannot trace yet; the lines marked NO say what to do".into()));
@@ -95,8 +96,8 @@ pub(crate) fn run(options: &CheckOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-fn print(checks: &[Check], selftest: Option<&SelfTest>) {
-    let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+fn print(checks: &[Check], selftest: Option<&SelfTest>, out: &mut impl Write) -> io::Result<()> {
+    let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let mark = |check: &Check| match (check.ok, check.needed, colour) {
         (true, _, true) => "\x1b[32m ok \x1b[0m",
         (true, _, false) => " ok ",
@@ -106,22 +107,29 @@ fn print(checks: &[Check], selftest: Option<&SelfTest>) {
         (false, false, false) => " -- ",
     };
     for check in checks {
-        println!("{} {:<16} {}", mark(check), check.name, check.found);
+        writeln!(out, "{} {:<16} {}", mark(check), check.name, check.found)?;
         if !check.fix.is_empty() {
-            println!("     {:<16} fix: {}", "", check.fix);
+            writeln!(out, "     {:<16} fix: {}", "", check.fix)?;
         }
     }
     if let Some(test) = selftest {
-        println!("\nself-test on the simulated GPU: {} operations", test.operations.len());
+        writeln!(out, "\nself-test on the simulated GPU: {} operations", test.operations.len())?;
         for op in &test.operations {
             let verdict = if op.called == op.seen { "" } else { "  WRONG" };
-            println!("  {:<28} called {:>6}, seen {:>6}{verdict}", op.op, count(op.called), count(op.seen));
+            writeln!(
+                out,
+                "  {:<28} called {:>6}, seen {:>6}{verdict}",
+                op.op,
+                count(op.called),
+                count(op.seen)
+            )?;
         }
-        println!("what a probed call costs here (empty entry and return):");
+        writeln!(out, "what a probed call costs here (empty entry and return):")?;
         for (kind, ns) in &test.trap_ns {
-            println!("  {kind:<10} {}", duration(*ns as u64));
+            writeln!(out, "  {kind:<10} {}", duration(*ns as u64))?;
         }
     }
+    Ok(())
 }
 
 fn kernel() -> Check {
@@ -221,14 +229,28 @@ fn hazards() -> Check {
 }
 
 fn gpu_driver() -> Check {
-    match std::fs::read_to_string("/proc/driver/nvidia/version") {
-        Ok(text) => Check::good("GPU driver", text.lines().next().unwrap_or_default().trim().to_string()),
-        Err(_) => Check::bad(
-            "GPU driver",
+    match gpuwhy_host::driver_version() {
+        Some(version) => {
+            Check::good("GPUs", format!("{}; NVIDIA driver {version}", gpuwhy_host::gpus().join(", ")))
+        }
+        None => Check::bad(
+            "GPUs",
             false,
             "no NVIDIA driver is loaded",
             "none needed for `gpuwhy demo` and for reading traces",
         ),
+    }
+}
+
+fn python() -> Check {
+    let found: Vec<String> = gpuwhy_host::python_processes()
+        .iter()
+        .map(|(version, pids)| format!("{version} in {} processes", pids.len()))
+        .collect();
+    if found.is_empty() {
+        Check::good("Python", "none is running")
+    } else {
+        Check::good("Python", found.join(", "))
     }
 }
 
@@ -256,7 +278,10 @@ fn gpu_libraries() -> Check {
 
 /// Runs every operation of the simulated libraries under the probes.
 fn selftest() -> Result<SelfTest, Failure> {
-    let folder = tempfile::Builder::new().prefix("gpuwhy-selftest-").tempdir()?;
+    let folder = tempfile::Builder::new()
+        .prefix("gpuwhy-selftest-")
+        .tempdir()
+        .map_err(|error| Failure::no_folder(&error))?;
     gpuwhy_simgpu::unpack(folder.path())?;
     let truth = folder.path().join("truth.json");
     let mut config = Config::new(folder.path().join("selftest.db"));

@@ -3,13 +3,14 @@
 use crate::cli::DocsPage;
 use crate::failure::Failure;
 use gpuwhy_probes::{Attach, PROBES};
+use std::io::Write;
 
 pub(crate) fn run(page: DocsPage) -> Result<(), Failure> {
-    match page {
-        DocsPage::Schema => print!("{}", gpuwhy_store::schema::markdown()),
-        DocsPage::Probes => print!("{}", probes()),
-    }
-    Ok(())
+    let text = match page {
+        DocsPage::Schema => gpuwhy_store::schema::markdown(),
+        DocsPage::Probes => probes(),
+    };
+    Ok(std::io::stdout().write_all(text.as_bytes())?)
 }
 
 /// docs/probes.md

@@ -9,13 +9,15 @@ pub(crate) mod trace;
 use crate::cli::Cli;
 use crate::failure::Failure;
 use clap::CommandFactory;
+use std::io::Write;
 
 pub(crate) fn version() -> Result<(), Failure> {
-    println!("gpuwhy {}", env!("CARGO_PKG_VERSION"));
-    Ok(())
+    Ok(writeln!(std::io::stdout(), "gpuwhy {}", env!("CARGO_PKG_VERSION"))?)
 }
 
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
-    clap_complete::generate(shell, &mut Cli::command(), "gpuwhy", &mut std::io::stdout());
-    Ok(())
+    // Into memory first: the generator panics where its output cannot be written.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "gpuwhy", &mut script);
+    Ok(std::io::stdout().write_all(&script)?)
 }

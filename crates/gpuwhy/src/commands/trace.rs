@@ -45,7 +45,7 @@ fn config(options: TraceOptions) -> Result<Config, Failure> {
     // The folder of the default file is ours to make; one the user named is not.
     config.store = Options { max_size: options.max_size, create_folders: !given };
     config.flavour = options.attach.map(Into::into);
-    config.flags = std::env::args().skip(1).collect();
+    config.flags = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     Ok(config)
 }
 

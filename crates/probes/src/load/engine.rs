@@ -44,6 +44,14 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    /// What the kernel said, without the advice.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            LoadError::NotAllowed(reason) | LoadError::Refused { reason, .. } => reason.clone(),
+            other => other.to_string(),
+        }
+    }
+
     pub(crate) fn open(probe: &str, error: &libbpf_rs::Error) -> Self {
         LoadError::Refused { probe: probe.into(), reason: said(error) }
     }
@@ -136,7 +144,6 @@ impl std::fmt::Debug for Engine {
 impl Engine {
     /// Loads the probes and attaches the tracepoints; libraries are attached as they are found.
     pub fn load(settings: &Settings) -> Result<Engine, LoadError> {
-        silence_libbpf();
         if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
             return Err(LoadError::NoBtf);
         }
@@ -464,14 +471,4 @@ fn switch_has_state() -> bool {
         .and_then(|pointer| FuncProto::try_from(pointer.next_type()?).ok())
         // The first is the tracepoint's own data.
         .is_some_and(|prototype| prototype.iter().count() >= 5)
-}
-
-/// libbpf's own words go nowhere, as errors come back as values; a developer asks for them (and the verifier's) with
-/// GPUWHY_BPF_LOG=1.
-fn silence_libbpf() {
-    if std::env::var_os("GPUWHY_BPF_LOG").is_some() {
-        libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Info, |_, text| eprint!("{text}"))));
-    } else {
-        libbpf_rs::set_print(None);
-    }
 }

@@ -70,9 +70,9 @@ impl EmptyProbe {
             Flavour::Multi => &[("empty_multi_return", true), ("empty_multi_enter", false)],
             Flavour::Single => &[("empty_single_return", true), ("empty_single_enter", false)],
         };
-        let mut opened = Opened::open("empty", bpf_object!("empty")).map_err(|error| error.to_string())?;
+        let mut opened = Opened::open("empty", bpf_object!("empty")).map_err(|error| error.reason())?;
         opened.keep_programs(|program| names.iter().any(|(name, _)| *name == program));
-        let object = opened.load(&mut SharedMaps::default()).map_err(|error| error.to_string())?;
+        let object = opened.load(&mut SharedMaps::default()).map_err(|error| error.reason())?;
         let links = names
             .iter()
             .map(|(name, retprobe)| {

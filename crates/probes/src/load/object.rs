@@ -25,6 +25,7 @@ pub(crate) struct Opened {
 
 impl Opened {
     pub(crate) fn open(name: &'static str, bytes: &'static [u8]) -> Result<Self, LoadError> {
+        silence_libbpf();
         let object =
             ObjectBuilder::default().open_memory(bytes).map_err(|error| LoadError::open(name, &error))?;
         Ok(Opened { name, bytes, object })
@@ -116,4 +117,14 @@ fn variable(bytes: &[u8], section: &str, name: &str) -> Option<(usize, usize)> {
 
 fn ends_with(name: &OsStr, suffix: &str) -> bool {
     name.to_string_lossy().ends_with(suffix)
+}
+
+/// libbpf's own words go nowhere, as errors come back as values; a developer asks for them (and the verifier's) with
+/// GPUWHY_BPF_LOG=1.
+fn silence_libbpf() {
+    if std::env::var_os("GPUWHY_BPF_LOG").is_some() {
+        libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Info, |_, text| eprint!("{text}"))));
+    } else {
+        libbpf_rs::set_print(None);
+    }
 }

@@ -51,7 +51,7 @@ pub struct Writer {
     retention: Retention,
     rows_open: usize,
     newest_ns: u64,
-    _lock: Lock,
+    lock: Lock,
 }
 
 impl Writer {
@@ -94,7 +94,7 @@ impl Writer {
             retention,
             rows_open: 0,
             newest_ns: session.start_ns,
-            _lock: lock,
+            lock,
         })
     }
 
@@ -183,6 +183,23 @@ impl Writer {
         let _ = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         let _ = self.db.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()));
         Ok(())
+    }
+
+    /// Takes the session back as if it had never begun: a file made for it goes again.
+    pub fn abandon(mut self) -> Result<(), StoreError> {
+        if !self.db.is_autocommit() {
+            let _ = self.db.execute_batch("ROLLBACK");
+        }
+        if !self.lock.created {
+            self.inside(|writer| {
+                writer.db.execute("DELETE FROM probes WHERE session_id = ?", [writer.session_id])?;
+                writer.db.execute("DELETE FROM sessions WHERE session_id = ?", [writer.session_id]).map(drop)
+            })?;
+            return self.finish(0);
+        }
+        let path = self.path.clone();
+        drop(self);
+        std::fs::remove_file(&path).map_err(|error| StoreError::open(&path, &error))
     }
 
     fn commit_open(&mut self) -> Result<(), StoreError> {

@@ -16,7 +16,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 pub(crate) fn play(scenario: &Scenario, file: &Path, record: Option<&Path>) -> Result<Played, Failed> {
-    let folder = tempfile::Builder::new().prefix("gpuwhy-simgpu-").tempdir()?;
+    let folder = tempfile::Builder::new()
+        .prefix("gpuwhy-simgpu-")
+        .tempdir()
+        .map_err(|error| Failure::no_folder(&error))?;
     gpuwhy_simgpu::unpack(folder.path())?;
     let program = folder.path().join(gpuwhy_simgpu::WORKLOAD);
     let cpu = own_last_cpu().to_string();
@@ -36,7 +39,6 @@ pub(crate) fn play(scenario: &Scenario, file: &Path, record: Option<&Path>) -> R
     config.flags = vec!["demo".into(), scenario.name.into()];
     config.record = record.is_some();
 
-    println!("{}\n", scenario.story);
     let agent = Agent::spawn(config)?;
     let mut fault = Fault { child: None };
     let mut began: Option<Instant> = None;

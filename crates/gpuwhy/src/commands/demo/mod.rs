@@ -45,7 +45,7 @@ impl Played {
 pub(crate) fn run(options: &DemoOptions) -> Result<(), Failure> {
     if options.list {
         for scenario in SCENARIOS {
-            println!("{:<12} {}", scenario.name, scenario.about);
+            writeln!(std::io::stdout(), "{:<12} {}", scenario.name, scenario.about)?;
         }
         return Ok(());
     }
@@ -53,6 +53,9 @@ pub(crate) fn run(options: &DemoOptions) -> Result<(), Failure> {
     let file = options.out.clone().unwrap_or_else(|| {
         std::env::temp_dir().join(format!("gpuwhy-demo-{}-{}.db", scenario.name, std::process::id()))
     });
+    if !options.json {
+        writeln!(std::io::stdout(), "{}\n", scenario.story)?;
+    }
     let played = play(scenario, &file, options)?;
     let stalls = stalls(&played.tallies, &played.ops);
     if options.json {
@@ -64,7 +67,7 @@ pub(crate) fn run(options: &DemoOptions) -> Result<(), Failure> {
             "stalls": stalls,
             "coverage": played.coverage,
         });
-        println!("{document:#}");
+        writeln!(std::io::stdout(), "{document:#}")?;
         return Ok(());
     }
     explain(scenario, &played, &stalls, &mut std::io::stdout())?;

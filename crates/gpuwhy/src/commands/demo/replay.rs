@@ -13,7 +13,6 @@ use std::path::Path;
 
 pub(crate) fn play(scenario: &Scenario, file: &Path, why: &str) -> Result<Played, Failure> {
     let recording: Recording = serde_json::from_reader(GzDecoder::new(scenario.recording))?;
-    println!("{}\n", scenario.story);
     let mut tallies = Tallies::default();
     let mut coverage = Coverage::default();
     let mut processes: HashMap<u32, Process> = HashMap::new();

@@ -417,3 +417,12 @@ fn colour_is_for_terminals_that_want_it() {
     let text = on_terminal(true).unwrap().stdout;
     assert!(!text.is_empty() && !text.contains(&ESCAPE), "{}", String::from_utf8_lossy(&text));
 }
+
+#[test]
+fn the_generated_docs_are_those_of_this_program() {
+    for page in ["schema", "probes"] {
+        let made = done(gpuwhy().args(["docs", page]).output().unwrap());
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/{page}.md"));
+        assert_eq!(fs::read_to_string(path).unwrap(), made, "run `make docs`");
+    }
+}

@@ -38,7 +38,6 @@ pub fn session_info(start_ns: u64, clock_offset_ns: u64, flags: Vec<String>) -> 
         version: env!("CARGO_PKG_VERSION").to_string(),
         flags,
         clock_offset_ns: clock_offset_ns as i64,
-        ..SessionInfo::default()
     }
 }
 

@@ -88,11 +88,11 @@ fn choose(name: Option<&str>) -> Result<&'static Scenario, Failure> {
 /// Live where the kernel allows it, else from the recording.
 fn play(scenario: &'static Scenario, file: &Path, options: &DemoOptions) -> Result<Played, Failure> {
     if options.replay {
-        return replay::play(scenario, file, "asked for");
+        return replay::play(scenario, file, None);
     }
     match live::play(scenario, file, options.record.as_deref()) {
         Ok(played) => Ok(played),
-        Err(Failed::NotAllowed(why)) => replay::play(scenario, file, &why),
+        Err(Failed::NotAllowed(why)) => replay::play(scenario, file, Some(&why)),
         Err(Failed::Other(failure)) => Err(failure),
     }
 }

@@ -11,7 +11,7 @@ use gpuwhy_store::{Options, Writer};
 use std::collections::HashMap;
 use std::path::Path;
 
-pub(crate) fn play(scenario: &Scenario, file: &Path, why: &str) -> Result<Played, Failure> {
+pub(crate) fn play(scenario: &Scenario, file: &Path, why: Option<&str>) -> Result<Played, Failure> {
     let recording: Recording = serde_json::from_reader(GzDecoder::new(scenario.recording))?;
     let mut tallies = Tallies::default();
     let mut coverage = Coverage::default();
@@ -29,8 +29,17 @@ pub(crate) fn play(scenario: &Scenario, file: &Path, why: &str) -> Result<Played
         writer.write(batch, &blame_rows(&batch.windows, &batch.waits, &recording.ops))?;
     }
     writer.finish(recording.end_ns)?;
+    let how = match why {
+        None => format!("REPLAYED, as asked, from a recording of {}.", recording.about),
+        Some(why) => {
+            format!(
+                "REPLAYED from a recording of {}, as it cannot be traced live here:\n{why}.",
+                recording.about
+            )
+        }
+    };
     Ok(Played {
-        how: format!("REPLAYED from a recording of {} (live tracing: {why}).", recording.about),
+        how,
         live: false,
         file: file.to_path_buf(),
         tallies,

@@ -15,8 +15,11 @@ import sys
 import tempfile
 import time
 
+# torch_steps.py makes so many in its loop of tiny launches, besides its steps.
+LAUNCHES_IN_LOOP = 20_000
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROUNDS = 12
+ROUNDS = 24
+STEPS = 60
 
 
 def start_trace(gpuwhy, out, *flags):
@@ -73,7 +76,7 @@ def counts(gpuwhy, folder):
 
 
 def cost(gpuwhy, folder):
-    program = subprocess.Popen([sys.executable, os.path.join(HERE, "torch_steps.py"), "60"],
+    program = subprocess.Popen([sys.executable, os.path.join(HERE, "torch_steps.py"), str(STEPS)],
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert program.stdout.readline().strip() == "ready"
 
@@ -84,12 +87,24 @@ def cost(gpuwhy, folder):
 
     rounds = {"untraced": [], "traced": []}
     own = []
-    for i in range(ROUNDS):
-        rounds["untraced"].append(measure())
-        trace, _ = start_trace(gpuwhy, os.path.join(folder, f"cost{i}.db"))
+
+    def traced(i):
+        trace, lines = start_trace(gpuwhy, os.path.join(folder, f"cost{i}.db"))
+        while lines[-1]["type"] != "sums":  # a second in: what attaching itself disturbed is over
+            lines.append(json.loads(trace.stdout.readline()))
         rounds["traced"].append(measure())
         rest, _ = stop_trace(trace)
-        own += [line["gpuwhy"] for line in rest if line["type"] == "sums"]
+        own.extend(line["gpuwhy"] for line in rest if line["type"] == "sums")
+
+    for i in range(ROUNDS):
+        # In turns of who goes first, so that a drift of the machine favours neither.
+        for kind in ["untraced", "traced"] if i % 2 == 0 else ["traced", "untraced"]:
+            if kind == "traced":
+                traced(i)
+            else:
+                rounds["untraced"].append(measure())
+    launches = sqlite3.connect(os.path.join(folder, "cost0.db")).execute(
+        "SELECT sum(count) FROM call_stats WHERE op LIKE 'cuLaunchKernel%'").fetchone()[0]
     program.stdin.close()
     program.wait()
 
@@ -98,7 +113,8 @@ def cost(gpuwhy, folder):
         return {"median": statistics.median(values), "min": values[0], "max": values[-1],
                 "quartiles": [values[len(values) // 4], values[3 * len(values) // 4]]}
 
-    answer = {"rounds": ROUNDS, "steps_a_round": 60}
+    answer = {"rounds": ROUNDS, "steps_a_round": STEPS,
+              "launches_a_step": (launches - LAUNCHES_IN_LOOP) / STEPS}
     for kind, results in rounds.items():
         answer[kind] = {
             "step_ms": spread([statistics.median(r["step_ms"]) for r in results]),

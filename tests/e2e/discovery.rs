@@ -80,6 +80,36 @@ fn a_deleted_library_is_traced_through_its_mapping() {
 }
 
 #[test]
+fn a_copy_in_a_container_is_traced() {
+    if !can_trace("a_copy_in_a_container_is_traced") {
+        return;
+    }
+    let _turn = alone();
+    let trace = Trace::new();
+    // What makes a container here is its own view of the file system: the library's path is nothing to us outside.
+    let script =
+        format!("mount -t tmpfs tmpfs /mnt && cp {}/* /mnt/ && exec /mnt/simwork \"$@\"", sim().display());
+    let words = ["--mount", "sh", "-c", &script, "sh", "launch", "--launches", "2000", "--via", "driver"];
+    let gated = Gated::start(Path::new("unshare"), &words);
+    let pid = u64::from(gated.pid());
+    assert!(!Path::new("/mnt/libcuda.so.1").exists());
+    let mut running = Running::start(&trace, &[]);
+    gated.finish();
+    running.until_called(pid, "cuLaunchKernel", 2000);
+    running.stop();
+    assert_eq!(
+        trace.number(&format!(
+            "SELECT sum(count) FROM call_stats WHERE pid = {pid} AND op = 'cuLaunchKernel'"
+        )),
+        2000
+    );
+    assert!(
+        trace.number("SELECT count(*) FROM probes WHERE file = '/mnt/libcuda.so.1' AND state = 'attached'")
+            > 0
+    );
+}
+
+#[test]
 fn only_the_process_asked_for_is_traced() {
     if !can_trace("only_the_process_asked_for_is_traced") {
         return;

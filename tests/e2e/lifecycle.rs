@@ -28,14 +28,54 @@ fn ctrl_c_ends_a_trace_within_a_second() {
     }
     let _turn = alone();
     let workload = endless();
+    // Single probes are for kernels that have no others; those that have let them go slowly, one by one.
+    for attach in ["session", "multi"] {
+        let trace = Trace::new();
+        let mut running = Running::start(&trace, &["--attach", attach]);
+        running.until_called(u64::from(workload.0.id()), "cuLaunchKernel", 100);
+        let (took, summary) = running.stop();
+        assert!(took < Duration::from_secs(1), "it took {took:?} to detach {attach} probes");
+        assert!(summary["calls"].as_u64().unwrap() >= 100);
+        assert_eq!(trace.number("SELECT count(*) FROM sessions WHERE end_ns IS NOT NULL"), 1);
+        assert!(!trace.folder.path().join("trace.db-wal").exists(), "one plain file remains");
+    }
+}
+
+#[test]
+fn a_kernel_without_btf_is_refused_in_a_sentence() {
+    if !can_trace("a_kernel_without_btf_is_refused_in_a_sentence") {
+        return;
+    }
     let trace = Trace::new();
-    let mut running = Running::start(&trace, &[]);
-    running.until_called(u64::from(workload.0.id()), "cuLaunchKernel", 100);
-    let (took, summary) = running.stop();
-    assert!(took < Duration::from_secs(1), "it took {took:?}");
-    assert!(summary["calls"].as_u64().unwrap() >= 100);
-    assert_eq!(trace.number("SELECT count(*) FROM sessions WHERE end_ns IS NOT NULL"), 1);
-    assert!(!trace.folder.path().join("trace.db-wal").exists(), "one plain file remains");
+    let script = format!(
+        "mount -t tmpfs none /sys/kernel/btf && exec {} trace --duration 1s --out {}",
+        env!("CARGO_BIN_EXE_gpuwhy"),
+        trace.file().display()
+    );
+    let output = Command::new("unshare").args(["--mount", "sh", "-c", &script]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(words.contains("no BTF") && words.trim().lines().count() == 1, "{words}");
+    assert!(!trace.file().exists());
+}
+
+#[test]
+fn a_host_without_gpu_libraries_is_traced_and_told_so() {
+    if !can_trace("a_host_without_gpu_libraries_is_traced_and_told_so") {
+        return;
+    }
+    let _turn = alone();
+    let trace = Trace::new();
+    let text = done(
+        gpuwhy()
+            .args(["trace", "--duration", "1s", "--out"])
+            .arg(trace.file())
+            .args(["--", "true"])
+            .output()
+            .unwrap(),
+    );
+    assert!(text.contains("No process mapped a GPU library"), "{text}");
+    assert_eq!(trace.number("SELECT count(*) FROM call_stats"), 0);
 }
 
 #[test]

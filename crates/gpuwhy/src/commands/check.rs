@@ -216,6 +216,17 @@ fn mappings() -> Check {
 
 /// Kernels and settings known to hurt.
 fn hazards() -> Check {
+    // The number of the first namespace is fixed (PROC_PID_INIT_INO).
+    let own =
+        std::fs::read_link("/proc/self/ns/pid").map(|link| link.display().to_string()).unwrap_or_default();
+    if !own.is_empty() && own != "pid:[4026531836]" {
+        return Check::bad(
+            "kernel hazards",
+            true,
+            "gpuwhy runs in a PID namespace of its own, but the kernel tells the host's process numbers",
+            "run it on the host, or in a container with the host's PID namespace (docker: --pid=host)",
+        );
+    }
     let paranoid = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
     if paranoid.contains("[confidentiality]") {
         return Check::bad(

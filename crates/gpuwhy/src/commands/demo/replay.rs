@@ -30,7 +30,7 @@ pub(crate) fn play(scenario: &Scenario, file: &Path, why: Option<&str>) -> Resul
     }
     writer.finish(recording.end_ns)?;
     let how = match why {
-        None => format!("REPLAYED, as asked, from a recording of {}.", recording.about),
+        None => format!("REPLAYED from a recording of {}, as asked.", recording.about),
         Some(why) => {
             format!(
                 "REPLAYED from a recording of {}, as it cannot be traced live here:\n{why}.",

@@ -1,6 +1,6 @@
 """What gpuwhy sees and costs on a real GPU with PyTorch. Run as root on a machine with both:
 
-    python3 bench/gpu/run.py target/release/gpuwhy out.json
+    python3 bench/gpu/run.py target/release/gpuwhy target/release/gpuwhy-bench out.json
 
 First the counts: a program that makes a known number of operations is traced system-wide (it is found by itself),
 and what the trace counted is compared. Then the cost: a small transformer training loop and a loop of tiny launches,
@@ -18,8 +18,10 @@ import time
 # torch_steps.py makes so many in its loop of tiny launches, besides its steps.
 LAUNCHES_IN_LOOP = 20_000
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROUNDS = 24
+ROUNDS = 20
 STEPS = 60
+# What each kind of round is traced with; nothing for none.
+KINDS = {"untraced": None, "untraced again": None, "empty probe pair": "empty", "traced": []}
 
 
 def start_trace(gpuwhy, out, *flags):
@@ -75,7 +77,8 @@ def counts(gpuwhy, folder):
     }
 
 
-def cost(gpuwhy, folder):
+def cost(gpuwhy, bench, folder):
+    """Rounds of steps, each kind of round in turn: none goes first more often than another."""
     program = subprocess.Popen([sys.executable, os.path.join(HERE, "torch_steps.py"), str(STEPS)],
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert program.stdout.readline().strip() == "ready"
@@ -85,55 +88,68 @@ def cost(gpuwhy, folder):
         program.stdin.flush()
         return json.loads(program.stdout.readline())
 
-    rounds = {"untraced": [], "traced": []}
     own = []
 
-    def traced(i):
-        trace, lines = start_trace(gpuwhy, os.path.join(folder, f"cost{i}.db"))
+    def traced(db, flags):
+        trace, lines = start_trace(gpuwhy, db, *flags)
         while lines[-1]["type"] != "sums":  # a second in: what attaching itself disturbed is over
             lines.append(json.loads(trace.stdout.readline()))
-        rounds["traced"].append(measure())
+        result = measure()
         rest, _ = stop_trace(trace)
-        own.extend(line["gpuwhy"] for line in rest if line["type"] == "sums")
+        own.extend(line["gpuwhy"] for line in lines + rest if line["type"] == "sums")
+        return result
 
+    def with_empty_pair():
+        """The floor: probes on the launches whose programs do nothing."""
+        with open(f"/proc/{program.pid}/maps") as maps:
+            library = next(line.split()[-1] for line in maps if "/libcuda.so" in line)
+        holder = subprocess.Popen([bench, "hold-empty", library], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert holder.stdout.readline().strip() == "ready"
+        result = measure()
+        holder.communicate()
+        return result
+
+    rounds = {kind: [] for kind in KINDS}
+    names = list(KINDS)
     for i in range(ROUNDS):
-        # In turns of who goes first, so that a drift of the machine favours neither.
-        for kind in ["untraced", "traced"] if i % 2 == 0 else ["traced", "untraced"]:
-            if kind == "traced":
-                traced(i)
-            else:
-                rounds["untraced"].append(measure())
-    launches = sqlite3.connect(os.path.join(folder, "cost0.db")).execute(
-        "SELECT sum(count) FROM call_stats WHERE op LIKE 'cuLaunchKernel%'").fetchone()[0]
+        for kind in names[i % len(names):] + names[:i % len(names)]:
+            db = os.path.join(folder, f"{kind}{i}.db".replace(" ", "-"))
+            match KINDS[kind]:
+                case None:
+                    rounds[kind].append(measure())
+                case "empty":
+                    rounds[kind].append(with_empty_pair())
+                case flags:
+                    rounds[kind].append(traced(db, flags))
     program.stdin.close()
     program.wait()
+    calls = dict(sqlite3.connect(os.path.join(folder, "traced0.db")).execute(
+        "SELECT op, sum(count) FROM call_stats GROUP BY op ORDER BY 2 DESC").fetchall())
+    calls["cuLaunchKernel"] -= LAUNCHES_IN_LOOP
 
     def spread(values):
         values = sorted(values)
         return {"median": statistics.median(values), "min": values[0], "max": values[-1],
                 "quartiles": [values[len(values) // 4], values[3 * len(values) // 4]]}
 
-    answer = {"rounds": ROUNDS, "steps_a_round": STEPS,
-              "launches_a_step": (launches - LAUNCHES_IN_LOOP) / STEPS}
+    answer = {"rounds": ROUNDS, "steps_a_round": STEPS, "calls_a_step": {op: n / STEPS for op, n in calls.items()},
+              "gpuwhy_rss_bytes_max": max(o["rss_bytes"] for o in own), "gpuwhy_cpu_max": max(o["cpu"] for o in own)}
+    base = rounds["untraced"]
     for kind, results in rounds.items():
-        answer[kind] = {
-            "step_ms": spread([statistics.median(r["step_ms"]) for r in results]),
-            "launch_us": spread([r["launch_us"] for r in results]),
-        }
-    pairs = list(zip(rounds["untraced"], rounds["traced"]))
-    answer["step_ratio"] = spread([statistics.median(t["step_ms"]) / statistics.median(u["step_ms"]) for u, t in pairs])
-    answer["launch_added_us"] = spread([t["launch_us"] - u["launch_us"] for u, t in pairs])
-    answer["gpuwhy_rss_bytes_max"] = max(o["rss_bytes"] for o in own) if own else None
-    answer["gpuwhy_cpu_max"] = max(o["cpu"] for o in own) if own else None
+        steps = [statistics.median(r["step_ms"]) for r in results]
+        answer[kind] = {"step_ms": spread(steps), "launch_us": spread([r["launch_us"] for r in results])}
+        if kind != "untraced":
+            answer[kind]["step_ratio"] = spread([s / statistics.median(u["step_ms"]) for s, u in zip(steps, base)])
+            answer[kind]["launch_added_us"] = spread([r["launch_us"] - u["launch_us"] for r, u in zip(results, base)])
     return answer
 
 
 def main():
-    gpuwhy, out = sys.argv[1], sys.argv[2]
+    gpuwhy, bench, out = sys.argv[1:4]
     with tempfile.TemporaryDirectory() as folder:
         result = {"counts": counts(gpuwhy, folder)}
         print(json.dumps(result["counts"], indent=1), flush=True)
-        result["cost"] = cost(gpuwhy, folder)
+        result["cost"] = cost(gpuwhy, bench, folder)
         print(json.dumps(result["cost"], indent=1), flush=True)
     with open(out, "w") as f:
         json.dump(result, f, indent=1)

@@ -6,6 +6,8 @@ use crate::workload::Workload;
 use anyhow::{Result, anyhow};
 use gpuwhy_probes::{EmptyProbe, Engine, Features, Flavour, ProgramClock, ProgramStats, Settings};
 
+use std::path::Path;
+
 const LAUNCHES: u64 = 100_000;
 
 pub(crate) fn measure(workload: &Workload, rounds: usize, figures: &mut Figures) -> Result<()> {
@@ -39,6 +41,18 @@ pub(crate) fn measure(workload: &Workload, rounds: usize, figures: &mut Figures)
     figures.add("  gpuwhy adds", traced, "ns");
     figures.add_limited("gpuwhy over an empty pair", traced / pair, "times", Limit::AtMost(1.5));
     run_times(workload, figures)
+}
+
+/// Keeps an empty uprobe+uretprobe pair on the launches of a real driver library until standard input ends: the floor
+/// for measurements with real programs.
+pub(crate) fn hold_empty(library: &Path) -> Result<()> {
+    let _probes = ["cuLaunchKernel", "cuLaunchKernelEx"]
+        .map(|symbol| EmptyProbe::on_function(Flavour::Multi, library, symbol).map_err(|e| anyhow!(e)))
+        .into_iter()
+        .collect::<Result<Vec<_>>>()?;
+    println!("ready");
+    std::io::stdin().lines().for_each(drop);
+    Ok(())
 }
 
 /// Run time of the programs themselves, with the kernel's clock on them.

@@ -14,6 +14,11 @@ use std::path::PathBuf;
 use workload::Workload;
 
 fn main() -> Result<()> {
+    if std::env::args().nth(1).as_deref() == Some("hold-empty") {
+        return launch::hold_empty(
+            std::env::args_os().nth(2).map(PathBuf::from).unwrap_or_default().as_path(),
+        );
+    }
     let out = std::env::args_os().nth(1).map_or_else(|| PathBuf::from("bench/out/bench.json"), PathBuf::from);
     let quick = std::env::var_os("GPUWHY_BENCH_QUICK").is_some();
     let workload = Workload::unpack().context("the simulated GPU could not be unpacked")?;

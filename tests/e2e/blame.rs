@@ -13,6 +13,19 @@ fn total_ms(trace: &Trace, op: &str) -> i64 {
     trace.number(&format!("SELECT sum(sum_ns) / 1000000 FROM call_stats WHERE op = '{op}'"))
 }
 
+/// A busy process on a CPU, while it is held.
+fn hog(cpu: &str, name: &str) -> Ended {
+    let mut command = Command::new(simwork());
+    Ended(command.args(["hog", "--cpu", cpu, "--name", name]).stdout(Stdio::null()).spawn().unwrap())
+}
+
+/// Traces a tight loop of launches on the first CPU for so long.
+fn launch_on_cpu_0(trace: &Trace, ms: u64) {
+    let stop = stop_after_ms(trace, ms);
+    let words = ["launch", "--via", "driver", "--launches", "0", "--cpu", "0", "--stop-file", &stop];
+    trace.of_simwork(&[], &words);
+}
+
 #[test]
 fn a_cpu_hog_on_the_launching_core_is_named() {
     if !can_trace("a_cpu_hog_on_the_launching_core_is_named") {
@@ -20,26 +33,8 @@ fn a_cpu_hog_on_the_launching_core_is_named() {
     }
     let _turn = alone();
     let trace = Trace::new();
-    let hog = Command::new(simwork())
-        .args(["hog", "--cpu", "0", "--name", "test-hog"])
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let hog = Ended(hog);
-    trace.of_simwork(
-        &[],
-        &[
-            "launch",
-            "--via",
-            "driver",
-            "--launches",
-            "0",
-            "--cpu",
-            "0",
-            "--stop-file",
-            &stop_after_ms(&trace, 2000),
-        ],
-    );
+    let hog = hog("0", "test-hog");
+    launch_on_cpu_0(&trace, 2000);
     let waited = trace.number("SELECT sum(runq_ns) / 1000000 FROM call_stats WHERE op = 'cuLaunchKernel'");
     let by_hog = billed_ms(&trace, "cuLaunchKernel", "cpu.preempted", Some("test-hog"));
     // A tight loop of probed launches is in a call for a good part of its time, and two busy threads share a core evenly.
@@ -137,25 +132,7 @@ fn neighbours_on_other_cores_are_not_blamed() {
     }
     let _turn = alone();
     let trace = Trace::new();
-    let hog = Command::new(simwork())
-        .args(["hog", "--cpu", "1", "--name", "far-hog"])
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let _hog = Ended(hog);
-    trace.of_simwork(
-        &[],
-        &[
-            "launch",
-            "--via",
-            "driver",
-            "--launches",
-            "0",
-            "--cpu",
-            "0",
-            "--stop-file",
-            &stop_after_ms(&trace, 1000),
-        ],
-    );
+    let _hog = hog("1", "far-hog");
+    launch_on_cpu_0(&trace, 1000);
     assert_eq!(billed_ms(&trace, "cuLaunchKernel", "cpu.preempted", Some("far-hog")), 0);
 }

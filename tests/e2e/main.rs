@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may only fail")]
 #![allow(clippy::needless_pass_by_value, reason = "what a test has finished with is finished with")]
 
+mod refusal;
 mod support;
 
 mod bad_input;

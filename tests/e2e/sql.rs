@@ -1,6 +1,6 @@
 //! SQL of users and hostile data: nothing is written, nothing escapes, nothing runs for ever.
 
-use crate::bad_input::{Frozen, changed_by, recorded_trace, refused};
+use crate::refusal::{Frozen, changed_by, recorded_trace, refused};
 use crate::support::{Trace, alone, can_trace, done, gpuwhy, sim, simwork, skip};
 use gpuwhy_query::{SqlRequest, sql};
 use gpuwhy_store::Reader;

@@ -1,6 +1,6 @@
 //! What users type and read: flags, help, formats, files, pipes, exit status.
 
-use crate::bad_input::{Frozen, Nobody, open_to_all, recorded, recorded_trace, refused};
+use crate::refusal::{Frozen, Nobody, open_to_all, recorded, recorded_trace, refused};
 use crate::support::{Trace, can_trace, done, gpuwhy, skip};
 use serde_json::Value;
 use std::fs;

@@ -7,108 +7,19 @@ use super::object::{Opened, SharedMaps, set_variable};
 use super::rings::{self, Rings};
 use super::rules::{self, Rule};
 use super::stats::{self, ProgramStats};
-use super::{FileId, clock};
-use crate::call::{WINDOW_NS, decode_window};
+use super::sums::{take_waits, take_windows};
+use super::{FileId, LoadError, Scope, Settings, StackMode, clock};
+use crate::call::WINDOW_NS;
 use crate::probe::{Attach, Probe, op_infos};
-use crate::raw::{self, read};
-use crate::sched;
-use gpuwhy_model::{Batch, CallWindow, OpId, OpInfo, ProbeState, ProbeStatus, Wait};
+use crate::{raw, sched};
+use gpuwhy_model::{Batch, OpId, OpInfo, ProbeState, ProbeStatus};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
 use std::collections::HashSet;
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
 use std::time::Duration;
-use thiserror::Error;
 
 /// A window is read so long after its end: a program that was preempted in the middle still gets to count.
 const WINDOW_GRACE_NS: u64 = 200_000_000;
-/// 1 MiB for each shard.
-pub(crate) const RING_BYTES: u32 = 1 << 20;
-
-#[derive(Debug, Error)]
-pub enum LoadError {
-    #[error(
-        "the kernel does not allow loading eBPF programs here ({0}); run as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN"
-    )]
-    NotAllowed(String),
-    #[error(
-        "this kernel has no BTF (/sys/kernel/btf/vmlinux), which the probes need; use a kernel built with CONFIG_DEBUG_INFO_BTF"
-    )]
-    NoBtf,
-    #[error("the kernel refused the probe '{probe}': {reason}")]
-    Refused { probe: String, reason: String },
-    #[error("the cgroup {path} cannot be followed: {reason}")]
-    Cgroup { path: String, reason: String },
-    #[error("{0}")]
-    Internal(String),
-}
-
-impl LoadError {
-    /// What the kernel said, without the advice.
-    pub(crate) fn reason(&self) -> String {
-        match self {
-            LoadError::NotAllowed(reason) | LoadError::Refused { reason, .. } => reason.clone(),
-            other => other.to_string(),
-        }
-    }
-
-    pub(crate) fn open(probe: &str, error: &libbpf_rs::Error) -> Self {
-        LoadError::Refused { probe: probe.into(), reason: said(error) }
-    }
-
-    pub(crate) fn load(probe: &str, error: &libbpf_rs::Error) -> Self {
-        // EPERM is a missing privilege; EACCES is the verifier's answer.
-        if said(error).contains("Operation not permitted") {
-            LoadError::NotAllowed(said(error))
-        } else {
-            Self::open(probe, error)
-        }
-    }
-}
-
-/// Which processes are traced.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
-    All,
-    /// Those given by [`Engine::add_target`], and their children where asked.
-    Listed,
-    /// Those in a cgroup of the unified hierarchy and below it.
-    Cgroup(PathBuf),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StackMode {
-    Off,
-    /// For calls that are slow, failed or rare.
-    Auto,
-    /// For every kept call.
-    On,
-}
-
-#[derive(Debug, Clone)]
-pub struct Settings {
-    pub probes: Vec<&'static Probe>,
-    pub scope: Scope,
-    pub stacks: StackMode,
-    /// Keep every call in full.
-    pub keep_all: bool,
-    /// The flavour to use; the best one when not given.
-    pub flavour: Option<Flavour>,
-    pub ring_bytes: u32,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            probes: crate::PROBES.to_vec(),
-            scope: Scope::All,
-            stacks: StackMode::Auto,
-            keep_all: false,
-            flavour: None,
-            ring_bytes: RING_BYTES,
-        }
-    }
-}
 
 struct Loaded {
     probe: &'static Probe,
@@ -433,32 +344,6 @@ fn refused(probe: &Probe, reason: &str) -> ProbeStatus {
 
 fn is_permission(error: &LoadError) -> bool {
     matches!(error, LoadError::NotAllowed(_))
-}
-
-fn take_windows(map: &MapHandle, before: u32, clock_offset_ns: u64) -> Vec<CallWindow> {
-    let mut windows = Vec::new();
-    for bytes in map.keys().collect::<Vec<_>>() {
-        let Some(key) = read::<raw::cuda::window_key>(&bytes) else { continue };
-        if key.window < before
-            && let Ok(Some(value)) = map.lookup_and_delete(&bytes)
-        {
-            windows.extend(decode_window(&key, &value, clock_offset_ns));
-        }
-    }
-    windows
-}
-
-fn take_waits(map: &MapHandle, before: u32, clock_offset_ns: u64) -> Vec<Wait> {
-    let mut waits = Vec::new();
-    for bytes in map.keys().collect::<Vec<_>>() {
-        let Some(key) = read::<raw::sched::wait_key>(&bytes) else { continue };
-        if key.window < before
-            && let Ok(Some(value)) = map.lookup_and_delete(&bytes)
-        {
-            waits.extend(sched::decode_wait(&bytes, &value, clock_offset_ns));
-        }
-    }
-    waits
 }
 
 /// Whether the context switch's tracepoint has its fourth argument (5.18): BTF knows its prototype.

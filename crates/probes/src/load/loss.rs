@@ -1,6 +1,6 @@
 //! The kernel's loss counters, by CPU and reason.
 
-use super::engine::LoadError;
+use super::error::LoadError;
 use crate::raw::cuda as raw;
 use gpuwhy_model::Loss;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};

@@ -4,15 +4,20 @@
 mod attach;
 mod clock;
 mod engine;
+mod error;
 mod features;
 mod loss;
 mod object;
 mod rings;
 mod rules;
+mod settings;
 mod site;
 mod stats;
+mod sums;
 
 pub use attach::{FileId, Flavour, LibraryFile};
-pub use engine::{Engine, LoadError, Scope, Settings, StackMode};
+pub use engine::Engine;
+pub use error::LoadError;
 pub use features::{EmptyProbe, Features, TrapCost, trap_cost};
+pub use settings::{Scope, Settings, StackMode};
 pub use stats::{ProgramClock, ProgramStats};

@@ -1,6 +1,6 @@
 //! Opening a BPF object: constants set by name, maps of the same name shared between objects.
 
-use super::engine::LoadError;
+use super::error::LoadError;
 use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder, OpenObject};
 use object::{Object as _, ObjectSection, ObjectSymbol};
 use std::collections::HashMap;

@@ -1,6 +1,6 @@
 //! The sharded rings: made here, put into the kernel's array of maps, and read in one go.
 
-use super::engine::LoadError;
+use super::error::LoadError;
 use crate::raw::{cuda as raw, read};
 use crate::{call, process};
 use gpuwhy_model::{Batch, Stack};

@@ -1,6 +1,6 @@
 //! The kernel's table of rules: one for each function, numbered by its place in the probes' lists.
 
-use super::engine::LoadError;
+use super::error::LoadError;
 use crate::probe::{Function, Probe, functions};
 use crate::raw::{bytes_of, cuda as raw};
 use gpuwhy_model::{OpId, OpInfo};

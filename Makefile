@@ -25,8 +25,8 @@ test: export GPUWHY_SKIPS := $(shell mktemp)
 test:
 	@scripts/setup.sh test
 	@$(MAKE) --no-print-directory lint
-	$(CARGO) test --workspace --no-run
-	$(CARGO) test --workspace; status=$$?; \
+	$(CARGO) test --workspace --lib --bins --tests --no-run
+	$(CARGO) test --workspace --lib --bins --tests; status=$$?; \
 	    if [ -s $$GPUWHY_SKIPS ]; then echo; echo "$$(wc -l < $$GPUWHY_SKIPS) tests were skipped:"; cat $$GPUWHY_SKIPS; fi; \
 	    rm -f $$GPUWHY_SKIPS; exit $$status
 

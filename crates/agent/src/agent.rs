@@ -23,6 +23,10 @@ const TURN: Duration = Duration::from_millis(50);
 const SNAPSHOT_EVERY: Duration = Duration::from_secs(1);
 /// Windows are half a second long: looking twice as often keeps the delay short.
 const DRAIN_EVERY: Duration = Duration::from_millis(100);
+/// Lines of coverage kept for the screen and the summary.
+const MOST_SAID: usize = 100;
+/// Going through all processes' mappings takes a while on a large host.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// For cgroups of the old hierarchy, whose members only a look tells.
 const CGROUP_EVERY: Duration = Duration::from_millis(200);
 
@@ -89,6 +93,8 @@ struct Run {
     command: Option<Started>,
     census: Census,
     callers: Callers,
+    /// Ended processes whose last windows may still come.
+    forgotten: Vec<u32>,
     tallies: Tallies,
     history: HashMap<OpId, Histogram>,
     limits: HashMap<OpId, u64>,
@@ -98,6 +104,7 @@ struct Run {
     own: OwnMeter,
     start_ns: u64,
     libraries: usize,
+    looked: Instant,
 }
 
 impl Run {
@@ -132,6 +139,7 @@ impl Run {
             sink,
             command: None,
             census: Census::default(),
+            forgotten: Vec::new(),
             tallies: Tallies::default(),
             history: HashMap::new(),
             limits: HashMap::new(),
@@ -141,6 +149,7 @@ impl Run {
             own: OwnMeter::default(),
             start_ns,
             libraries: 0,
+            looked: Instant::now(),
             config,
         };
         match run.begin(updates) {
@@ -211,23 +220,26 @@ impl Run {
 
     /// Sleeps until records gathered, something was mapped, or the turn is over; attaches what was mapped.
     fn wait_for_news(&mut self, updates: &Sender<Update>) -> Result<(), AgentError> {
-        let Some(watch) = &self.watch else {
-            std::thread::sleep(TURN);
-            return Ok(());
+        let (mapped, complete) = match &self.watch {
+            Some(watch) => watch.wait(self.engine.ready_fd(), TURN),
+            None => {
+                std::thread::sleep(TURN);
+                (Vec::new(), false)
+            }
         };
-        let everyone =
-            self.config.pids.is_empty() && self.config.command.is_none() && self.config.cgroup.is_none();
-        let found: Vec<(Mapped, LibraryFile)> = watch
-            .wait(self.engine.ready_fd(), TURN)
-            .into_iter()
-            .filter_map(|mapped| {
-                Some((mapped.clone(), discovery::of_mapping(&mapped, &self.engine, everyone)?))
-            })
-            .collect();
-        for (mapped, file) in &found {
-            if !self.engine.is_attached(file.id) {
-                self.attach(file, updates)?;
-                self.report(vec![self.lateness(mapped, file)], updates)?;
+        for mapped in &mapped {
+            if let Some(file) = discovery::of_mapping(mapped, &self.engine, self.config.traces_everyone())
+                && !self.engine.is_attached(file.id)
+            {
+                self.attach(&file, updates)?;
+                self.report(vec![self.lateness(mapped, &file)], updates)?;
+            }
+        }
+        // Mappings that nobody told of are found by looking, not too often.
+        if !complete && self.looked.elapsed() >= LOOK_EVERY {
+            self.looked = Instant::now();
+            for file in discovery::of_running(&self.config, &self.engine) {
+                self.attach(&file, updates)?;
             }
         }
         Ok(())
@@ -266,10 +278,15 @@ impl Run {
         }
         for status in &statuses {
             let line = || format!("{} {} {}: {}", status.probe, status.target, status.file, status.reason);
+            // All of them are in the file; what is said with every answer has an end.
             match status.state {
-                ProbeState::Attached => {}
-                ProbeState::Degraded => self.coverage.degraded.push(line()),
-                ProbeState::Refused => self.coverage.unattached.push(line()),
+                ProbeState::Degraded if self.coverage.degraded.len() < MOST_SAID => {
+                    self.coverage.degraded.push(line());
+                }
+                ProbeState::Refused if self.coverage.unattached.len() < MOST_SAID => {
+                    self.coverage.unattached.push(line());
+                }
+                _ => {}
             }
         }
         self.sink.write_probes(statuses.clone())?;
@@ -291,12 +308,14 @@ impl Run {
     fn move_on(&mut self, mut batch: Batch, updates: &Sender<Update>) -> Result<(), AgentError> {
         let own = std::process::id();
         batch.process_events.retain(|event| event.pid != own);
-        self.census.take(&mut batch);
+        let forgotten = self.census.take(&mut batch);
         self.callers.tell_via(&mut batch.calls);
         if batch.is_empty() {
             return Ok(());
         }
         self.tallies.add(&batch);
+        // Late windows of theirs would come back as processes of their own: the next batch has them by then.
+        self.tallies.forget(&std::mem::replace(&mut self.forgotten, forgotten));
         for window in &batch.windows {
             self.history.entry(window.op).or_default().merge(&window.hist);
             self.coverage.sampled += window.count.saturating_sub(window.kept);
@@ -332,6 +351,7 @@ impl Run {
             start_ns: self.start_ns,
             tallies: self.tallies.clone(),
             processes: self.census.processes(),
+            processes_seen: self.census.count(),
             coverage: self.coverage.clone(),
             load: self.load.read(),
             own: self.own.read(),
@@ -372,7 +392,7 @@ fn scope_of(config: &Config) -> Scope {
     match &config.cgroup {
         Some(folder) if is_unified(folder) => Scope::Cgroup(folder.clone()),
         Some(_) => Scope::Listed,
-        None if config.pids.is_empty() && config.command.is_none() => Scope::All,
+        None if config.traces_everyone() => Scope::All,
         None => Scope::Listed,
     }
 }

@@ -10,11 +10,12 @@ const MOST_DEAD: usize = 256;
 pub(crate) struct Census {
     processes: HashMap<u32, Process>,
     dead: usize,
+    forgotten: usize,
 }
 
 impl Census {
-    /// Adds to the batch what its events tell of processes.
-    pub(crate) fn take(&mut self, batch: &mut Batch) {
+    /// Adds to the batch what its events tell of processes; tells which ended ones are forgotten from now on.
+    pub(crate) fn take(&mut self, batch: &mut Batch) -> Vec<u32> {
         let mut changed: HashSet<u32> = HashSet::new();
         batch.process_events.sort_by_key(|event| event.time_ns);
         for event in &batch.process_events {
@@ -43,18 +44,32 @@ impl Census {
             }
         }
         batch.processes.extend(changed.iter().filter_map(|pid| self.processes.get(pid).cloned()));
-        self.forget_the_dead();
+        self.forget_the_dead()
     }
 
     pub(crate) fn processes(&self) -> Vec<Process> {
         self.processes.values().cloned().collect()
     }
 
-    fn forget_the_dead(&mut self) {
-        if self.dead > MOST_DEAD {
-            self.processes.retain(|_, process| process.end_ns.is_none());
-            self.dead = 0;
+    /// How many processes were seen, the forgotten ones included.
+    pub(crate) fn count(&self) -> usize {
+        self.processes.len() + self.forgotten
+    }
+
+    fn forget_the_dead(&mut self) -> Vec<u32> {
+        if self.dead <= MOST_DEAD {
+            return Vec::new();
         }
+        let dead: Vec<u32> = self
+            .processes
+            .values()
+            .filter(|process| process.end_ns.is_some())
+            .map(|process| process.pid)
+            .collect();
+        self.processes.retain(|_, process| process.end_ns.is_none());
+        self.forgotten += dead.len();
+        self.dead = 0;
+        dead
     }
 }
 

@@ -37,6 +37,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// Nobody in particular was asked for.
+    pub(crate) fn traces_everyone(&self) -> bool {
+        self.pids.is_empty() && self.command.is_none() && self.cgroup.is_none()
+    }
+
     pub fn new(out: PathBuf) -> Self {
         Config {
             out,

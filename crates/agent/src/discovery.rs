@@ -10,7 +10,7 @@ use std::path::Path;
 /// Everything that can be found at the start.
 pub(crate) fn at_start(config: &Config) -> Vec<LibraryFile> {
     let mut files: Vec<LibraryFile> = Vec::new();
-    if config.pids.is_empty() && config.command.is_none() && config.cgroup.is_none() {
+    if config.traces_everyone() {
         files.extend(mapped_files(is_library).into_iter().filter_map(from_mapping));
         files.extend(in_folders(None));
     }
@@ -28,6 +28,15 @@ pub(crate) fn at_start(config: &Config) -> Vec<LibraryFile> {
     // The runtime first: its calls must not be taken for calls straight into the driver.
     files.sort_by_key(|file| file.library == Library::CudaDriver);
     files
+}
+
+/// What processes that are traced map now.
+pub(crate) fn of_running(config: &Config, engine: &Engine) -> Vec<LibraryFile> {
+    mapped_files(is_library)
+        .into_iter()
+        .filter(|file| config.traces_everyone() || engine.is_target(file.pid))
+        .filter_map(from_mapping)
+        .collect()
 }
 
 /// The library a fresh mapping is of, if it is one and the trace wants that process.

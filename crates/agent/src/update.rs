@@ -26,7 +26,9 @@ pub struct Snapshot {
     pub now_ns: u64,
     pub start_ns: u64,
     pub tallies: Tallies,
+    /// Those that live or ended lately.
     pub processes: Vec<Process>,
+    pub processes_seen: usize,
     pub coverage: Coverage,
     pub load: Load,
     pub own: OwnCost,

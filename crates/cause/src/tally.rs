@@ -82,12 +82,27 @@ pub struct Tallies {
 }
 
 impl Tallies {
+    /// Stands for processes that have ended and were forgotten.
+    pub const ENDED: u32 = 0;
+
     pub fn add(&mut self, batch: &Batch) {
         for window in &batch.windows {
             self.by_process.entry((window.pid, window.op)).or_default().add_window(window);
         }
         for wait in batch.waits.iter().filter(|wait| wait.op != OpId::NONE) {
             self.by_process.entry((wait.pid, wait.op)).or_default().add_wait(wait);
+        }
+    }
+
+    /// Moves what is known of ended processes into one entry without a process, so that a long trace of many short
+    /// ones stays small; totals by operation stay exact.
+    pub fn forget(&mut self, ended: &[u32]) {
+        let keys: Vec<(u32, OpId)> =
+            self.by_process.keys().filter(|(pid, _)| ended.contains(pid)).copied().collect();
+        for key in keys {
+            if let Some(tally) = self.by_process.remove(&key) {
+                self.by_process.entry((Tallies::ENDED, key.1)).or_default().merge(&tally);
+            }
         }
     }
 
@@ -110,5 +125,41 @@ impl Tallies {
 
     pub fn kept(&self) -> u64 {
         self.by_process.values().map(|tally| tally.kept).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(pid: u32, count: u64) -> CallWindow {
+        CallWindow {
+            window_start_ns: 0,
+            window_ns: 1,
+            pid,
+            tid: pid,
+            op: OpId(1),
+            count,
+            errors: 0,
+            kept: 0,
+            bytes: 0,
+            sum_ns: count * 10,
+            min_ns: 10,
+            max_ns: 10,
+            blame: Blame::default(),
+            hist: Histogram::default(),
+        }
+    }
+
+    #[test]
+    fn forgotten_processes_stay_in_the_totals() {
+        let mut tallies = Tallies::default();
+        tallies.add(&Batch { windows: vec![window(7, 3), window(8, 4), window(9, 5)], ..Batch::default() });
+        tallies.forget(&[7, 8]);
+        assert_eq!(tallies.calls(), 12);
+        assert_eq!(tallies.by_op()[&OpId(1)].count, 12);
+        let mut pids: Vec<u32> = tallies.by_process().map(|(pid, _, _)| pid).collect();
+        pids.sort_unstable();
+        assert_eq!(pids, vec![Tallies::ENDED, 9]);
     }
 }

@@ -18,8 +18,8 @@ pub(crate) fn write(summary: &Summary, out: &mut impl Write) -> io::Result<()> {
         out,
         "\nTraced {} of {} process{}: {} GPU calls counted, {} kept in full.",
         duration(seconds),
-        count(last.processes.len() as u64),
-        if last.processes.len() == 1 { "" } else { "es" },
+        count(last.processes_seen as u64),
+        if last.processes_seen == 1 { "" } else { "es" },
         count(last.tallies.calls()),
         count(last.tallies.kept()),
     )?;

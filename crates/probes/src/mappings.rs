@@ -25,6 +25,7 @@ pub struct MappingWatch {
 const DATA_PAGES: usize = 16;
 const PERF_TYPE_SOFTWARE: u32 = 1;
 const PERF_COUNT_SW_DUMMY: u64 = 9;
+const PERF_RECORD_LOST: u32 = 2;
 const PERF_RECORD_MMAP2: u32 = 10;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
 /// Bits of perf_event_attr's flag word.
@@ -43,8 +44,8 @@ impl MappingWatch {
     }
 
     /// Waits for a mapping, for `other` to become readable, or for the timeout; then all executable file mappings
-    /// since the last time.
-    pub fn wait(&self, other: i32, timeout: std::time::Duration) -> Vec<Mapped> {
+    /// since the last time, and whether all of them are there: a storm of new processes may outrun the rings.
+    pub fn wait(&self, other: i32, timeout: std::time::Duration) -> (Vec<Mapped>, bool) {
         let mut fds: Vec<libc::pollfd> = self
             .rings
             .iter()
@@ -55,10 +56,11 @@ impl MappingWatch {
         // SAFETY: the array outlives the call and its length is right.
         unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout.as_millis() as i32) };
         let mut found = Vec::new();
+        let mut complete = true;
         for ring in &self.rings {
-            ring.read(&mut found);
+            complete &= ring.read(&mut found);
         }
-        found
+        (found, complete)
     }
 }
 
@@ -129,7 +131,9 @@ impl PerfRing {
         unsafe { &*self.base.add(offset).cast::<AtomicU64>() }
     }
 
-    fn read(&self, found: &mut Vec<Mapped>) {
+    /// Takes what there is; false where the kernel says that it had to drop some.
+    fn read(&self, found: &mut Vec<Mapped>) -> bool {
+        let mut complete = true;
         const HEAD: usize = 1024;
         const TAIL: usize = 1032;
         let head = self.position(HEAD).load(Ordering::Acquire);
@@ -141,12 +145,15 @@ impl PerfRing {
                 break;
             }
             let record = self.copy(tail, size);
-            if u32::from_le_bytes([record[0], record[1], record[2], record[3]]) == PERF_RECORD_MMAP2 {
-                found.extend(parse_mmap2(&record));
+            match u32::from_le_bytes([record[0], record[1], record[2], record[3]]) {
+                PERF_RECORD_MMAP2 => found.extend(parse_mmap2(&record)),
+                PERF_RECORD_LOST => complete = false,
+                _ => {}
             }
             tail += size as u64;
         }
         self.position(TAIL).store(head, Ordering::Release);
+        complete
     }
 
     /// Bytes of the ring, around its end where need be.

@@ -40,6 +40,7 @@ pub struct Engine {
     statuses: Vec<ProbeStatus>,
     attached_files: HashSet<FileId>,
     losses: LossReader,
+    drained_before: u32,
     clock_offset_ns: u64,
 }
 
@@ -101,6 +102,7 @@ impl Engine {
             statuses,
             attached_files: HashSet::new(),
             losses: LossReader::new(clock::unix_ns()),
+            drained_before: 0,
             clock_offset_ns,
         };
         if !engine.rules.is_empty() {
@@ -234,8 +236,13 @@ impl Engine {
 
     /// Takes the sums of windows that are over, and the losses since the last time.
     pub fn drain(&mut self, batch: &mut Batch) -> Result<(), LoadError> {
-        let before = clock::monotonic_ns().saturating_sub(WINDOW_GRACE_NS) / WINDOW_NS;
-        self.drain_before(batch, before as u32)
+        let before = (clock::monotonic_ns().saturating_sub(WINDOW_GRACE_NS) / WINDOW_NS) as u32;
+        // Walking the maps is only worth it when another window is over.
+        if before == self.drained_before {
+            return Ok(());
+        }
+        self.drained_before = before;
+        self.drain_before(batch, before)
     }
 
     fn drain_before(&mut self, batch: &mut Batch, before: u32) -> Result<(), LoadError> {

@@ -122,6 +122,19 @@ fn sleep_and_page_faults_have_their_own_columns() {
 }
 
 #[test]
+fn calls_are_counted_without_the_blame_clock() {
+    if !can_trace("calls_are_counted_without_the_blame_clock") {
+        return;
+    }
+    let _turn = alone();
+    let trace = Trace::new();
+    trace.of_simwork(&["--probes", "cuda"], &["launch", "--launches", "1000", "--via", "driver"]);
+    assert_eq!(trace.count_of("cuLaunchKernel"), 1000);
+    assert_eq!(trace.number("SELECT count(*) FROM blame WHERE cause <> 'cpu.self'"), 0);
+    assert_eq!(trace.number("SELECT count(*) FROM probes WHERE probe = 'sched'"), 0);
+}
+
+#[test]
 fn neighbours_on_other_cores_are_not_blamed() {
     if !can_trace("neighbours_on_other_cores_are_not_blamed") {
         return;

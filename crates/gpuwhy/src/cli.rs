@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use gpuwhy_model::units::{parse_duration, parse_size};
-use gpuwhy_probes::{Flavour, StackMode};
+use gpuwhy_probes::{Flavour, PROBES, StackMode};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -74,9 +74,9 @@ pub(crate) struct CheckOptions {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without --pid, --cgroup or a command, every process that makes GPU calls is traced. Libraries and processes that
-appear later are picked up. Ctrl-C ends the trace; the summary and the file's name are printed.
-A file that already holds a trace gets another session added.
+Without --pid, --cgroup or a command, every process that makes GPU calls is traced. Libraries
+and processes that appear later are picked up. Ctrl-C ends the trace; the summary and the
+file's name are printed. A file that already holds a trace gets another session added.
 
 Examples:
   gpuwhy trace --duration 60s
@@ -97,8 +97,7 @@ pub(crate) struct TraceOptions {
     /// Trace only the processes of this cgroup folder and those below it
     #[arg(long, value_name = "PATH")]
     pub(crate) cgroup: Option<PathBuf>,
-    /// Only these probes, comma-separated: process, sched, cuda
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help = probes_help())]
     pub(crate) probes: Option<Vec<String>>,
     /// User stacks: for slow, failed and rare calls (auto), for all kept calls (on), or none (off)
     #[arg(long, value_enum, default_value_t = Stacks::Auto)]
@@ -122,6 +121,18 @@ pub(crate) struct TraceOptions {
 
 fn parse_pid(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("'{text}' is not a process number; `ps` lists them"))
+}
+
+fn probes_help() -> String {
+    let names = |always: bool| {
+        PROBES
+            .iter()
+            .filter(|probe| probe.always == always)
+            .map(|probe| probe.name)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    format!("Only these probes, comma-separated: {} ({} is always on)", names(false), names(true))
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -10,6 +10,8 @@ pub struct Probe {
     pub about: &'static str,
     pub(crate) object: &'static [u8],
     pub attach: Attach,
+    /// The others stand on it: it is on whatever is asked for.
+    pub always: bool,
     /// What one event of it costs the traced program, in words.
     pub cost: &'static str,
 }

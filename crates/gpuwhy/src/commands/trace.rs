@@ -57,7 +57,11 @@ fn chosen_probes(names: &[String]) -> Result<Vec<&'static Probe>, Failure> {
         }
     }
     // In the table's order: later ones use what earlier ones make.
-    Ok(PROBES.iter().copied().filter(|probe| names.iter().any(|name| name == probe.name)).collect())
+    Ok(PROBES
+        .iter()
+        .copied()
+        .filter(|probe| probe.always || names.iter().any(|name| name == probe.name))
+        .collect())
 }
 
 /// The live screen until the trace ends, then the summary.

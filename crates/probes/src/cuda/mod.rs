@@ -10,6 +10,7 @@ pub(crate) static PROBE: Probe = Probe {
     about: "CUDA launches, synchronisation, copies and memory, on the runtime and the driver",
     object: bpf_object!("cuda"),
     attach: Attach::Functions(FUNCTIONS),
+    always: false,
     cost: "two traps a call; one where a session probe skips a nested call's return",
 };
 

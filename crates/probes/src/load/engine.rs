@@ -59,9 +59,9 @@ impl Engine {
         if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
             return Err(LoadError::NoBtf);
         }
-        let flavour = match settings.flavour {
-            Some(flavour) => flavour,
-            None => Features::probe().best().map_err(LoadError::NotAllowed)?,
+        let mut ladder = match settings.flavour {
+            Some(flavour) => vec![flavour],
+            None => Features::probe().ladder().map_err(LoadError::NotAllowed)?,
         };
         let cpus = libbpf_rs::num_possible_cpus().map_err(|error| LoadError::load("cpus", &error))?;
         let shards = rings::shards_for(cpus);
@@ -74,14 +74,24 @@ impl Engine {
         let mut links = Vec::new();
         let mut statuses = Vec::new();
         for probe in &settings.probes {
-            match load_probe(probe, settings, flavour, shards, &mut maps) {
+            let mut result = load_probe(probe, settings, ladder[0], shards, &mut maps);
+            // A kernel may attach a kind of probe and yet refuse the real program: then the next kind.
+            while let Err(LoadError::Refused { reason, .. }) = &result
+                && matches!(probe.attach, Attach::Functions(_))
+                && ladder.len() > 1
+            {
+                statuses.push(refused(probe, ladder[0].name(), reason));
+                ladder.remove(0);
+                result = load_probe(probe, settings, ladder[0], shards, &mut maps);
+            }
+            match result {
                 Ok(object) => {
                     attach_tracepoints(probe, &object, clock_offset_ns, &mut links, &mut statuses);
                     loaded.push(Loaded { probe, object });
                 }
                 // Tracing goes on without the kernel's side of the story; nothing works without the calls.
                 Err(error) if matches!(probe.attach, Attach::Tracepoints(_)) && !is_permission(&error) => {
-                    statuses.push(refused(probe, &error.to_string()));
+                    statuses.push(refused(probe, "tracepoint", &error.to_string()));
                 }
                 Err(error) => return Err(error),
             }
@@ -98,7 +108,7 @@ impl Engine {
             ops,
             rules,
             keep_all: settings.keep_all,
-            flavour,
+            flavour: ladder[0],
             statuses,
             attached_files: HashSet::new(),
             losses: LossReader::new(clock::unix_ns()),
@@ -337,13 +347,13 @@ fn attach_tracepoints(
     }
 }
 
-fn refused(probe: &Probe, reason: &str) -> ProbeStatus {
+fn refused(probe: &Probe, flavour: &str, reason: &str) -> ProbeStatus {
     ProbeStatus {
         probe: probe.name.into(),
         target: "*".into(),
         file: String::new(),
         state: ProbeState::Refused,
-        flavour: "tracepoint".into(),
+        flavour: flavour.into(),
         since_ns: clock::unix_ns(),
         reason: reason.into(),
     }

@@ -26,10 +26,19 @@ impl Features {
         }
     }
 
-    /// The best flavour that works.
+    /// The best flavour that works, or why none does.
     pub fn best(&self) -> Result<Flavour, String> {
-        let worst = || self.uprobes.last().and_then(|(_, result)| result.clone().err()).unwrap_or_default();
-        self.uprobes.iter().find(|(_, result)| result.is_ok()).map(|(flavour, _)| *flavour).ok_or_else(worst)
+        self.ladder().map(|ladder| ladder[0])
+    }
+
+    /// The flavours that work, best first; at least one.
+    pub(crate) fn ladder(&self) -> Result<Vec<Flavour>, String> {
+        let ladder: Vec<Flavour> =
+            self.uprobes.iter().filter(|(_, result)| result.is_ok()).map(|(flavour, _)| *flavour).collect();
+        if ladder.is_empty() {
+            return Err(self.uprobes.last().and_then(|(_, result)| result.clone().err()).unwrap_or_default());
+        }
+        Ok(ladder)
     }
 }
 

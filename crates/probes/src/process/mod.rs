@@ -9,6 +9,7 @@ pub(crate) static PROBE: Probe = Probe {
     about: "exec, exit, fork and thread births of traced processes",
     object: bpf_object!("process"),
     attach: Attach::Tracepoints(&["sched_process_fork", "sched_process_exec", "sched_process_exit"]),
+    always: true,
     cost: "a map look-up at each fork, exec and exit of the host",
 };
 

@@ -10,6 +10,7 @@ pub(crate) static PROBE: Probe = Probe {
     about: "the blame clock: waits of traced threads, by reason, preemptor and waker",
     object: bpf_object!("sched"),
     attach: Attach::Tracepoints(&["sched_switch", "sched_waking"]),
+    always: false,
     cost: "two task-storage look-ups at each context switch of the host",
 };
 

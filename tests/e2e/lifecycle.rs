@@ -3,6 +3,7 @@
 use crate::support::{
     Ended, Gated, Running, Trace, alone, can_trace, done, gpuwhy, signal, simwork, wait_until,
 };
+use gpuwhy_probes::programs_loaded;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -13,12 +14,6 @@ fn endless() -> Ended {
         .spawn()
         .unwrap();
     Ended(child)
-}
-
-/// Links of BPF programs to uprobes there are on this host, whoever made them.
-fn uprobe_links() -> Option<usize> {
-    let output = Command::new("bpftool").args(["link", "list"]).output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).matches("uprobe_multi").count())
 }
 
 #[test]
@@ -84,21 +79,20 @@ fn kill_9_leaves_no_probe_and_a_file_with_all_but_the_last_second() {
         return;
     }
     let _turn = alone();
-    let links_before = uprobe_links();
+    let before = programs_loaded("call_session");
     let workload = endless();
     let pid = u64::from(workload.0.id());
     let trace = Trace::new();
     let mut running = Running::start(&trace, &["--keep-all"]);
     running.until_called(pid, "cuLaunchKernel", 5_000);
+    assert_eq!(programs_loaded("call_session"), before + 1);
     let killed_ns =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as i64;
     running.child.kill().unwrap();
     running.child.wait().unwrap();
     // The workload runs on, untouched.
     assert!(std::path::Path::new(&format!("/proc/{pid}")).exists());
-    if let Some(before) = links_before {
-        wait_until("the kernel has dropped the probes", || uprobe_links() == Some(before));
-    }
+    wait_until("the kernel has dropped the probes", || programs_loaded("call_session") == before);
     let newest = trace.number("SELECT max(timestamp_ns) FROM cuda_events");
     assert!(
         killed_ns - newest < 1_000_000_000,

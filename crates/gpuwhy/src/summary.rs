@@ -146,7 +146,11 @@ fn cause_line(share: &CauseShare, own_pid: u32) -> String {
 
 /// What was not seen; said with every answer.
 pub(crate) fn write_coverage(coverage: &Coverage, out: &mut impl Write) -> io::Result<()> {
-    write!(out, "\nCoverage: every call counted; {} not kept in full", count(coverage.sampled))?;
+    let counted = match coverage.degraded.is_empty() && coverage.unattached.is_empty() {
+        true => "every call counted",
+        false => "calls counted where and when probes were attached",
+    };
+    write!(out, "\nCoverage: {counted}; {} not kept in full", count(coverage.sampled))?;
     match coverage.lost {
         0 => writeln!(out, "; nothing lost.")?,
         lost => writeln!(out, "; {} records LOST (table `loss` says where).", count(lost))?,

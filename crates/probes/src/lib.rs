@@ -12,7 +12,7 @@ mod sched;
 
 pub use load::{
     EmptyProbe, Engine, Features, FileId, Flavour, LibraryFile, LoadError, ProgramClock, ProgramStats, Scope,
-    Settings, StackMode, TrapCost, trap_cost,
+    Settings, StackMode, TrapCost, programs_loaded, trap_cost,
 };
 pub use mappings::{Mapped, MappingWatch};
 pub use probe::{Attach, Function, Library, Probe, op_infos, op_of_symbol};

@@ -20,4 +20,4 @@ pub use engine::Engine;
 pub use error::LoadError;
 pub use features::{EmptyProbe, Features, TrapCost, trap_cost};
 pub use settings::{Scope, Settings, StackMode};
-pub use stats::{ProgramClock, ProgramStats};
+pub use stats::{ProgramClock, ProgramStats, programs_loaded};

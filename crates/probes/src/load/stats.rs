@@ -31,6 +31,11 @@ impl ProgramClock {
     }
 }
 
+/// How many programs of this name the kernel holds, whoever loaded them; a probe that was left behind is one.
+pub fn programs_loaded(name: &str) -> usize {
+    libbpf_rs::query::ProgInfoIter::default().filter(|program| program.name.to_string_lossy() == name).count()
+}
+
 pub(crate) fn of_object(probe: &'static str, object: &Object) -> Vec<ProgramStats> {
     object
         .progs()

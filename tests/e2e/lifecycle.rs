@@ -85,14 +85,19 @@ fn kill_9_leaves_no_probe_and_a_file_with_all_but_the_last_second() {
     let trace = Trace::new();
     let mut running = Running::start(&trace, &["--keep-all"]);
     running.until_called(pid, "cuLaunchKernel", 5_000);
-    assert_eq!(programs_loaded("call_session"), before + 1);
+    let after = programs_loaded("call_session");
+    let loaded: Vec<u32> = after.into_iter().filter(|id| !before.contains(id)).collect();
+    assert!(!loaded.is_empty(), "its programs are there while it runs");
     let killed_ns =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as i64;
     running.child.kill().unwrap();
     running.child.wait().unwrap();
     // The workload runs on, untouched.
     assert!(std::path::Path::new(&format!("/proc/{pid}")).exists());
-    wait_until("the kernel has dropped the probes", || programs_loaded("call_session") == before);
+    wait_until("the kernel has dropped its programs", || {
+        let left = programs_loaded("call_session");
+        loaded.iter().all(|id| !left.contains(id))
+    });
     let newest = trace.number("SELECT max(timestamp_ns) FROM cuda_events");
     assert!(
         killed_ns - newest < 1_000_000_000,

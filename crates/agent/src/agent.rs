@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 /// The longest the loop sleeps; records and mappings wake it earlier.
 const TURN: Duration = Duration::from_millis(50);
 const SNAPSHOT_EVERY: Duration = Duration::from_secs(1);
-/// Windows are half a second long: looking twice as often keeps the delay short.
-const DRAIN_EVERY: Duration = Duration::from_millis(100);
+/// How often to look whether another window is over.
+const DRAIN_EVERY: Duration = Duration::from_millis(50);
 /// Lines of coverage kept for the screen and the summary.
 const MOST_SAID: usize = 100;
 /// Going through all processes' mappings takes a while on a large host.

@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 const QUEUE: usize = 16;
-/// With the length and grace of a window this keeps what a killed agent loses under a second.
-const COMMIT_EVERY: Duration = Duration::from_millis(150);
+/// With the half second of a window, its grace and the agent's turn, a killed agent loses 0.8 s at most.
+const COMMIT_EVERY: Duration = Duration::from_millis(100);
 
 enum Message {
     Batch(Batch, Vec<BlameRow>),

@@ -19,7 +19,7 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 /// A window is read so long after its end: a program that was preempted in the middle still gets to count.
-const WINDOW_GRACE_NS: u64 = 200_000_000;
+const WINDOW_GRACE_NS: u64 = 100_000_000;
 
 struct Loaded {
     probe: &'static Probe,

@@ -31,9 +31,12 @@ impl ProgramClock {
     }
 }
 
-/// How many programs of this name the kernel holds, whoever loaded them; a probe that was left behind is one.
-pub fn programs_loaded(name: &str) -> usize {
-    libbpf_rs::query::ProgInfoIter::default().filter(|program| program.name.to_string_lossy() == name).count()
+/// Numbers of the programs of this name that the kernel holds, whoever loaded them; a probe that was left behind is one.
+pub fn programs_loaded(name: &str) -> Vec<u32> {
+    libbpf_rs::query::ProgInfoIter::default()
+        .filter(|program| program.name.to_string_lossy() == name)
+        .map(|program| program.id)
+        .collect()
 }
 
 pub(crate) fn of_object(probe: &'static str, object: &Object) -> Vec<ProgramStats> {

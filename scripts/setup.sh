@@ -30,6 +30,8 @@ fi
 if [ "$want" = test ]; then
     need python3 command -v python3
     need procps command -v ps
+    need sqlite3 command -v sqlite3
+    need bsdutils command -v script
     need util-linux command -v setpriv
 fi
 

@@ -76,8 +76,8 @@ static __always_inline bool call_enter(struct pt_regs *regs, u16 number) {
     return true;
 }
 
-/* A draw from the nanosecond a call returned in: a multiplicative hash is spread evenly, and costs a tenth of the
- * kernel's generator. */
+/* A draw from the nanosecond a call returned in: a multiplicative hash is spread evenly, and costs a tenth of
+ * the kernel's generator. */
 static __always_inline u32 chance(u64 now) {
     return (now * 0x9e3779b97f4a7c15ULL) >> 40;
 }

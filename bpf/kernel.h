@@ -62,14 +62,10 @@ struct task_struct {
  * pointer on entry. x86 calls push the return address, arm64 calls do not. */
 #if defined(__TARGET_ARCH_x86)
 #define ENTRY_SP(regs, returning) (PT_REGS_SP(regs) - ((returning) ? 8 : 0))
-#define RETURN_ADDRESS_ON_STACK 1
 #define FIRST_STACK_ARG_OFFSET 8
-#define REGISTER_ARGS 6
 #else
 #define ENTRY_SP(regs, returning) PT_REGS_SP(regs)
-#define RETURN_ADDRESS_ON_STACK 0
 #define FIRST_STACK_ARG_OFFSET 0
-#define REGISTER_ARGS 8
 #endif
 
 /* Sums are kept by windows of this length: short enough that a killed agent loses less than a second of them.

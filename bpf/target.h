@@ -30,7 +30,7 @@ enum target_scope { SCOPE_LISTED, SCOPE_ALL, SCOPE_CGROUP };
 
 const volatile u32 target_scope = SCOPE_ALL;
 
-/* The flags of the current process, or 0 and `*wanted` false. */
+/* The flags of a process, or none where it is not traced. */
 static __always_inline u32 *target_of(u32 tgid) {
     return bpf_map_lookup_elem(&targets, &tgid);
 }

@@ -16,9 +16,6 @@ pub struct Tally {
     pub hist: Histogram,
     /// Who was behind the waits: time and number by part, process and name.
     pub by: HashMap<(Part, u32, String), (u64, u64)>,
-    /// Calls in the latest window, for the rate.
-    pub latest_count: u64,
-    latest_window_ns: u64,
 }
 
 impl Tally {
@@ -31,14 +28,6 @@ impl Tally {
         self.max_ns = self.max_ns.max(window.max_ns);
         self.blame.add(&window.blame);
         self.hist.merge(&window.hist);
-        match window.window_start_ns.cmp(&self.latest_window_ns) {
-            std::cmp::Ordering::Greater => {
-                self.latest_window_ns = window.window_start_ns;
-                self.latest_count = window.count;
-            }
-            std::cmp::Ordering::Equal => self.latest_count += window.count,
-            std::cmp::Ordering::Less => {}
-        }
     }
 
     fn add_wait(&mut self, wait: &Wait) {
@@ -56,17 +45,11 @@ impl Tally {
         self.max_ns = self.max_ns.max(other.max_ns);
         self.blame.add(&other.blame);
         self.hist.merge(&other.hist);
-        self.latest_count += other.latest_count;
         for (who, (ns, count)) in &other.by {
             let mine = self.by.entry(who.clone()).or_default();
             mine.0 += ns;
             mine.1 += count;
         }
-    }
-
-    /// When this operation was last called: start of its latest window.
-    pub fn latest_window_ns(&self) -> u64 {
-        self.latest_window_ns
     }
 
     /// A quantile of all calls, never above the longest one.

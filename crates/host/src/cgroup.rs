@@ -1,7 +1,6 @@
 //! Control groups: which one a process is in, which container that is, and who else is in it.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A process's place in the hierarchy.
@@ -47,8 +46,8 @@ pub fn processes_in(folder: &Path) -> std::io::Result<Vec<u32>> {
     let mut pids: Vec<u32> = text.lines().filter_map(|line| line.trim().parse().ok()).collect();
     for entry in fs::read_dir(folder)?.filter_map(Result::ok) {
         let path: PathBuf = entry.path();
-        // Not across links or mounts: a cgroup tree has neither.
-        if fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_dir() && metadata.nlink() > 0) {
+        // Not through links: a cgroup tree has none.
+        if fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_dir()) {
             pids.extend(processes_in(&path).unwrap_or_default());
         }
     }

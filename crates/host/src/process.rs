@@ -40,13 +40,6 @@ pub fn describe(pid: u32) -> Option<Process> {
     })
 }
 
-/// When a process started, unix time.
-pub fn start_of(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = split_stat(&stat)?;
-    start_ns(rest.split_ascii_whitespace().nth(19)?.parse().ok()?)
-}
-
 /// `123 (a (strange) name) S 1 ...`: the name may hold anything, so it ends at the last bracket.
 fn split_stat(stat: &str) -> Option<(&str, &str)> {
     let open = stat.find('(')?;

@@ -28,26 +28,51 @@ enum task_state { TASK_ON_CPU, TASK_RUNNABLE, TASK_BLOCKED };
 
 /* Calls in flight that are not nested in one of the same layer: NCCL over CUDA is two. */
 #define CALL_DEPTH 4 /* a power of two */
-#define CALL_ARGS 9  /* six in registers and up to three on the stack of x86-64 */
+#define CALL_ARGS 11 /* six in registers and up to five on the stack of x86-64 */
 
 struct flight {
     u64 sp; /* on entry; pairs the return with its entry */
     u64 start_ns;
     u64 args[CALL_ARGS];
-    u16 rule; /* how its function is read, see call.h */
+    u64 stream;
+    u64 mark;         /* how much was submitted to the stream up to this call, see stream.h */
+    u64 capture;      /* the capture it becomes part of, see capture.h */
+    u64 communicator; /* the kernel's number of it, see the nccl probe */
+    u64 seq;          /* of a collective in its communicator */
+    u32 slot;         /* of its stream; 0 for none */
+    u16 rule;         /* how its function is read, see call.h */
     u16 op;
+    u16 library;
     u8 layer;
+    u8 direction; /* enum direction */
+    u8 first;     /* the first launch of its function */
+    u8 waiting;   /* it is counted among the waiters of its stream */
     u8 waited; /* the sums below are valid: most calls never leave the CPU and never pay for clearing them */
     u64 runq_ns;
     u64 blocked_ns[REASONS];
 };
 
+/* What a thread used lately, and where it is counted: a loop asks for the same few again and again. */
+#define CACHED_STREAMS 4   /* powers of two */
+#define CACHED_FUNCTIONS 8 /* as many kernels as a small loop has */
+
+struct cached {
+    u64 key;
+    u64 slot; /* 0 for none */
+};
+
 struct task {
     u64 off_since_ns;
-    u32 depth; /* of `flights` */
-    u8 state;  /* enum task_state */
-    u8 reason; /* enum reason, while blocked */
+    u32 depth;       /* of `flights` */
+    u8 state;        /* enum task_state */
+    u8 reason;       /* enum reason, while blocked */
+    u8 target;       /* its process is traced; else only its driver calls are */
+    u8 group_depth;  /* between group start and group end of the collective library */
+    s32 device_next; /* the device it chose, plus one; 0 where it was not seen to choose */
+    u32 reserved;
     struct flight flights[CALL_DEPTH];
+    struct cached streams[CACHED_STREAMS];
+    struct cached functions[CACHED_FUNCTIONS];
 };
 
 struct {

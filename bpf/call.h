@@ -6,20 +6,24 @@
 #include "kept.h"
 #include "process.h"
 #include "target.h"
+#include "work.h"
 
-static __always_inline struct task *task_of_caller(u32 tgid) {
+/* The record of the current thread, made if its process is traced, or if `anyone` is followed here. */
+static __always_inline struct task *task_of_caller(u32 tgid, bool anyone) {
     struct task_struct *current = bpf_get_current_task_btf();
     struct task *task = bpf_task_storage_get(&tasks, current, 0, 0);
-    if (task)
+    if (task && (task->target || anyone))
         return task;
     u32 *flags = target_current(tgid);
-    if (!flags)
+    if (!flags && !anyone)
         return 0;
-    if (!(__sync_fetch_and_or(flags, TARGET_SEEN) & TARGET_SEEN))
+    if (flags && !(__sync_fetch_and_or(flags, TARGET_SEEN) & TARGET_SEEN))
         emit_process(PROCESS_SEEN, 0, 0);
     task = bpf_task_storage_get(&tasks, current, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
     if (!task)
         count_loss(LOSS_TASKS_FULL);
+    else if (flags)
+        task->target = 1;
     return task;
 }
 
@@ -37,28 +41,34 @@ static __always_inline void drop_dead_flights(struct task *task, u64 sp, u16 rul
     }
 }
 
-/* Returns whether the call is followed, and so its return wanted. */
-static __always_inline bool call_enter(struct pt_regs *regs, u16 number) {
-    u64 id = bpf_get_current_pid_tgid();
-    struct task *task = task_of_caller(id >> 32);
-    if (!task)
-        return false;
-    u32 key = number;
-    struct rule *rule = bpf_map_lookup_elem(&rules, &key);
-    if (!rule)
-        return false;
-
-    u64 sp = ENTRY_SP(regs, false);
+/* A flight for a call that begins, on top of those in flight; none where it is not to be followed. */
+static __always_inline struct flight *new_flight(struct task *task, const struct rule *rule, u16 number,
+                                                 u64 sp) {
     drop_dead_flights(task, sp, number);
     struct flight *outer = flight_at(task, task->depth - 1);
-    if (outer && outer->layer == rule->layer)
-        return false; /* the runtime calling its driver: counted once, at the outermost call */
+    if (outer && outer->layer == rule->layer) {
+        /* The runtime calling its driver: counted once, at the outermost call. What it was told to find out,
+         * the driver is told. */
+        if (outer->direction == DIRECTION_UNKNOWN && rule->direction)
+            outer->direction = rule->direction;
+        return 0;
+    }
     struct flight *flight = flight_at(task, task->depth);
     if (!flight) {
         count_loss(LOSS_DEPTH);
-        return false;
+        return 0;
     }
     flight->sp = sp;
+    flight->mark = flight->capture = flight->communicator = flight->seq = 0;
+    flight->slot = 0;
+    flight->rule = number;
+    flight->op = rule->op;
+    flight->layer = rule->layer;
+    flight->first = flight->waiting = flight->waited = 0;
+    return flight;
+}
+
+static __always_inline void read_args(struct pt_regs *regs, const struct rule *rule, struct flight *flight) {
     flight->args[0] = PT_REGS_PARM1(regs);
     flight->args[1] = PT_REGS_PARM2(regs);
     flight->args[2] = PT_REGS_PARM3(regs);
@@ -66,11 +76,46 @@ static __always_inline bool call_enter(struct pt_regs *regs, u16 number) {
     flight->args[4] = PT_REGS_PARM5(regs);
     flight->args[5] = PT_REGS_PARM6(regs);
     if (rule->flags & RULE_STACK_ARGS)
-        bpf_probe_read_user(&flight->args[6], sizeof(u64) * 3, (void *)(sp + FIRST_STACK_ARG_OFFSET));
-    flight->rule = number;
-    flight->op = rule->op;
-    flight->layer = rule->layer;
-    flight->waited = 0;
+        bpf_probe_read_user(&flight->args[6], sizeof(u64) * (CALL_ARGS - 6),
+                            (void *)(flight->sp + FIRST_STACK_ARG_OFFSET));
+    flight->stream = stream_of(rule, flight);
+    flight->direction = direction_of(rule, flight);
+}
+
+static __always_inline struct rule *rule_of(u32 number) {
+    return bpf_map_lookup_elem(&rules, &number);
+}
+
+/* The cookie of an attached function: its rule, and the file it is in. */
+#define COOKIE_RULE(cookie) ((u16)(cookie))
+#define COOKIE_LIBRARY(cookie) ((u16)((cookie) >> 16))
+
+/* A call begins; its flight, where it is followed and its return wanted. */
+static __always_inline struct flight *call_begin(struct pt_regs *regs, u64 cookie, struct task **caller) {
+    struct task *task = task_of_caller(bpf_get_current_pid_tgid() >> 32, false);
+    struct rule *rule = rule_of(COOKIE_RULE(cookie));
+    if (!task || !rule)
+        return 0;
+    struct flight *flight = new_flight(task, rule, COOKIE_RULE(cookie), ENTRY_SP(regs, false));
+    if (!flight)
+        return 0;
+    flight->library = COOKIE_LIBRARY(cookie);
+    read_args(regs, rule, flight);
+    *caller = task;
+    return flight;
+}
+
+/* Returns whether the call is followed, and so its return wanted. */
+static __always_inline bool call_enter(struct pt_regs *regs, u64 cookie) {
+    struct task *task = 0;
+    struct flight *flight = call_begin(regs, cookie, &task);
+    struct rule *rule = rule_of(COOKIE_RULE(cookie));
+    if (!flight || !rule)
+        return false;
+    u64 now = bpf_ktime_get_ns();
+    work_enter(task, rule, flight, bpf_get_current_pid_tgid(), now);
+    if (rule->flags & RULE_NO_RETURN)
+        return false;
     task->depth++;
     flight->start_ns = bpf_ktime_get_ns();
     return true;
@@ -82,44 +127,51 @@ static __always_inline u32 chance(u64 now) {
     return (now * 0x9e3779b97f4a7c15ULL) >> 40;
 }
 
-static __always_inline void call_return(struct pt_regs *regs) {
-    u64 now = bpf_ktime_get_ns();
-    struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
-    if (!task)
-        return;
-    /* Frames above the one that returns were left without a return. No match: a nested call, not followed. */
-    u64 sp = ENTRY_SP(regs, true);
-    struct flight *flight = 0;
+/* The flight that returns, taken off. Frames above it were left without a return. None: a nested call, not
+ * followed. */
+static __always_inline struct flight *take_flight(struct task *task, u64 sp) {
     for (u32 i = 0; i < CALL_DEPTH; i++) {
-        flight = flight_at(task, task->depth - 1 - i);
+        struct flight *flight = flight_at(task, task->depth - 1 - i);
         if (!flight)
-            return;
+            return 0;
         if (flight->sp == sp) {
             task->depth -= i + 1;
-            break;
+            return flight;
         }
-        flight = 0;
     }
-    if (!flight)
-        return;
-    u32 key = flight->rule;
-    struct rule *rule = bpf_map_lookup_elem(&rules, &key);
-    if (!rule)
-        return;
+    return 0;
+}
 
+/* Counts a call that has returned, and keeps it if there is a reason to. */
+static __always_inline void count_and_keep(struct pt_regs *regs, struct task *task, const struct rule *rule,
+                                           struct flight *flight, s32 ret, bool failed, u64 now) {
     u64 duration_ns = now - flight->start_ns;
-    s32 ret = (s32)PT_REGS_RC(regs);
-    bool failed = ret != 0 && ret != rule->benign_ret;
-    u64 bytes = bytes_of(rule, flight);
-    struct window_sum *sum = window_of(bpf_get_current_pid_tgid(), flight->op, now);
+    u64 bytes = bytes_of(rule, flight, ret);
+    struct window_sum *sum = window_of(bpf_get_current_pid_tgid(), flight, now);
     if (!sum) {
         count_loss(LOSS_WINDOWS_FULL);
         return;
     }
     count_call(sum, flight, duration_ns, bytes, failed);
-
     bool sampled = (chance(now) & rule->sample_mask) == 0;
     u32 kept = why_keep(rule, sum, duration_ns, failed, sampled);
-    if (kept != KEPT_NOT && keep_call(regs, rule, flight, duration_ns, bytes, kept, sampled))
+    if (kept == KEPT_NOT && ((rule->flags & RULE_STATE) || flight->capture || flight->first))
+        kept = KEPT_STATE;
+    if (kept != KEPT_NOT &&
+        keep_call(regs, task, rule, flight, ret, duration_ns, bytes, kept, sampled) && kept != KEPT_STATE)
         sum->kept++;
+}
+
+static __always_inline void call_return(struct pt_regs *regs) {
+    u64 now = bpf_ktime_get_ns();
+    struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+    if (!task)
+        return;
+    struct flight *flight = take_flight(task, ENTRY_SP(regs, true));
+    struct rule *rule = flight ? rule_of(flight->rule) : 0;
+    if (!rule)
+        return;
+    s32 ret = (s32)PT_REGS_RC(regs);
+    work_return(task, rule, flight, bpf_get_current_pid_tgid(), ret, now);
+    count_and_keep(regs, task, rule, flight, ret, ret != 0 && ret != rule->benign_ret, now);
 }

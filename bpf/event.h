@@ -9,6 +9,11 @@ enum record_kind {
     RECORD_CALL = 1,
     RECORD_CALL_STACK = 2,
     RECORD_PROCESS = 3,
+    RECORD_CALL_NAMED = 4,
+    RECORD_NCCL = 5,
+    RECORD_COMPLETION = 6,
+    RECORD_XID = 7,
+    RECORD_ASYNC_EVENT = 8,
 };
 
 /* Every record begins with this. */
@@ -31,6 +36,8 @@ enum loss {
     LOSS_TARGETS_FULL, /* a process could not be followed */
     LOSS_DEPTH,        /* calls nested too deep */
     LOSS_PROCESS_RING, /* a process event found no room */
+    LOSS_SLOTS,        /* a stream, function or communicator could not be followed */
+    LOSS_STATE_RING,   /* what the ledger needs found no room */
     LOSS_KINDS,
 };
 

@@ -10,7 +10,10 @@
 /* An operation called at most so often by a thread in a window is kept in full. */
 #define RARE_PER_WINDOW 16
 
-enum kept { KEPT_ERROR, KEPT_SLOW, KEPT_SAMPLE, KEPT_RARE, KEPT_ALL, KEPT_NOT };
+/* Longer names are read from the process by user space. */
+#define NAME_LEN 512
+
+enum kept { KEPT_ERROR, KEPT_SLOW, KEPT_SAMPLE, KEPT_RARE, KEPT_ALL, KEPT_STATE, KEPT_NOT };
 
 struct launch {
     u32 grid[3];
@@ -29,19 +32,32 @@ struct call_record {
     u64 bytes;
     u64 stream;
     u64 handle;
+    u64 aux;
     u64 caller;
+    u64 capture;
     struct launch launch;
     s32 ret;
     u32 sample_weight;
     u16 op;
     u8 kept; /* enum kept */
     u8 layer;
+    u16 library;
+    u8 direction; /* enum direction */
+    u8 first;
+    s32 device_next; /* the thread's device plus one, or 0 */
     u32 stack_bytes;
 };
 
 struct call_stack_record {
     struct call_record call;
     u64 stack[STACK_FRAMES];
+};
+
+struct call_named_record {
+    struct call_record call;
+    u64 name_at;
+    s64 name_bytes;
+    char name[NAME_LEN];
 };
 
 enum stack_mode { STACKS_OFF, STACKS_AUTO, STACKS_ON };
@@ -72,24 +88,30 @@ static __always_inline void fill_launch(struct call_record *out, const struct ru
             launch->grid[i] = flight->args[1 + i];
             launch->block[i] = flight->args[4 + i];
         }
+        if (rule->flags & RULE_GRID_THREADS)
+            for (u32 i = 0; i < 3; i++)
+                launch->grid[i] = launch->block[i] ? launch->grid[i] / launch->block[i] : 0;
         launch->shared_bytes = flight->args[7];
         launch->known = 1;
+    } else if (rule->flags & RULE_LAUNCH_DIM3) {
+        launch->grid[0] = flight->args[1];
+        launch->grid[1] = flight->args[1] >> 32;
+        launch->grid[2] = flight->args[2];
+        launch->block[0] = flight->args[3];
+        launch->block[1] = flight->args[3] >> 32;
+        launch->block[2] = flight->args[4];
+        launch->shared_bytes = flight->args[6];
+        launch->known = 1;
     } else if (rule->flags & RULE_LAUNCH_CONFIG) {
-        struct {
-            struct launch dims; /* 28 bytes of sizes, then padding where `known` is */
-            u64 stream;
-        } config = {};
-        if (!bpf_probe_read_user(&config, sizeof(config), (void *)flight->args[0])) {
-            *launch = config.dims;
+        /* 28 bytes of sizes, then padding where `known` is */
+        if (!bpf_probe_read_user(launch, sizeof(*launch), (void *)flight->args[0]))
             launch->known = 1;
-            out->stream = config.stream;
-        }
     }
 }
 
-static __always_inline void fill_call(struct call_record *out, struct pt_regs *regs, const struct rule *rule,
-                                      const struct flight *flight, u64 duration_ns, u64 bytes, u32 kept,
-                                      bool sampled) {
+static __always_inline void fill_call(struct call_record *out, struct pt_regs *regs, const struct task *task,
+                                      const struct rule *rule, const struct flight *flight, s32 ret,
+                                      u64 duration_ns, u64 bytes, u32 kept, bool sampled) {
     fill_header(&out->head, RECORD_CALL, flight->start_ns);
     out->duration_ns = duration_ns;
     u64 waited_ns = 0;
@@ -105,50 +127,91 @@ static __always_inline void fill_call(struct call_record *out, struct pt_regs *r
     }
     out->oncpu_ns = duration_ns > waited_ns ? duration_ns - waited_ns : 0;
     out->bytes = bytes;
-    out->stream = flight_arg(flight, rule->stream_arg);
-    out->handle = handle_of(rule, flight, (s32)PT_REGS_RC(regs));
-    out->caller = PT_REGS_IP(regs); /* a return probe runs with the caller's address restored */
+    out->stream = flight->stream;
+    out->handle = handle_of(rule, flight, ret);
+    out->aux = aux_of(rule, flight, ret);
+    /* A return probe runs with the caller's address restored; a system call has no caller to tell. */
+    out->caller = regs ? PT_REGS_IP(regs) : 0;
+    out->capture = flight->capture;
     fill_launch(out, rule, flight);
-    out->ret = (s32)PT_REGS_RC(regs);
+    out->ret = ret;
     out->sample_weight = sampled ? rule->sample_mask + 1 : 0;
     out->op = flight->op;
     out->kept = kept;
     out->layer = flight->layer;
+    out->library = flight->library;
+    out->direction = flight->direction;
+    out->first = flight->first;
+    out->device_next = task->device_next;
     out->stack_bytes = 0;
 }
 
-static __always_inline bool keep_call(struct pt_regs *regs, const struct rule *rule,
-                                      const struct flight *flight, u64 duration_ns, u64 bytes, u32 kept,
-                                      bool sampled) {
-    void *ring = ring_of_cpu(bpf_get_smp_processor_id());
-    if (!ring) {
-        count_loss(LOSS_RING_FULL);
-        return false;
-    }
+static __always_inline bool wants_stack(u32 kept) {
     u32 mode = stack_mode;
-    if (mode == STACKS_ON || (mode == STACKS_AUTO && kept != KEPT_SAMPLE)) {
-        struct call_stack_record *out = bpf_ringbuf_reserve(ring, sizeof(*out), 0);
-        if (!out) {
-            count_loss(LOSS_RING_FULL);
-            return false;
-        }
-        fill_call(&out->call, regs, rule, flight, duration_ns, bytes, kept, sampled);
-        long got = bpf_get_stack(regs, out->stack, sizeof(out->stack), BPF_F_USER_STACK);
-        out->call.stack_bytes = got > 0 ? got : 0;
-        out->call.head.kind = RECORD_CALL_STACK;
-        bpf_ringbuf_submit(out, submit_flags(ring));
-    } else {
-        struct call_record *out = bpf_ringbuf_reserve(ring, sizeof(*out), 0);
-        if (!out) {
-            count_loss(LOSS_RING_FULL);
-            return false;
-        }
-        fill_call(out, regs, rule, flight, duration_ns, bytes, kept, sampled);
-        bpf_ringbuf_submit(out, submit_flags(ring));
-    }
+    return mode == STACKS_ON || (mode == STACKS_AUTO && kept != KEPT_SAMPLE);
+}
+
+static __always_inline void count_lost_call(u32 kept) {
+    count_loss(kept == KEPT_STATE ? LOSS_STATE_RING : LOSS_RING_FULL);
+}
+
+/* A call that gave a name: the name instead of the stack. */
+static __always_inline bool keep_named(void *ring, struct pt_regs *regs, const struct task *task,
+                                       const struct rule *rule, const struct flight *flight, s32 ret,
+                                       u64 duration_ns, u64 bytes, u32 kept, bool sampled) {
+    struct call_named_record *out = bpf_ringbuf_reserve(ring, sizeof(*out), 0);
+    if (!out)
+        return false;
+    fill_call(&out->call, regs, task, rule, flight, ret, duration_ns, bytes, kept, sampled);
+    out->call.head.kind = RECORD_CALL_NAMED;
+    out->name_at = flight_arg(flight, rule->name_arg);
+    out->name_bytes = bpf_probe_read_user_str(out->name, sizeof(out->name), (void *)out->name_at);
+    bpf_ringbuf_submit(out, submit_flags(ring));
     return true;
+}
+
+static __always_inline bool keep_with_stack(void *ring, struct pt_regs *regs, const struct task *task,
+                                            const struct rule *rule, const struct flight *flight, s32 ret,
+                                            u64 duration_ns, u64 bytes, u32 kept, bool sampled) {
+    struct call_stack_record *out = bpf_ringbuf_reserve(ring, sizeof(*out), 0);
+    if (!out)
+        return false;
+    fill_call(&out->call, regs, task, rule, flight, ret, duration_ns, bytes, kept, sampled);
+    long got = regs ? bpf_get_stack(regs, out->stack, sizeof(out->stack), BPF_F_USER_STACK) : 0;
+    out->call.stack_bytes = got > 0 ? got : 0;
+    out->call.head.kind = RECORD_CALL_STACK;
+    bpf_ringbuf_submit(out, submit_flags(ring));
+    return true;
+}
+
+static __always_inline bool keep_plain(void *ring, struct pt_regs *regs, const struct task *task,
+                                       const struct rule *rule, const struct flight *flight, s32 ret,
+                                       u64 duration_ns, u64 bytes, u32 kept, bool sampled) {
+    struct call_record *out = bpf_ringbuf_reserve(ring, sizeof(*out), 0);
+    if (!out)
+        return false;
+    fill_call(out, regs, task, rule, flight, ret, duration_ns, bytes, kept, sampled);
+    bpf_ringbuf_submit(out, submit_flags(ring));
+    return true;
+}
+
+static __always_inline bool keep_call(struct pt_regs *regs, const struct task *task, const struct rule *rule,
+                                      const struct flight *flight, s32 ret, u64 duration_ns, u64 bytes,
+                                      u32 kept, bool sampled) {
+    void *ring = ring_of_cpu(bpf_get_smp_processor_id());
+    bool sent = false;
+    if (ring && rule->name_arg)
+        sent = keep_named(ring, regs, task, rule, flight, ret, duration_ns, bytes, kept, sampled);
+    else if (ring && regs && wants_stack(kept))
+        sent = keep_with_stack(ring, regs, task, rule, flight, ret, duration_ns, bytes, kept, sampled);
+    else if (ring)
+        sent = keep_plain(ring, regs, task, rule, flight, ret, duration_ns, bytes, kept, sampled);
+    if (!sent)
+        count_lost_call(kept);
+    return sent;
 }
 
 KEEP_TYPE(enum, kept);
 KEEP_TYPE(enum, stack_mode);
 KEEP_TYPE(struct, call_stack_record);
+KEEP_TYPE(struct, call_named_record);

@@ -42,6 +42,34 @@ struct signal_struct {
     int group_exit_code;
 };
 
+struct inode {
+    u32 i_rdev;
+};
+
+struct file {
+    struct inode *f_inode;
+};
+
+struct fdtable {
+    unsigned int max_fds;
+    struct file **fd;
+};
+
+struct files_struct {
+    struct fdtable *fdt;
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+    struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+    struct bpf_iter_meta *meta;
+    struct task_struct *task;
+};
+
 struct task_struct {
     unsigned int __state;
     int pid;
@@ -50,6 +78,7 @@ struct task_struct {
     char comm[16];
     unsigned in_iowait : 1;
     struct signal_struct *signal;
+    struct files_struct *files;
 };
 
 #pragma clang attribute pop
@@ -67,6 +96,9 @@ struct task_struct {
 #define ENTRY_SP(regs, returning) PT_REGS_SP(regs)
 #define FIRST_STACK_ARG_OFFSET 0
 #endif
+
+/* A system call has no frame of its own in user space: below any stack pointer. */
+#define SYSCALL_SP 1
 
 /* Sums are kept by windows of this length: short enough that a killed agent loses less than a second of them.
  */

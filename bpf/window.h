@@ -10,7 +10,8 @@ struct window_key {
     u32 tid;
     u32 window; /* CLOCK_MONOTONIC at the return, in windows since boot */
     u16 op;
-    u16 reserved;
+    u8 direction; /* enum direction: copies are summed by where they go */
+    u8 reserved;
 };
 
 /* A thread is the only writer of its windows, so plain additions are exact. User space reads a window when no
@@ -38,8 +39,12 @@ struct {
 
 static const struct window_sum empty_window;
 
-static __always_inline struct window_sum *window_of(u64 id, u16 op, u64 now) {
-    struct window_key key = {.tgid = id >> 32, .tid = (u32)id, .window = now / WINDOW_NS, .op = op};
+static __always_inline struct window_sum *window_of(u64 id, const struct flight *flight, u64 now) {
+    struct window_key key = {.tgid = id >> 32,
+                             .tid = (u32)id,
+                             .window = now / WINDOW_NS,
+                             .op = flight->op,
+                             .direction = flight->direction};
     struct window_sum *sum = bpf_map_lookup_elem(&windows, &key);
     if (sum)
         return sum;

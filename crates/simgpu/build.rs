@@ -63,6 +63,7 @@ const TARGETS: &[Target] = &[
     },
     Target { file: "libnccl.so.2", sources: &["nccl"], define: "", links: &["libcuda.so.1"] },
     Target { file: "libamdhip64.so.6", sources: &["hip", "engine"], define: "", links: &[] },
+    Target { file: "libnvidia-ml.so.1", sources: &["nvml", "engine/control.c"], define: "", links: &[] },
     Target { file: "libibverbs.so.1", sources: &["ibverbs", "engine/control.c"], define: "", links: &[] },
     Target {
         file: "simwork",

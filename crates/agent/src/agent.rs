@@ -3,12 +3,16 @@
 use crate::callers::Callers;
 use crate::census::Census;
 use crate::command::Started;
+use crate::communicators::Communicators;
+use crate::kernel_names::KernelNames;
+use crate::pollers::Pollers;
 use crate::sink::{Sink, session_info};
-use crate::{AgentError, Config, OwnMeter, Snapshot, Summary, Update, discovery};
+use crate::{AgentError, Config, Overview, OwnMeter, Snapshot, Summary, Update, discovery};
 use gpuwhy_cause::{Tallies, blame_rows, slow_limit_ns};
 use gpuwhy_host::LoadMeter;
+use gpuwhy_ledger::Ledger;
 use gpuwhy_model::units::duration;
-use gpuwhy_model::{Batch, Coverage, Histogram, OpId, ProbeState, ProbeStatus, Recording};
+use gpuwhy_model::{Batch, Coverage, Histogram, OpId, ProbeState, ProbeStatus, ProcessEventKind, Recording};
 use gpuwhy_probes::{Engine, LibraryFile, Mapped, MappingWatch, Scope, Settings};
 use std::collections::HashMap;
 use std::path::Path;
@@ -23,6 +27,8 @@ const TURN: Duration = Duration::from_millis(50);
 const SNAPSHOT_EVERY: Duration = Duration::from_secs(1);
 /// How often to look whether another window is over.
 const DRAIN_EVERY: Duration = Duration::from_millis(50);
+/// How often calls that have not returned are looked for.
+const IN_FLIGHT_EVERY: Duration = Duration::from_secs(1);
 /// Lines of coverage kept for the screen and the summary.
 const MOST_SAID: usize = 100;
 /// Going through all processes' mappings takes a while on a large host.
@@ -93,6 +99,14 @@ struct Run {
     command: Option<Started>,
     census: Census,
     callers: Callers,
+    ledger: Ledger,
+    names: KernelNames,
+    communicators: Communicators,
+    pollers: Pollers,
+    /// The GPU of each process that uses exactly one, as the driver tells.
+    gpus: HashMap<u32, u16>,
+    overview: Overview,
+    libraries_written: usize,
     /// Ended processes whose last windows may still come.
     forgotten: Vec<u32>,
     tallies: Tallies,
@@ -124,6 +138,7 @@ impl Run {
             stacks: config.stacks,
             keep_all: config.keep_all,
             flavour: config.flavour,
+            devices: discovery::driver_devices(&config),
             ..Settings::default()
         };
         let engine = Engine::load(&settings)?;
@@ -132,8 +147,16 @@ impl Run {
         let sink = Sink::open(&config.out, &session, engine.ops(), &config.store)?;
         let recording =
             config.record.then(|| Recording { start_ns, ops: engine.ops().to_vec(), ..Recording::default() });
+        let clock_offset_ns = engine.clock_offset_ns();
         let mut run = Run {
             callers: Callers::new(engine.ops()),
+            ledger: Ledger::new(engine.ops()),
+            names: KernelNames::default(),
+            communicators: Communicators::default(),
+            pollers: Pollers::start(move || gpuwhy_probes::now_ns(clock_offset_ns)),
+            gpus: HashMap::new(),
+            overview: Overview::default(),
+            libraries_written: 0,
             watch: MappingWatch::open().ok(),
             engine,
             sink,
@@ -190,6 +213,7 @@ impl Run {
         let mut drained = Instant::now();
         let mut shown = Instant::now();
         let mut cgroup_read = Instant::now();
+        let mut flights_read = Instant::now();
         let mut told_to_stop = false;
         loop {
             told_to_stop |= stop.load(Ordering::Relaxed);
@@ -203,6 +227,11 @@ impl Run {
                 self.engine.drain(&mut batch)?;
                 drained = Instant::now();
             }
+            if flights_read.elapsed() >= IN_FLIGHT_EVERY {
+                flights_read = Instant::now();
+                batch.in_flight = self.engine.in_flight();
+            }
+            self.take_readings(&mut batch, updates)?;
             self.move_on(batch, updates)?;
             if shown.elapsed() >= SNAPSHOT_EVERY {
                 shown = Instant::now();
@@ -250,7 +279,7 @@ impl Run {
         let now = self.engine.now_ns();
         let late_ns = now.saturating_sub(self.engine.unix_ns(mapped.time_ns));
         ProbeStatus {
-            probe: "cuda".into(),
+            probe: file.library.probe().into(),
             target: "*".into(),
             file: file.shown_path.clone(),
             state: ProbeState::Degraded,
@@ -266,7 +295,7 @@ impl Run {
 
     fn attach(&mut self, file: &LibraryFile, updates: &Sender<Update>) -> Result<(), AgentError> {
         let statuses = self.engine.attach_library(file);
-        if statuses.iter().any(|status| status.state != ProbeState::Refused) {
+        if statuses.iter().any(|status| matches!(status.state, ProbeState::Attached | ProbeState::Degraded)) {
             self.libraries += 1;
         }
         self.report(statuses, updates)
@@ -304,12 +333,41 @@ impl Run {
         Ok(())
     }
 
+    /// What the pollers read meanwhile.
+    fn take_readings(&mut self, batch: &mut Batch, updates: &Sender<Update>) -> Result<(), AgentError> {
+        for reading in self.pollers.take() {
+            self.report(reading.statuses, updates)?;
+            self.gpus.extend(reading.gpus);
+            batch.gpu_samples.extend(reading.samples);
+            batch.gpu_errors.extend(reading.errors);
+            batch.rdma_events.extend(reading.fabric);
+        }
+        Ok(())
+    }
+
+    /// What the kernel could not know: how a call was made, and on which of the host's GPUs.
+    fn complete(&mut self, batch: &mut Batch) {
+        self.callers.tell_via(&mut batch.calls);
+        for call in &mut batch.calls {
+            if let Some(gpu) = self.gpus.get(&call.pid) {
+                call.device = Some(*gpu);
+            }
+        }
+        let libraries = self.engine.libraries();
+        batch.libraries.extend(libraries.iter().skip(self.libraries_written).cloned());
+        self.libraries_written = libraries.len();
+    }
+
     /// A batch's way through census, tallies and ledger into the store.
     fn move_on(&mut self, mut batch: Batch, updates: &Sender<Update>) -> Result<(), AgentError> {
         let own = std::process::id();
         batch.process_events.retain(|event| event.pid != own);
         let forgotten = self.census.take(&mut batch);
-        self.callers.tell_via(&mut batch.calls);
+        for event in batch.process_events.iter().filter(|event| event.kind == ProcessEventKind::Exit) {
+            self.gpus.remove(&event.pid);
+            self.communicators.forget(event.pid);
+        }
+        self.complete(&mut batch);
         if batch.is_empty() {
             return Ok(());
         }
@@ -321,14 +379,19 @@ impl Run {
             self.coverage.sampled += window.count.saturating_sub(window.kept);
         }
         self.coverage.lost += batch.losses.iter().map(|loss| loss.count).sum::<u64>();
-        let blame = blame_rows(&batch.windows, &batch.waits, self.engine.ops());
+        self.communicators.take(&batch.nccl_calls, &self.engine);
+        self.communicators.find(&mut self.ledger);
+        let mut facts = self.ledger.take(&batch);
+        facts.blame = blame_rows(&batch.windows, &batch.waits, self.engine.ops());
+        self.names.find(&self.engine, &mut self.ledger);
+        self.overview.take(&batch, &facts);
         if let Some(recording) = &mut self.recording {
             recording.batches.push(batch.clone());
         }
         if self.config.watch_batches {
             let _ = updates.send(Update::Batch(Box::new(batch.clone())));
         }
-        self.sink.write(batch, blame)?;
+        self.sink.write(batch, facts)?;
         Ok(())
     }
 
@@ -357,6 +420,7 @@ impl Run {
             own: self.own.read(),
             records: self.engine.record_counts().0,
             libraries: self.libraries,
+            overview: self.overview.clone(),
         }
     }
 
@@ -365,7 +429,8 @@ impl Run {
             command.terminate();
         }
         let end_ns = self.engine.now_ns();
-        let last = self.engine.detach()?;
+        let mut last = self.engine.detach()?;
+        self.take_readings(&mut last, updates)?;
         self.move_on(last, updates)?;
         let snapshot = self.snapshot();
         self.sink.finish(end_ns)?;

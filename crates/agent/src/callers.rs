@@ -1,7 +1,7 @@
 //! Who called a driver function: the runtime library or somebody else, told by whose code the call returned to.
 
 use gpuwhy_host::{CodeRange, code_ranges};
-use gpuwhy_model::{Call, OpInfo, Via};
+use gpuwhy_model::{Call, Layer, OpInfo, Via};
 use gpuwhy_probes::Library;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ impl Callers {
         let mut is_driver = vec![false; ops.iter().map(|op| usize::from(op.id.0) + 1).max().unwrap_or(0)];
         for op in ops {
             // The driver's functions are `cuX`, the runtime's `cudaX`.
-            is_driver[usize::from(op.id.0)] = op.name.starts_with("cu") && !op.name.starts_with("cuda");
+            is_driver[usize::from(op.id.0)] = op.layer == Layer::Cuda && !op.name.starts_with("cuda");
         }
         Callers { is_driver, processes: HashMap::new(), latest: None }
     }

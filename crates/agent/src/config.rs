@@ -1,6 +1,6 @@
 //! What a trace is asked for.
 
-use gpuwhy_probes::{Flavour, Probe, StackMode};
+use gpuwhy_probes::{Device, Flavour, Probe, StackMode, default_probes};
 use gpuwhy_store::Options;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -28,6 +28,8 @@ pub struct Config {
     pub keep_all: bool,
     pub store: Options,
     pub flavour: Option<Flavour>,
+    /// Device files whose ioctls count as the GPU driver's, besides those that are.
+    pub devices: Vec<Device>,
     /// The command line, for the record.
     pub flags: Vec<String>,
     /// Send each batch as an update too.
@@ -50,11 +52,12 @@ impl Config {
             cgroup: None,
             command: None,
             command_output: CommandOutput::Inherit,
-            probes: gpuwhy_probes::PROBES.to_vec(),
+            probes: default_probes(),
             stacks: StackMode::Auto,
             keep_all: false,
             store: Options::default(),
             flavour: None,
+            devices: Vec::new(),
             flags: Vec::new(),
             watch_batches: false,
             record: false,

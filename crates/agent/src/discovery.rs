@@ -1,8 +1,10 @@
 //! Finding the GPU libraries: those mapped now, those about to be mapped by the command, and those mapped later.
 
 use crate::Config;
-use gpuwhy_host::{MappedFile, Program, candidate_folders, mapped_files, mapped_files_of, open_mapped};
-use gpuwhy_probes::{Engine, FileId, Library, LibraryFile, Mapped};
+use gpuwhy_host::{
+    MappedFile, Program, candidate_folders, mapped_files, mapped_files_of, nvidia_device_majors, open_mapped,
+};
+use gpuwhy_probes::{Device, Engine, FileId, Library, LibraryFile, Mapped};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -28,6 +30,23 @@ pub(crate) fn at_start(config: &Config) -> Vec<LibraryFile> {
     // The runtime first: its calls must not be taken for calls straight into the driver.
     files.sort_by_key(|file| file.library == Library::CudaDriver);
     files
+}
+
+/// The GPU drivers' device files. The numbers of NVIDIA's are shared by its GPUs and the one that controls them.
+pub(crate) fn driver_devices(config: &Config) -> Vec<Device> {
+    const NVIDIA: u32 = 195;
+    const CONTROL: u32 = 255;
+    let mut devices = config.devices.clone();
+    for (major, name) in nvidia_device_majors() {
+        if major == NVIDIA {
+            devices.push(Device { name: "nvidiactl".into(), major, minor: Some(CONTROL) });
+            devices.push(Device { name: "nvidia".into(), major, minor: None });
+        } else {
+            devices.push(Device { name, major, minor: None });
+        }
+    }
+    devices.dedup();
+    devices
 }
 
 /// What processes that are traced map now.

@@ -1,7 +1,7 @@
 //! The store's thread: takes batches from a bounded queue and commits several times a second. When the disk is slow
 //! the queue fills, the rings fill behind it, and the kernel counts what it then drops.
 
-use gpuwhy_model::{Batch, BlameRow, OpInfo, ProbeStatus};
+use gpuwhy_model::{Batch, Facts, OpInfo, ProbeStatus};
 use gpuwhy_store::{Options, SessionInfo, StoreError, Writer};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -13,7 +13,7 @@ const QUEUE: usize = 16;
 const COMMIT_EVERY: Duration = Duration::from_millis(100);
 
 enum Message {
-    Batch(Batch, Vec<BlameRow>),
+    Batch(Box<(Batch, Facts)>),
     Probes(Vec<ProbeStatus>),
     Finish(u64),
     Abandon,
@@ -57,8 +57,8 @@ impl Sink {
         Ok(Sink { queue: Some(queue), thread: Some(thread) })
     }
 
-    pub(crate) fn write(&mut self, batch: Batch, blame: Vec<BlameRow>) -> Result<(), StoreError> {
-        self.send(Message::Batch(batch, blame))
+    pub(crate) fn write(&mut self, batch: Batch, facts: Facts) -> Result<(), StoreError> {
+        self.send(Message::Batch(Box::new((batch, facts))))
     }
 
     pub(crate) fn write_probes(&mut self, probes: Vec<ProbeStatus>) -> Result<(), StoreError> {
@@ -106,7 +106,7 @@ fn run(mut writer: Writer, inbox: &Receiver<Message>) -> Result<(), StoreError> 
     let mut committed = Instant::now();
     loop {
         match inbox.recv_timeout(COMMIT_EVERY) {
-            Ok(Message::Batch(batch, blame)) => writer.write(&batch, &blame)?,
+            Ok(Message::Batch(sent)) => writer.write(&sent.0, &sent.1)?,
             Ok(Message::Probes(probes)) => writer.write_probes(&probes)?,
             Ok(Message::Finish(end_ns)) => return writer.finish(end_ns),
             Ok(Message::Abandon) => return writer.abandon(),

@@ -1,6 +1,6 @@
 //! What the agent tells whoever watches: the live screen, the JSON stream, the demo.
 
-use crate::{AgentError, OwnCost};
+use crate::{AgentError, Overview, OwnCost};
 use gpuwhy_cause::Tallies;
 use gpuwhy_host::Load;
 use gpuwhy_model::{Batch, Coverage, OpInfo, ProbeStatus, Process, Recording};
@@ -35,6 +35,8 @@ pub struct Snapshot {
     /// Ring records read.
     pub records: u64,
     pub libraries: usize,
+    /// What was concluded: memory, collectives, graphs, the GPUs.
+    pub overview: Overview,
 }
 
 /// How it ended.

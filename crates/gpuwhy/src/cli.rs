@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use gpuwhy_model::units::{parse_duration, parse_size};
-use gpuwhy_probes::{Flavour, PROBES, StackMode};
+use gpuwhy_probes::{Flavour, PROBES, StackMode, When};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -111,6 +111,12 @@ pub(crate) struct TraceOptions {
     /// One JSON object a line on stdout: calls, sums each second, losses, the summary
     #[arg(long)]
     pub(crate) json: bool,
+    /// Record asynchronous events of RDMA devices too, their types only (libibverbs)
+    #[arg(long)]
+    pub(crate) rdma_verbs: bool,
+    /// Count ioctls on this device file as the GPU driver's; for drivers gpuwhy does not know
+    #[arg(long, value_name = "DEVICE", hide_short_help = true)]
+    pub(crate) driver_device: Vec<PathBuf>,
     /// Use this kind of probe instead of the best the kernel has
     #[arg(long, value_enum, hide_short_help = true)]
     pub(crate) attach: Option<AttachKind>,
@@ -124,15 +130,15 @@ fn parse_pid(text: &str) -> Result<u32, String> {
 }
 
 fn probes_help() -> String {
-    let names = |always: bool| {
-        PROBES
-            .iter()
-            .filter(|probe| probe.always == always)
-            .map(|probe| probe.name)
-            .collect::<Vec<_>>()
-            .join(", ")
+    let names = |fits: fn(When) -> bool| {
+        PROBES.iter().filter(|probe| fits(probe.when)).map(|probe| probe.name).collect::<Vec<_>>().join(", ")
     };
-    format!("Only these probes, comma-separated: {} ({} is always on)", names(false), names(true))
+    format!(
+        "Only these probes, comma-separated: {} (always on: {}; only when asked for: {})",
+        names(|when| when != When::Always),
+        names(|when| when == When::Always),
+        names(|when| when == When::Asked),
+    )
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

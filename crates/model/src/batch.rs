@@ -1,10 +1,13 @@
 //! The unit in which data flows from the probes to every reader.
 
-use crate::{Call, CallWindow, Loss, OpInfo, Process, ProcessEvent, Stack, Wait};
+use crate::{
+    Call, CallWindow, Completion, GpuError, GpuSample, InFlight, LaunchCount, LibraryInfo, Loss, NcclCall,
+    OpInfo, Process, ProcessEvent, RdmaEvent, Stack, StreamState, Wait,
+};
 use serde::{Deserialize, Serialize};
 
-/// Everything that arrived in one turn of the agent's loop.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// Everything that arrived in one turn of the agent's loop, as it came.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Batch {
     pub calls: Vec<Call>,
@@ -14,22 +17,26 @@ pub struct Batch {
     pub processes: Vec<Process>,
     pub stacks: Vec<Stack>,
     pub losses: Vec<Loss>,
+    pub libraries: Vec<LibraryInfo>,
+    pub nccl_calls: Vec<NcclCall>,
+    pub completions: Vec<Completion>,
+    pub streams: Vec<StreamState>,
+    pub launch_counts: Vec<LaunchCount>,
+    /// All calls in flight at one moment, where the batch has looked; nothing where it has not.
+    pub in_flight: Option<Vec<InFlight>>,
+    pub gpu_samples: Vec<GpuSample>,
+    pub gpu_errors: Vec<GpuError>,
+    pub rdma_events: Vec<RdmaEvent>,
 }
 
 impl Batch {
     pub fn is_empty(&self) -> bool {
-        self.calls.is_empty()
-            && self.windows.is_empty()
-            && self.waits.is_empty()
-            && self.process_events.is_empty()
-            && self.processes.is_empty()
-            && self.stacks.is_empty()
-            && self.losses.is_empty()
+        *self == Batch::default()
     }
 }
 
 /// A run as it came out of the kernel, for replay: tests, and demonstrations where eBPF is not allowed.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Recording {
     /// Where and when it was made, in a sentence.
     pub about: String,

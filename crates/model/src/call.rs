@@ -17,6 +17,8 @@ pub enum Kept {
     Rare,
     /// Everything was asked for.
     All,
+    /// Only the ledger needs it (an allocation, a name, a node of a graph): it is no row of its own.
+    State,
 }
 
 impl Kept {
@@ -27,6 +29,7 @@ impl Kept {
             Kept::Sample => "sample",
             Kept::Rare => "rare",
             Kept::All => "all",
+            Kept::State => "state",
         }
     }
 }
@@ -46,6 +49,43 @@ impl Via {
         match self {
             Via::Runtime => "runtime",
             Via::Direct => "direct",
+        }
+    }
+}
+
+/// Where the bytes of a copy went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    HostToHost,
+    HostToDevice,
+    DeviceToHost,
+    DeviceToDevice,
+    /// Between two devices.
+    Peer,
+    /// The library finds it out from the addresses, and nobody has told.
+    Unknown,
+}
+
+impl Direction {
+    /// In the order of `enum direction` in `bpf/rule.h`, less its first: no copy at all.
+    pub const ALL: [Direction; 6] = [
+        Direction::HostToHost,
+        Direction::HostToDevice,
+        Direction::DeviceToHost,
+        Direction::DeviceToDevice,
+        Direction::Peer,
+        Direction::Unknown,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Direction::HostToHost => "host_to_host",
+            Direction::HostToDevice => "host_to_device",
+            Direction::DeviceToHost => "device_to_host",
+            Direction::DeviceToDevice => "device_to_device",
+            Direction::Peer => "peer",
+            Direction::Unknown => "unknown",
         }
     }
 }
@@ -76,6 +116,26 @@ pub struct Call {
     pub stream: u64,
     /// The function, pointer or handle the call was about.
     pub handle: u64,
+    /// A second one, see [`crate::Role`].
+    #[serde(default)]
+    pub aux: u64,
+    /// The name a call gave, see [`crate::Role`].
+    #[serde(default)]
+    pub name: Option<String>,
+    #[serde(default)]
+    pub direction: Option<Direction>,
+    /// Number of the capture the call became part of, instead of running; 0 for none.
+    #[serde(default)]
+    pub capture: u64,
+    /// The device the thread had chosen, as its process counts them; nothing where that was not seen.
+    #[serde(default)]
+    pub device: Option<u16>,
+    /// The library file it was made in: the run's number of it, see [`crate::LibraryInfo`]; 0 where unknown.
+    #[serde(default)]
+    pub library: u16,
+    /// The first launch of this function by its process.
+    #[serde(default)]
+    pub first: bool,
     /// Address of the instruction the call returned to.
     pub caller: u64,
     /// Nothing for functions of the runtime itself, and where the caller's code could not be told.
@@ -94,6 +154,9 @@ pub struct CallWindow {
     pub pid: u32,
     pub tid: u32,
     pub op: OpId,
+    /// Copies are summed by where they went.
+    #[serde(default)]
+    pub direction: Option<Direction>,
     pub count: u64,
     pub errors: u64,
     pub kept: u64,

@@ -87,7 +87,14 @@ mod tests {
     use crate::{Layer, OpId};
 
     fn op(family: Family, waits_for_gpu: bool) -> OpInfo {
-        OpInfo { id: OpId(1), name: "x".into(), layer: Layer::Cuda, family, waits_for_gpu }
+        OpInfo {
+            id: OpId(1),
+            name: "x".into(),
+            layer: Layer::Cuda,
+            family,
+            waits_for_gpu,
+            role: crate::Role::None,
+        }
     }
 
     #[test]

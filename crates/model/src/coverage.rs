@@ -21,6 +21,8 @@ pub enum ProbeState {
     /// Works, but with less than was asked for.
     Degraded,
     Refused,
+    /// This version of the library does not have it.
+    Absent,
 }
 
 impl ProbeState {
@@ -29,6 +31,7 @@ impl ProbeState {
             ProbeState::Attached => "attached",
             ProbeState::Degraded => "degraded",
             ProbeState::Refused => "refused",
+            ProbeState::Absent => "absent",
         }
     }
 }

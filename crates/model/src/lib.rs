@@ -6,16 +6,25 @@ mod blame;
 mod call;
 mod cause;
 mod coverage;
+mod facts;
+mod gpu;
 mod histogram;
 mod op;
 mod process;
+mod raw;
 pub mod units;
 
 pub use batch::{Batch, Recording};
 pub use blame::{Blame, BlameRow, Part, Reason, Wait};
-pub use call::{Call, CallWindow, Kept, Launch, Stack, Via};
+pub use call::{Call, CallWindow, Direction, Kept, Launch, Stack, Via};
 pub use cause::Cause;
 pub use coverage::{Coverage, Loss, ProbeState, ProbeStatus};
+pub use facts::{
+    Allocation, CallInFlight, ColdStart, Collective, CollectiveWait, CopyWindow, Facts, GpuTime, Graph,
+    GraphNode, Holder, Kernel, MemoryFailure, MemoryKind, MemoryUse,
+};
+pub use gpu::{GpuError, GpuProcess, GpuSample, RdmaEvent};
 pub use histogram::{BUCKETS, Histogram, bucket_of, bucket_range};
-pub use op::{Family, Layer, OpId, OpInfo};
+pub use op::{Family, Layer, OpId, OpInfo, Role};
 pub use process::{Process, ProcessEvent, ProcessEventKind};
+pub use raw::{Completion, InFlight, LaunchCount, LibraryInfo, NcclCall, StreamState};

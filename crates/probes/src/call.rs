@@ -1,7 +1,7 @@
 //! Call records and call sums: raw bytes to the model's values.
 
-use crate::raw::{cuda as raw, read};
-use gpuwhy_model::{Blame, Call, CallWindow, Histogram, Kept, Launch, OpId, Reason, Stack};
+use crate::raw::{cuda as raw, read, text};
+use gpuwhy_model::{Blame, Call, CallWindow, Direction, Histogram, Kept, Launch, OpId, Reason, Stack};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// As in `bpf/kernel.h`.
@@ -10,8 +10,32 @@ pub(crate) const WINDOW_NS: u64 = 500_000_000;
 /// A kept call and its stack, if it brought one.
 pub(crate) fn decode(bytes: &[u8], clock_offset_ns: u64) -> Option<(Call, Option<Stack>)> {
     let record: raw::call_record = read(bytes)?;
-    let stack = decode_stack(&record, bytes);
-    let call = Call {
+    match u32::from(record.head.kind) {
+        raw::RECORD_CALL_STACK => decode_with_stack(bytes, size_of::<raw::call_record>(), clock_offset_ns),
+        raw::RECORD_CALL_NAMED => {
+            let mut call = decode_call(&record, clock_offset_ns)?;
+            call.name = decode_name(bytes);
+            Some((call, None))
+        }
+        _ => Some((decode_call(&record, clock_offset_ns)?, None)),
+    }
+}
+
+/// The same of a record whose stack begins at `stack_at`.
+pub(crate) fn decode_with_stack(
+    bytes: &[u8],
+    stack_at: usize,
+    clock_offset_ns: u64,
+) -> Option<(Call, Option<Stack>)> {
+    let record: raw::call_record = read(bytes)?;
+    let mut call = decode_call(&record, clock_offset_ns)?;
+    let stack = decode_stack(&record, bytes, stack_at);
+    call.stack_id = stack.as_ref().map(|stack| stack.stack_id);
+    Some((call, stack))
+}
+
+fn decode_call(record: &raw::call_record, clock_offset_ns: u64) -> Option<Call> {
+    Some(Call {
         start_ns: record.head.time_ns.wrapping_add(clock_offset_ns),
         duration_ns: record.duration_ns,
         op: OpId(record.op),
@@ -24,6 +48,7 @@ pub(crate) fn decode(bytes: &[u8], clock_offset_ns: u64) -> Option<(Call, Option
             raw::KEPT_SAMPLE => Kept::Sample,
             raw::KEPT_RARE => Kept::Rare,
             raw::KEPT_ALL => Kept::All,
+            raw::KEPT_STATE => Kept::State,
             _ => return None,
         },
         sample_weight: record.sample_weight,
@@ -31,6 +56,13 @@ pub(crate) fn decode(bytes: &[u8], clock_offset_ns: u64) -> Option<(Call, Option
         bytes: record.bytes,
         stream: record.stream,
         handle: record.handle,
+        aux: record.aux,
+        name: None,
+        direction: decode_direction(record.direction),
+        capture: record.capture,
+        device: known_or(record.device_next, 0).map(|next| (next - 1) as u16),
+        library: record.library,
+        first: record.first != 0,
         caller: record.caller,
         via: None,
         launch: (record.launch.known != 0).then_some(Launch {
@@ -38,17 +70,36 @@ pub(crate) fn decode(bytes: &[u8], clock_offset_ns: u64) -> Option<(Call, Option
             block: record.launch.block,
             shared_bytes: record.launch.shared_bytes,
         }),
-        stack_id: stack.as_ref().map(|stack| stack.stack_id),
+        stack_id: None,
         blame: Blame { oncpu_ns: record.oncpu_ns, runq_ns: record.runq_ns, blocked_ns: record.blocked_ns },
-    };
-    Some((call, stack))
+    })
 }
 
-fn decode_stack(record: &raw::call_record, bytes: &[u8]) -> Option<Stack> {
-    if u32::from(record.head.kind) != raw::RECORD_CALL_STACK || record.stack_bytes == 0 {
+/// Nothing where the kernel says so by a value of its own.
+pub(crate) fn known_or<T: PartialEq>(value: T, unknown: T) -> Option<T> {
+    (value != unknown).then_some(value)
+}
+
+fn decode_direction(number: u8) -> Option<Direction> {
+    Direction::ALL.get(usize::from(number).checked_sub(1)?).copied()
+}
+
+/// As far as the kernel read it; user space reads on where it is longer.
+fn decode_name(bytes: &[u8]) -> Option<String> {
+    let record: raw::call_named_record = read(bytes)?;
+    (record.name_bytes > 1).then(|| text(&record.name))
+}
+
+/// Where the name of a record goes on, if it did not fit.
+pub(crate) fn longer_name_at(bytes: &[u8]) -> Option<u64> {
+    let record: raw::call_named_record = read(bytes)?;
+    (record.name_bytes >= record.name.len() as i64).then_some(record.name_at)
+}
+
+fn decode_stack(record: &raw::call_record, bytes: &[u8], at: usize) -> Option<Stack> {
+    if record.stack_bytes == 0 {
         return None;
     }
-    let at = size_of::<raw::call_record>();
     let words = bytes.get(at..at + record.stack_bytes as usize)?;
     let addresses: Vec<u64> =
         words.chunks_exact(8).filter_map(|word| word.try_into().ok()).map(u64::from_le_bytes).collect();
@@ -67,6 +118,7 @@ pub(crate) fn decode_window(key: &raw::window_key, value: &[u8], clock_offset_ns
         pid: key.tgid,
         tid: key.tid,
         op: OpId(key.op),
+        direction: decode_direction(key.direction),
         count: sum.count,
         errors: sum.errors,
         kept: sum.kept,
@@ -85,6 +137,7 @@ pub(crate) fn decode_window(key: &raw::window_key, value: &[u8], clock_offset_ns
 
 const _: () = assert!(Reason::COUNT == raw::REASONS as usize);
 const _: () = assert!(Reason::Other as u32 == raw::REASON_OTHER);
+const _: () = assert!(Direction::ALL.len() == raw::DIRECTION_UNKNOWN as usize);
 
 #[cfg(test)]
 mod tests {
@@ -142,10 +195,18 @@ mod tests {
         sum.runq_ns = 300;
         sum.blocked_ns[raw::REASON_SLEEP as usize] = 200;
         sum.hist[10] = 2;
-        let key = raw::window_key { tgid: 1, tid: 2, window: 7, op: 5, reserved: 0 };
+        let key = raw::window_key {
+            tgid: 1,
+            tid: 2,
+            window: 7,
+            op: 5,
+            direction: raw::DIRECTION_PEER as u8,
+            reserved: 0,
+        };
         let window = decode_window(&key, bytes_of(&sum), 0).unwrap();
         assert_eq!(window.blame.oncpu_ns, 500);
         assert_eq!(window.hist.total(), 2);
+        assert_eq!(window.direction, Some(Direction::Peer));
         assert_eq!(window.window_start_ns, 3_500_000_000);
     }
 }

@@ -3,22 +3,46 @@
 
 mod call;
 mod cuda;
+mod driver;
+mod function;
+mod hip;
+mod inflight;
+mod layout;
 mod load;
 mod mappings;
+mod memory;
+mod nccl;
 mod probe;
 mod process;
 mod raw;
+mod rdma;
 mod sched;
+mod stream;
+mod xid;
 
+pub use driver::Device;
+pub use function::{Function, op_of_symbol};
+pub use layout::CommunicatorLayout;
 pub use load::{
     EmptyProbe, Engine, Features, FileId, Flavour, LibraryFile, LoadError, ProgramClock, ProgramStats, Scope,
-    Settings, StackMode, TrapCost, programs_loaded, trap_cost,
+    Settings, StackMode, TrapCost, default_probes, now_ns, programs_loaded, trap_cost,
 };
 pub use mappings::{Mapped, MappingWatch};
-pub use probe::{Attach, Function, Library, Probe, op_infos, op_of_symbol};
+pub use memory::{text_at, word_at};
+pub use probe::{Attach, Library, Probe, When, op_infos};
 
 /// Every probe there is. Adding one is a folder and a line here.
-pub static PROBES: &[&Probe] = &[&process::PROBE, &sched::PROBE, &cuda::PROBE];
+pub static PROBES: &[&Probe] = &[
+    &process::PROBE,
+    &inflight::PROBE,
+    &sched::PROBE,
+    &cuda::PROBE,
+    &hip::PROBE,
+    &nccl::PROBE,
+    &rdma::PROBE,
+    &driver::PROBE,
+    &xid::PROBE,
+];
 
 #[cfg(test)]
 mod tests {

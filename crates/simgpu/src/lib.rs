@@ -1,5 +1,6 @@
-//! Stand-in libcuda, libcudart, libnccl, libamdhip64 and libibverbs with the real names and the real ABI, and workloads on
-//! them that print exactly what they did. They are embedded as files: [`unpack`] writes a folder that works as it is.
+//! Stand-in libcuda, libcudart, libnccl, libnvidia-ml, libamdhip64 and libibverbs with the real names and the real ABI, and
+//! workloads on them that print exactly what they did. They are embedded as files: [`unpack`] writes a folder that works as
+//! it is.
 //!
 //! The libraries are for the demo and for tests without a GPU. Faults are injected by environment variables
 //! (`SIMGPU_<FIELD>`) or, into a running process, through a control page (`SIMGPU_CONTROL=FILE` and [`set_control`], or
@@ -46,6 +47,7 @@ pub static FILES: &[File] = &[
     built!("libcudart.so.13", false),
     built!("libnccl.so.2", false),
     built!("libamdhip64.so.6", false),
+    built!("libnvidia-ml.so.1", false),
     built!("libibverbs.so.1", false),
     built!("simwork", true),
     built!("simwork13", true),

@@ -1,6 +1,8 @@
 //! How many kept calls a second one core can write: `cargo run --release --example insert_rate [CALLS] [FILE]`.
 
-use gpuwhy_model::{Batch, Blame, Call, Family, Kept, Launch, Layer, OpId, OpInfo};
+use gpuwhy_model::{
+    Batch, Blame, Call, Direction, Facts, Family, Kept, Launch, Layer, LibraryInfo, OpId, OpInfo, Role,
+};
 use gpuwhy_store::{Options, SessionInfo, Writer};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -19,10 +21,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             layer: Layer::Cuda,
             family: Family::Launch,
             waits_for_gpu: false,
+            role: Role::Launch,
         })
         .collect();
     let session = SessionInfo { start_ns: 1_790_000_000_000_000_000, ..SessionInfo::default() };
     let mut writer = Writer::create_or_append(&path, &session, &ops, &Options::default())?;
+    let library = |number| LibraryInfo { number, kind: "libcuda".into(), file: format!("/lib/{number}") };
+    let libraries = Batch { libraries: (1..=2).map(library).collect(), ..Batch::default() };
+    writer.write(&libraries, &Facts::default())?;
     let mut seed = 88_172_645_463_325_252;
     let mut spent = Duration::ZERO;
     let mut since_commit = Duration::ZERO;
@@ -32,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let calls = (0..BATCH).map(|i| call(first + i as u64 * 1400, &mut seed)).collect();
         let batch = Batch { calls, ..Batch::default() };
         let begin = Instant::now();
-        writer.write(&batch, &[])?;
+        writer.write(&batch, &Facts::default())?;
         if since_commit > Duration::from_millis(300) {
             writer.commit()?;
             since_commit = Duration::ZERO;
@@ -81,6 +87,13 @@ fn call(time_ns: u64, seed: &mut u64) -> Call {
         bytes: if r.is_multiple_of(3) { 4096 } else { 0 },
         stream: 0x7f00_1234_0000,
         handle: 0x7f00_aa00_0000 + (r >> 33) % 256 * 64,
+        aux: 0,
+        name: None,
+        direction: r.is_multiple_of(16).then_some(Direction::HostToDevice),
+        capture: 0,
+        device: Some((pid % 4) as u16),
+        library: 1 + (r >> 45) as u16 % 2,
+        first: r.is_multiple_of(4096),
         caller: 0x7f11_aa00_0000 + (r >> 40) % 64 * 5,
         via: None,
         launch: r.is_multiple_of(2).then(|| Launch {

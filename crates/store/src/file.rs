@@ -1,9 +1,8 @@
 //! Telling a trace from other files, without changing them.
 
 use crate::StoreError;
-use crate::schema::{APPLICATION_ID, SCHEMA_VERSION, TABLES, VIEWS};
-use rusqlite::{Connection, OpenFlags};
-use std::collections::HashSet;
+use crate::schema::{APPLICATION_ID, Lacks, SCHEMA_VERSION, VIEWS, lacks};
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +10,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     Trace,
+    /// A trace of an earlier schema version.
+    Older,
     /// A database without any table, as a writer leaves it that was killed in its first moment.
     Blank,
 }
@@ -81,23 +82,24 @@ pub(crate) fn identify(db: &Connection, path: &Path) -> Result<Found, StoreError
     if !length.is_multiple_of(page) && !beside(path, "-wal").exists() {
         return damaged("its last page is not whole".into());
     }
-    Ok(Found::Trace)
+    Ok(if version == SCHEMA_VERSION { Found::Trace } else { Found::Older })
 }
 
 /// A table, column or view that a file of our version must have and this one does not.
 fn missing(db: &Connection) -> rusqlite::Result<Option<String>> {
-    let mut columns = db.prepare(
-        "SELECT m.name, i.name FROM sqlite_master m, pragma_table_info(m.name) i WHERE m.type = 'table' \
-         UNION ALL SELECT name, '' FROM sqlite_master WHERE type = 'view'",
-    )?;
-    let there: HashSet<(String, String)> =
-        columns.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
-    let tables = TABLES.iter().flat_map(|table| table.columns.iter().map(|column| (table.name, column.name)));
-    let views = VIEWS.iter().map(|view| (view.name, ""));
-    let gone =
-        tables.chain(views).find(|(table, column)| !there.contains(&((*table).into(), (*column).into())));
-    Ok(gone.map(|(table, column)| match column {
-        "" => format!("its view {table}"),
-        column => format!("its column {table}.{column}"),
-    }))
+    match lacks(db)?.first() {
+        Some(Lacks::Table(table)) => return Ok(Some(format!("its table {}", table.name))),
+        Some(Lacks::Columns(table, columns)) => {
+            let column = columns.first().map_or("", |column| column.name);
+            return Ok(Some(format!("its column {}.{column}", table.name)));
+        }
+        None => {}
+    }
+    for view in VIEWS {
+        let there = "SELECT 1 FROM sqlite_master WHERE type = 'view' AND name = ?";
+        if db.query_row(there, [view.name], |_| Ok(())).optional()?.is_none() {
+            return Ok(Some(format!("its view {}", view.name)));
+        }
+    }
+    Ok(None)
 }

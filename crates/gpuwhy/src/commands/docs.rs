@@ -2,7 +2,7 @@
 
 use crate::cli::DocsPage;
 use crate::failure::Failure;
-use gpuwhy_probes::{Attach, PROBES};
+use gpuwhy_probes::{Attach, PROBES, When};
 use std::io::Write;
 
 pub(crate) fn run(page: DocsPage) -> Result<(), Failure> {
@@ -17,21 +17,27 @@ pub(crate) fn run(page: DocsPage) -> Result<(), Failure> {
 fn probes() -> String {
     let mut out = String::from("# Probes\n\nMade from the `PROBES` table by `make docs`.\n");
     for probe in PROBES {
-        out.push_str(&format!("\n## {}\n\n{}.\nCost: {}.\n\n", probe.name, probe.about, probe.cost));
+        let when = match probe.when {
+            When::Always => "Always on.",
+            When::Default => "On unless others are asked for by name.",
+            When::Asked => "On only when asked for.",
+        };
+        let (name, about, cost) = (probe.name, probe.about, probe.cost);
+        out.push_str(&format!("\n## {name}\n\n{about}.\n{when} Cost: {cost}.\n\n"));
         match probe.attach {
             Attach::Tracepoints(names) => {
                 for name in names {
                     out.push_str(&format!("- tracepoint `{name}`\n"));
                 }
             }
-            Attach::Functions(functions) => {
+            Attach::Functions(functions) | Attach::Devices(functions) => {
                 out.push_str("| function | operation | library | family | waits for the GPU |\n|---|---|---|---|---|\n");
                 for function in functions {
                     out.push_str(&format!(
-                        "| `{}` | `{}` | {:?} | {} | {} |\n",
+                        "| `{}` | `{}` | {} | {} | {} |\n",
                         function.symbol,
                         function.op(),
-                        function.library,
+                        function.library.name(),
                         function.family.name(),
                         if function.waits_for_gpu { "yes" } else { "" },
                     ));

@@ -6,9 +6,11 @@ use crate::screen::Screen;
 use crate::{paths, stream, summary};
 use gpuwhy_agent::{Agent, Config, Update};
 use gpuwhy_model::ProbeState;
-use gpuwhy_probes::{PROBES, Probe};
+use gpuwhy_probes::{Device, PROBES, Probe, When};
 use gpuwhy_store::Options;
 use std::io::{IsTerminal, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -39,7 +41,8 @@ fn config(options: TraceOptions) -> Result<Config, Failure> {
     config.pids = options.pids;
     config.cgroup = options.cgroup;
     config.command = (!options.command.is_empty()).then_some(options.command);
-    config.probes = options.probes.map_or_else(|| Ok(PROBES.to_vec()), |names| chosen_probes(&names))?;
+    config.probes = chosen_probes(options.probes.as_deref(), options.rdma_verbs)?;
+    config.devices = options.driver_device.iter().map(|path| device(path)).collect::<Result<_, _>>()?;
     config.stacks = options.stacks.into();
     config.keep_all = options.keep_all;
     // The folder of the default file is ours to make; one the user named is not.
@@ -49,19 +52,33 @@ fn config(options: TraceOptions) -> Result<Config, Failure> {
     Ok(config)
 }
 
-fn chosen_probes(names: &[String]) -> Result<Vec<&'static Probe>, Failure> {
+/// In the table's order: later ones use what earlier ones make.
+fn chosen_probes(names: Option<&[String]>, rdma_verbs: bool) -> Result<Vec<&'static Probe>, Failure> {
     let known = || PROBES.iter().map(|probe| probe.name).collect::<Vec<_>>().join(", ");
-    for name in names {
+    for name in names.unwrap_or_default() {
         if PROBES.iter().all(|probe| probe.name != name) {
             return Err(Failure::Usage(format!("there is no probe '{name}'; there are {}", known())));
         }
     }
-    // In the table's order: later ones use what earlier ones make.
-    Ok(PROBES
-        .iter()
-        .copied()
-        .filter(|probe| probe.always || names.iter().any(|name| name == probe.name))
-        .collect())
+    let wanted = |probe: &&'static Probe| match (probe.when, names) {
+        (When::Always, _) => true,
+        (When::Asked, None) => rdma_verbs,
+        (When::Default, None) => true,
+        (_, Some(names)) => {
+            names.iter().any(|name| name == probe.name) || (rdma_verbs && probe.when == When::Asked)
+        }
+    };
+    Ok(PROBES.iter().copied().filter(wanted).collect())
+}
+
+fn device(path: &Path) -> Result<Device, Failure> {
+    let wrong = |why: &str| Failure::Usage(format!("{} {why}; name a device file", path.display()));
+    let metadata = std::fs::metadata(path).map_err(|error| wrong(&format!("cannot be read: {error}")))?;
+    if !metadata.file_type().is_char_device() {
+        return Err(wrong("is not a character device"));
+    }
+    let (major, minor) = (rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev()));
+    Ok(Device { name: "device".into(), major, minor: Some(minor) })
 }
 
 /// The live screen until the trace ends, then the summary.

@@ -3,7 +3,7 @@
 
 use super::rules::Rule;
 use super::site;
-use crate::probe::Library;
+use crate::probe::{Library, may_contain_nccl};
 use gpuwhy_model::{ProbeState, ProbeStatus};
 use libbpf_rs::{Link, Object, ProgramMut, UprobeMultiOpts, UprobeOpts};
 use object::{Object as _, ObjectSegment, ObjectSymbol, ReadCache, ReadRef};
@@ -55,6 +55,12 @@ pub struct LibraryFile {
     pub shown_path: String,
 }
 
+impl LibraryFile {
+    fn file_name(&self) -> String {
+        self.shown_path.rsplit('/').next().unwrap_or_default().trim_end_matches(" (deleted)").to_string()
+    }
+}
+
 /// Links and what each target's state is.
 pub(crate) struct Attached {
     pub(crate) links: Vec<Link>,
@@ -70,13 +76,14 @@ struct Target<'a> {
 /// Attaches every function of `rules` that the file exports.
 pub(crate) fn library(
     object: &Object,
-    probe: &str,
     rules: &[Rule],
     file: &LibraryFile,
+    number: u16,
     flavour: Flavour,
     now_ns: u64,
 ) -> Attached {
     let mut attached = Attached { links: Vec::new(), statuses: Vec::new() };
+    let probe = rules.first().map_or("", |rule| rule.probe);
     let status = |target: &str, state, reason: String| ProbeStatus {
         probe: probe.to_string(),
         target: target.to_string(),
@@ -87,6 +94,8 @@ pub(crate) fn library(
         reason,
     };
     let targets = match find_targets(rules, file) {
+        // Some builds of it contain the collective library, most do not.
+        Ok(targets) if targets.is_empty() && may_contain_nccl(&file.file_name()) => return attached,
         Ok(targets) if targets.is_empty() => {
             attached.statuses.push(status(
                 "*",
@@ -109,8 +118,17 @@ pub(crate) fn library(
             "its first instructions must be single-stepped, which makes a trap several times dearer".into(),
         ),
     };
+    let exported: HashSet<&str> = targets.iter().map(|target| target.rule.function.symbol).collect();
+    attached.statuses.extend(
+        rules
+            .iter()
+            .filter(|rule| rule.function.library == file.library)
+            .map(|rule| rule.function.symbol)
+            .filter(|symbol| !exported.contains(symbol))
+            .map(|symbol| status(symbol, ProbeState::Absent, "this version does not export it".into())),
+    );
     match flavour {
-        Flavour::Session | Flavour::Multi => match attach_multi(object, &targets, &file.open_path, flavour) {
+        Flavour::Session | Flavour::Multi => match attach_multi(object, &targets, file, number, flavour) {
             Ok(links) => {
                 attached.links = links;
                 attached.statuses.extend(targets.iter().map(done));
@@ -119,7 +137,7 @@ pub(crate) fn library(
         },
         Flavour::Single => {
             for target in &targets {
-                match attach_single(object, target, &file.open_path) {
+                match attach_single(object, target, file, number) {
                     Ok(links) => {
                         attached.links.extend(links);
                         attached.statuses.push(done(target));
@@ -141,12 +159,13 @@ pub(crate) fn library(
 fn attach_multi(
     object: &Object,
     targets: &[Target<'_>],
-    path: &Path,
+    file: &LibraryFile,
+    number: u16,
     flavour: Flavour,
 ) -> Result<Vec<Link>, String> {
     let opts = |retprobe| UprobeMultiOpts {
         offsets: targets.iter().map(|target| target.file_offset).collect(),
-        cookies: targets.iter().map(|target| target.rule.cookie).collect(),
+        cookies: targets.iter().map(|target| target.rule.cookie(number)).collect(),
         retprobe,
         session: flavour == Flavour::Session,
         ..UprobeMultiOpts::default()
@@ -160,20 +179,28 @@ fn attach_multi(
         .iter()
         .map(|(name, retprobe)| {
             program(object, name)?
-                .attach_uprobe_multi_with_opts(-1, path, "", opts(*retprobe))
+                .attach_uprobe_multi_with_opts(-1, &file.open_path, "", opts(*retprobe))
                 .map_err(|error| said(&error))
         })
         .collect()
 }
 
-fn attach_single(object: &Object, target: &Target<'_>, path: &Path) -> Result<Vec<Link>, String> {
+fn attach_single(
+    object: &Object,
+    target: &Target<'_>,
+    file: &LibraryFile,
+    number: u16,
+) -> Result<Vec<Link>, String> {
     [("call_single_return", true), ("call_single_enter", false)]
         .iter()
         .map(|(name, retprobe)| {
-            let opts =
-                UprobeOpts { cookie: target.rule.cookie, retprobe: *retprobe, ..UprobeOpts::default() };
+            let opts = UprobeOpts {
+                cookie: target.rule.cookie(number),
+                retprobe: *retprobe,
+                ..UprobeOpts::default()
+            };
             program(object, name)?
-                .attach_uprobe_with_opts(-1, path, target.file_offset, opts)
+                .attach_uprobe_with_opts(-1, &file.open_path, target.file_offset, opts)
                 .map_err(|error| said(&error))
         })
         .collect()
@@ -215,8 +242,11 @@ fn sites_in_file(path: &Path) -> Result<impl Fn(&str) -> Option<(usize, bool)>, 
     // Drivers are a hundred megabytes: only the parts that are looked at are read.
     let cache = ReadCache::new(opened);
     let elf = object::File::parse(&cache).map_err(|error| format!("it is no ELF file: {error}"))?;
+    // What is linked into a larger library may be in its full table only.
     let offsets: HashMap<String, usize> = elf
-        .dynamic_symbols()
+        .symbols()
+        .filter(|symbol| symbol.name().is_ok_and(|name| name.starts_with("nccl")))
+        .chain(elf.dynamic_symbols())
         .filter(ObjectSymbol::is_definition)
         .filter_map(|symbol| Some((symbol.name().ok()?.to_string(), file_offset(&elf, symbol.address())?)))
         .collect();
@@ -228,7 +258,7 @@ fn sites_in_file(path: &Path) -> Result<impl Fn(&str) -> Option<(usize, bool)>, 
     })
 }
 
-fn file_offset<'data>(elf: &impl object::Object<'data>, address: u64) -> Option<usize> {
+pub(crate) fn file_offset<'data>(elf: &impl object::Object<'data>, address: u64) -> Option<usize> {
     elf.segments().find_map(|segment| {
         let (offset, size) = segment.file_range();
         let from = segment.address();

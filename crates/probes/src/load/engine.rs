@@ -1,21 +1,27 @@
 //! The loaded probes as one thing: targets in, libraries in, batches out.
 
-use super::attach::{self, Flavour, LibraryFile, said};
+use super::attach::{self, Flavour, LibraryFile};
 use super::features::Features;
 use super::loss::LossReader;
 use super::object::{Opened, SharedMaps, set_variable};
 use super::rings::{self, Rings};
 use super::rules::{self, Rule};
+use super::slots::Slots;
 use super::stats::{self, ProgramStats};
 use super::sums::{take_waits, take_windows};
-use super::{FileId, LoadError, Scope, Settings, StackMode, clock};
+use super::{FileId, LoadError, Scope, Settings, StackMode, clock, tracepoints};
 use crate::call::WINDOW_NS;
+use crate::layout::CommunicatorLayout;
 use crate::probe::{Attach, Probe, op_infos};
-use crate::{raw, sched};
-use gpuwhy_model::{Batch, OpId, OpInfo, ProbeState, ProbeStatus};
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
-use std::collections::HashSet;
+use crate::{driver, inflight, raw, sched};
+use gpuwhy_model::{
+    Batch, InFlight, Layer, LibraryInfo, OpId, OpInfo, ProbeState, ProbeStatus, ProcessEventKind,
+};
+use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, Object};
+use std::collections::{HashMap, HashSet};
+use std::io::Read;
 use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A window is read so long after its end: a program that was preempted in the middle still gets to count.
@@ -39,7 +45,15 @@ pub struct Engine {
     flavour: Flavour,
     statuses: Vec<ProbeStatus>,
     attached_files: HashSet<FileId>,
+    libraries: Vec<LibraryInfo>,
+    /// Where each of them can be opened from here.
+    library_paths: Vec<PathBuf>,
     losses: LossReader,
+    slots: Slots,
+    /// Walks over all tasks, where the kernel can.
+    walk: Option<Link>,
+    /// Processes that ended, and how often sums were drained since.
+    ended: Vec<(u32, u32)>,
     drained_before: u32,
     clock_offset_ns: u64,
 }
@@ -73,8 +87,9 @@ impl Engine {
         let mut loaded = Vec::new();
         let mut links = Vec::new();
         let mut statuses = Vec::new();
+        let mut walk = None;
         for probe in &settings.probes {
-            let mut result = load_probe(probe, settings, ladder[0], shards, &mut maps);
+            let mut result = load_probe(probe, settings, &rules, ladder[0], shards, &mut maps);
             // A kernel may attach a kind of probe and yet refuse the real program: then the next kind.
             while let Err(LoadError::Refused { reason, .. }) = &result
                 && matches!(probe.attach, Attach::Functions(_))
@@ -82,15 +97,20 @@ impl Engine {
             {
                 statuses.push(refused(probe, ladder[0].name(), reason));
                 ladder.remove(0);
-                result = load_probe(probe, settings, ladder[0], shards, &mut maps);
+                result = load_probe(probe, settings, &rules, ladder[0], shards, &mut maps);
             }
             match result {
                 Ok(object) => {
-                    attach_tracepoints(probe, &object, clock_offset_ns, &mut links, &mut statuses);
+                    if !matches!(probe.attach, Attach::Functions(_)) {
+                        let attached = tracepoints::attach(probe, &object, clock_offset_ns);
+                        links.extend(attached.links);
+                        statuses.extend(attached.statuses);
+                        walk = walk.or(attached.walk);
+                    }
                     loaded.push(Loaded { probe, object });
                 }
                 // Tracing goes on without the kernel's side of the story; nothing works without the calls.
-                Err(error) if matches!(probe.attach, Attach::Tracepoints(_)) && !is_permission(&error) => {
+                Err(error) if !matches!(probe.attach, Attach::Functions(_)) && !is_permission(&error) => {
                     statuses.push(refused(probe, "tracepoint", &error.to_string()));
                 }
                 Err(error) => return Err(error),
@@ -111,13 +131,21 @@ impl Engine {
             flavour: ladder[0],
             statuses,
             attached_files: HashSet::new(),
+            libraries: Vec::new(),
+            library_paths: Vec::new(),
             losses: LossReader::new(clock::unix_ns()),
+            slots: Slots::default(),
+            walk,
+            ended: Vec::new(),
             drained_before: 0,
             clock_offset_ns,
         };
         if !engine.rules.is_empty() {
             for rule in &engine.rules {
                 rules::write(engine.maps.get("rules")?, rule, rule.function.slow_ns, engine.keep_all)?;
+                if rule.function.layer == Layer::Nccl {
+                    rules::write_nccl(engine.maps.get("nccl_rules")?, rule)?;
+                }
             }
             engine.set_stacks(settings.stacks)?;
         }
@@ -190,21 +218,47 @@ impl Engine {
 
     /// Attaches a library file unless it already is; says what came of it.
     pub fn attach_library(&mut self, file: &LibraryFile) -> Vec<ProbeStatus> {
-        if !self.attached_files.insert(file.id) {
+        let wanted = self.rules.iter().any(|rule| rule.function.library == file.library);
+        if !wanted || !self.attached_files.insert(file.id) {
             return Vec::new();
         }
         let mut fresh = Vec::new();
         let now = self.now_ns();
+        let number = self.libraries.len() as u16 + 1;
         for loaded in &self.loaded {
-            if let Attach::Functions(_) = loaded.probe.attach {
-                let attached =
-                    attach::library(&loaded.object, loaded.probe.name, &self.rules, file, self.flavour, now);
-                self.links.extend(attached.links);
-                fresh.extend(attached.statuses);
+            let rules: Vec<Rule> = self
+                .rules
+                .iter()
+                .filter(|rule| rule.probe == loaded.probe.name && rule.function.library == file.library)
+                .copied()
+                .collect();
+            if rules.is_empty() {
+                continue;
             }
+            let attached = attach::library(&loaded.object, &rules, file, number, self.flavour, now);
+            self.links.extend(attached.links);
+            fresh.extend(attached.statuses);
+        }
+        if fresh.iter().any(|status| matches!(status.state, ProbeState::Attached | ProbeState::Degraded)) {
+            self.libraries.push(LibraryInfo {
+                number,
+                kind: file.library.name().into(),
+                file: file.shown_path.clone(),
+            });
+            self.library_paths.push(file.open_path.clone());
         }
         self.statuses.extend(fresh.iter().cloned());
         fresh
+    }
+
+    /// The library files attached so far, by number.
+    pub fn libraries(&self) -> &[LibraryInfo] {
+        &self.libraries
+    }
+
+    /// Where an attached collective library keeps a communicator's ranks.
+    pub fn communicator_layout(&self, library: u16) -> Option<CommunicatorLayout> {
+        CommunicatorLayout::of_library(self.library_paths.get(usize::from(library).checked_sub(1)?)?)
     }
 
     pub fn is_attached(&self, id: FileId) -> bool {
@@ -234,9 +288,56 @@ impl Engine {
     }
 
     /// Waits until records gathered or the time is up, and takes them.
-    pub fn poll(&self, timeout: Duration) -> Batch {
+    pub fn poll(&mut self, timeout: Duration) -> Batch {
         self.rings.poll(timeout);
-        self.rings.take()
+        let batch = self.rings.take();
+        let exits = batch.process_events.iter().filter(|event| event.kind == ProcessEventKind::Exit);
+        self.ended.extend(exits.map(|event| (event.pid, 0)));
+        batch
+    }
+
+    /// All calls that have not returned, but those that wait for as long as all is well. Nothing where the kernel cannot
+    /// tell.
+    pub fn in_flight(&self) -> Option<Vec<InFlight>> {
+        let mut bytes = Vec::new();
+        Iter::new(self.walk.as_ref()?).ok()?.read_to_end(&mut bytes).ok()?;
+        let function =
+            |number: u16| self.rules.iter().find(|rule| rule.number == number).map(|rule| rule.function);
+        let mut calls: Vec<InFlight> = bytes
+            .chunks_exact(inflight::RECORD_BYTES)
+            .filter_map(|record| inflight::decode(record, self.clock_offset_ns, function))
+            .collect();
+        calls.retain(|call| {
+            self.ops.iter().any(|op| op.id == call.op && !matches!(op.layer, Layer::Rdma | Layer::Driver))
+        });
+        if calls.iter().any(|call| call.communicator != 0) {
+            let known = self.communicators();
+            for call in &mut calls {
+                if let Some(communicator) = known.get(&call.communicator) {
+                    call.comm_id_hash = Some(communicator.hash).filter(|hash| *hash != 0);
+                    call.rank = Some(communicator.rank).filter(|rank| *rank >= 0);
+                    call.nranks = Some(communicator.nranks).filter(|ranks| *ranks >= 0);
+                }
+            }
+        }
+        Some(calls)
+    }
+
+    /// By the kernel's number.
+    fn communicators(&self) -> HashMap<u64, raw::nccl::communicator> {
+        let Ok(map) = self.maps.get("communicators") else { return HashMap::new() };
+        map.keys()
+            .filter_map(|key| raw::read::<raw::nccl::communicator>(&map.lookup(&key, MapFlags::ANY).ok()??))
+            .map(|communicator| (communicator.number, communicator))
+            .collect()
+    }
+
+    /// Where a program said the name of a kernel is, when it registered the kernel's stub.
+    pub fn registered_name_at(&self, pid: u32, stub: u64) -> Option<u64> {
+        let key = raw::cuda::slot_key { tgid: pid, tid: 0, handle: stub };
+        let value =
+            self.maps.get("registrations").ok()?.lookup(raw::bytes_of(&key), MapFlags::ANY).ok()??;
+        Some(u64::from_ne_bytes(value.try_into().ok()?))
     }
 
     /// Records read so far, and how many of them made no sense.
@@ -262,8 +363,23 @@ impl Engine {
         if let Ok(waits) = self.maps.get("waits") {
             batch.waits.extend(take_waits(waits, before, self.clock_offset_ns));
         }
+        if self.maps.get("streams").is_ok() {
+            self.slots.read(&self.maps, batch, clock::monotonic_ns(), self.clock_offset_ns)?;
+            self.forget_ended()?;
+        }
         let now = self.now_ns();
         batch.losses.extend(self.losses.read(self.maps.get("losses")?, now)?);
+        Ok(())
+    }
+
+    /// Once their last sums are out.
+    fn forget_ended(&mut self) -> Result<(), LoadError> {
+        for (pid, drained) in std::mem::take(&mut self.ended) {
+            match drained {
+                0 => self.ended.push((pid, 1)),
+                _ => self.slots.forget(&self.maps, pid)?,
+            }
+        }
         Ok(())
     }
 
@@ -293,6 +409,7 @@ impl Engine {
 fn load_probe(
     probe: &'static Probe,
     settings: &Settings,
+    rules: &[Rule],
     flavour: Flavour,
     shards: usize,
     maps: &mut SharedMaps,
@@ -314,37 +431,10 @@ fn load_probe(
     opened.set_constant("switch_has_state", &[u8::from(switch_has_state())])?;
     opened.set_constant("syscall_reasons", &sched::syscall_reasons())?;
     opened.set_constant("futex_syscalls", &sched::futex_wakers())?;
+    let rule_of =
+        |op: &str| rules.iter().find(|rule| rule.function.op() == op).map(|rule| u32::from(rule.number));
+    opened.set_constant("devices", &driver::table(&settings.devices, rule_of))?;
     opened.load(maps)
-}
-
-fn attach_tracepoints(
-    probe: &Probe,
-    object: &Object,
-    clock_offset_ns: u64,
-    links: &mut Vec<Link>,
-    statuses: &mut Vec<ProbeStatus>,
-) {
-    let Attach::Tracepoints(_) = probe.attach else { return };
-    for program in object.progs_mut() {
-        let section = program.section().to_string_lossy().into_owned();
-        let target = section.rsplit('/').next().unwrap_or_default().to_string();
-        let (state, reason) = match program.attach() {
-            Ok(link) => {
-                links.push(link);
-                (ProbeState::Attached, String::new())
-            }
-            Err(error) => (ProbeState::Refused, said(&error)),
-        };
-        statuses.push(ProbeStatus {
-            probe: probe.name.into(),
-            target,
-            file: String::new(),
-            state,
-            flavour: "tracepoint".into(),
-            since_ns: clock::monotonic_ns().wrapping_add(clock_offset_ns),
-            reason,
-        });
-    }
 }
 
 fn refused(probe: &Probe, flavour: &str, reason: &str) -> ProbeStatus {

@@ -6,7 +6,7 @@ use gpuwhy_model::Loss;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 /// Probe and reason of each counter.
-const NAMES: [(u32, &str, &str); 7] = [
+const NAMES: [(u32, &str, &str); 9] = [
     (raw::LOSS_RING_FULL, "cuda", "ring full: a kept call was counted but not recorded"),
     (raw::LOSS_WINDOWS_FULL, "cuda", "too many threads and operations: a call was not counted"),
     (raw::LOSS_WAITS_FULL, "sched", "too many waits: a wait was not billed to anybody"),
@@ -14,6 +14,8 @@ const NAMES: [(u32, &str, &str); 7] = [
     (raw::LOSS_TARGETS_FULL, "process", "too many processes: one was not followed"),
     (raw::LOSS_DEPTH, "cuda", "calls nested too deep: one was not followed"),
     (raw::LOSS_PROCESS_RING, "process", "ring full: a process event was not recorded"),
+    (raw::LOSS_SLOTS, "cuda", "too many streams, functions or communicators: one was not followed"),
+    (raw::LOSS_STATE_RING, "cuda", "ring full: a memory, graph, name or completion record was lost"),
 ];
 const _: () = assert!(NAMES.len() == raw::LOSS_KINDS as usize);
 

@@ -12,12 +12,17 @@ mod rings;
 mod rules;
 mod settings;
 mod site;
+mod slots;
 mod stats;
 mod sums;
+mod tracefs;
+mod tracepoints;
 
+pub(crate) use attach::file_offset;
 pub use attach::{FileId, Flavour, LibraryFile};
+pub use clock::now_ns;
 pub use engine::Engine;
 pub use error::LoadError;
 pub use features::{EmptyProbe, Features, TrapCost, trap_cost};
-pub use settings::{Scope, Settings, StackMode};
+pub use settings::{Scope, Settings, StackMode, default_probes};
 pub use stats::{ProgramClock, ProgramStats, programs_loaded};

@@ -2,7 +2,7 @@
 
 use super::error::LoadError;
 use crate::raw::{cuda as raw, read};
-use crate::{call, process};
+use crate::{call, memory, nccl, process, rdma, stream, xid};
 use gpuwhy_model::{Batch, Stack};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, RingBuffer, RingBufferBuilder};
 use std::cell::RefCell;
@@ -45,25 +45,41 @@ impl Inbox {
             self.undecodable += 1;
             return;
         };
-        match u32::from(head.kind) {
-            raw::RECORD_CALL | raw::RECORD_CALL_STACK => match call::decode(bytes, self.clock_offset_ns) {
-                Some((call, stack)) => {
-                    self.batch.calls.push(call);
-                    if let Some(stack) = stack {
-                        self.take_stack(stack);
-                    }
+        let offset = self.clock_offset_ns;
+        let taken = match u32::from(head.kind) {
+            raw::RECORD_CALL | raw::RECORD_CALL_STACK => call::decode(bytes, offset).map(|(call, stack)| {
+                self.batch.calls.push(call);
+                self.take_stack(stack);
+            }),
+            raw::RECORD_CALL_NAMED => call::decode(bytes, offset).map(|(mut call, _)| {
+                if let Some(address) = call::longer_name_at(bytes) {
+                    call.name = memory::text_at(call.pid, address).or(call.name);
                 }
-                None => self.undecodable += 1,
-            },
-            raw::RECORD_PROCESS => match process::decode(bytes, self.clock_offset_ns) {
-                Some(event) => self.batch.process_events.push(event),
-                None => self.undecodable += 1,
-            },
-            _ => self.undecodable += 1,
+                self.batch.calls.push(call);
+            }),
+            raw::RECORD_NCCL => nccl::decode(bytes, offset).map(|(call, stack)| {
+                self.batch.nccl_calls.push(call);
+                self.take_stack(stack);
+            }),
+            raw::RECORD_PROCESS => {
+                process::decode(bytes, offset).map(|event| self.batch.process_events.push(event))
+            }
+            raw::RECORD_COMPLETION => {
+                stream::decode_completion(bytes, offset).map(|done| self.batch.completions.push(done))
+            }
+            raw::RECORD_XID => xid::decode(bytes, offset).map(|error| self.batch.gpu_errors.push(error)),
+            raw::RECORD_ASYNC_EVENT => {
+                rdma::decode(bytes, offset).map(|event| self.batch.rdma_events.push(event))
+            }
+            _ => None,
+        };
+        if taken.is_none() {
+            self.undecodable += 1;
         }
     }
 
-    fn take_stack(&mut self, stack: Stack) {
+    fn take_stack(&mut self, stack: Option<Stack>) {
+        let Some(stack) = stack else { return };
         if self.known_stacks.len() >= MOST_KNOWN_STACKS {
             self.known_stacks.clear();
         }

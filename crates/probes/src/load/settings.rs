@@ -1,7 +1,8 @@
 //! What the loader is asked for.
 
 use super::Flavour;
-use crate::probe::Probe;
+use crate::driver::Device;
+use crate::probe::{Probe, When};
 use std::path::PathBuf;
 
 /// 1 MiB for each shard.
@@ -36,17 +37,25 @@ pub struct Settings {
     /// The flavour to use; the best one when not given.
     pub flavour: Option<Flavour>,
     pub ring_bytes: u32,
+    /// The GPU driver's device files.
+    pub devices: Vec<Device>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Settings {
-            probes: crate::PROBES.to_vec(),
+            probes: default_probes(),
             scope: Scope::All,
             stacks: StackMode::Auto,
             keep_all: false,
             flavour: None,
             ring_bytes: RING_BYTES,
+            devices: Vec::new(),
         }
     }
+}
+
+/// Those that are on unless something else is asked for.
+pub fn default_probes() -> Vec<&'static Probe> {
+    crate::PROBES.iter().copied().filter(|probe| probe.when != When::Asked).collect()
 }

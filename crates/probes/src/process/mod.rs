@@ -1,6 +1,6 @@
 //! Births, exec and deaths of traced processes and threads.
 
-use crate::probe::{Attach, Probe};
+use crate::probe::{Attach, Probe, When};
 use crate::raw::{bpf_object, process as raw, read, text};
 use gpuwhy_model::{ProcessEvent, ProcessEventKind};
 
@@ -9,7 +9,7 @@ pub(crate) static PROBE: Probe = Probe {
     about: "exec, exit, fork and thread births of traced processes",
     object: bpf_object!("process"),
     attach: Attach::Tracepoints(&["sched_process_fork", "sched_process_exec", "sched_process_exit"]),
-    always: true,
+    when: When::Always,
     cost: "a map look-up at each fork, exec and exit of the host",
 };
 

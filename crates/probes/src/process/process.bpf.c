@@ -30,8 +30,13 @@ int BPF_PROG(on_exec, struct task_struct *task) {
         return 0;
     /* Task storage outlives exec; the calls in flight do not. */
     struct task *followed = bpf_task_storage_get(&tasks, task, 0, 0);
-    if (followed)
+    if (followed) {
         followed->depth = 0;
+        followed->group_depth = 0;
+        followed->device_next = 0;
+        __builtin_memset(followed->streams, 0, sizeof(followed->streams));
+        __builtin_memset(followed->functions, 0, sizeof(followed->functions));
+    }
     emit_process(PROCESS_EXEC, 0, 0);
     return 0;
 }

@@ -1,7 +1,7 @@
 //! The blame clock: what the scheduler did to traced threads, and who was behind it.
 
 use crate::call::WINDOW_NS;
-use crate::probe::{Attach, Probe};
+use crate::probe::{Attach, Probe, When};
 use crate::raw::{bpf_object, read, sched as raw, text};
 use gpuwhy_model::{OpId, Part, Reason, Wait};
 
@@ -10,7 +10,7 @@ pub(crate) static PROBE: Probe = Probe {
     about: "the blame clock: waits of traced threads, by reason, preemptor and waker",
     object: bpf_object!("sched"),
     attach: Attach::Tracepoints(&["sched_switch", "sched_waking"]),
-    always: false,
+    when: When::Default,
     cost: "two task-storage look-ups at each context switch of the host",
 };
 

@@ -139,6 +139,11 @@ static __always_inline u16 op_in_flight(const struct task *task) {
     return task->depth ? task->flights[0].op : 0;
 }
 
+/* Threads of processes that are not traced are followed in driver calls only. */
+static __always_inline bool is_of_interest(const struct task *task) {
+    return task->target || task->depth;
+}
+
 SEC("tp_btf/sched_switch")
 int on_switch(u64 *ctx) {
     bool preempted = ctx[0];
@@ -167,7 +172,7 @@ int on_switch(u64 *ctx) {
         u64 since = task->off_since_ns;
         u32 part = task->state == TASK_RUNNABLE ? PART_RUNNABLE : task->reason;
         task->state = TASK_ON_CPU;
-        if (now > since) {
+        if (now > since && is_of_interest(task)) {
             u16 op = op_in_flight(task);
             static const struct who nobody;
             bill_flights(task, part, now - since);
@@ -203,7 +208,7 @@ int BPF_PROG(on_waking, struct task_struct *woken) {
     u8 reason = task->reason;
     task->off_since_ns = now;
     task->state = TASK_RUNNABLE;
-    if (now <= since)
+    if (now <= since || !is_of_interest(task))
         return 0;
     bill_flights(task, reason, now - since);
     struct task_struct *waker = bpf_get_current_task_btf();

@@ -2,79 +2,7 @@
 // its own few hooks (simgpu_*). Everything declared here is exported from libcuda.so.1.
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
-typedef int CUresult;
-typedef int CUdevice;
-typedef uint64_t CUdeviceptr;
-typedef struct CUctx_st *CUcontext;
-typedef struct CUmod_st *CUmodule;
-typedef struct CUlib_st *CUlibrary;
-typedef struct CUkern_st *CUkernel;
-typedef struct CUfunc_st *CUfunction;
-typedef struct CUstream_st *CUstream;
-typedef struct CUevent_st *CUevent;
-typedef struct CUgraph_st *CUgraph;
-typedef struct CUgraphNode_st *CUgraphNode;
-typedef struct CUgraphExec_st *CUgraphExec;
-typedef struct CUmemPoolHandle_st *CUmemoryPool;
-typedef uint64_t CUmemGenericAllocationHandle;
-typedef void (*CUhostFn)(void *arg);
-
-enum {
-    CUDA_SUCCESS = 0,
-    CUDA_ERROR_INVALID_VALUE = 1,
-    CUDA_ERROR_OUT_OF_MEMORY = 2,
-    CUDA_ERROR_NOT_INITIALIZED = 3,
-    CUDA_ERROR_INVALID_DEVICE = 101,
-    CUDA_ERROR_INVALID_CONTEXT = 201,
-    CUDA_ERROR_INVALID_HANDLE = 400,
-    CUDA_ERROR_NOT_FOUND = 500,
-    CUDA_ERROR_NOT_READY = 600,
-    CUDA_ERROR_LAUNCH_FAILED = 719,
-    CUDA_ERROR_NOT_SUPPORTED = 801,
-    CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
-    CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
-    CUDA_ERROR_ILLEGAL_STATE = 401,
-    CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE = 910,
-};
-
-enum { CU_EVENT_BLOCKING_SYNC = 1 };
-
-typedef struct {
-    unsigned gridDimX, gridDimY, gridDimZ;
-    unsigned blockDimX, blockDimY, blockDimZ;
-    unsigned sharedMemBytes;
-    CUstream hStream;
-    void *attrs;
-    unsigned numAttrs;
-} CUlaunchConfig;
-
-typedef enum { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2, CU_MEMORYTYPE_UNIFIED = 4 } CUmemorytype;
-
-typedef struct {
-    size_t srcXInBytes, srcY;
-    CUmemorytype srcMemoryType;
-    const void *srcHost;
-    CUdeviceptr srcDevice;
-    void *srcArray;
-    size_t srcPitch;
-    size_t dstXInBytes, dstY;
-    CUmemorytype dstMemoryType;
-    void *dstHost;
-    CUdeviceptr dstDevice;
-    void *dstArray;
-    size_t dstPitch;
-    size_t WidthInBytes;
-    size_t Height;
-} CUDA_MEMCPY2D;
-
-typedef struct {
-    int result;
-    CUgraphNode errorNode;
-    CUgraphNode errorFromNode;
-} CUgraphExecUpdateResultInfo;
+#include "types.h"
 
 #pragma GCC visibility push(default)
 
@@ -86,6 +14,9 @@ CUresult cuDeviceGetCount(int *count);
 CUresult cuDeviceGetName(char *name, int length, CUdevice device);
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);
+CUresult cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned flags, CUdevice device);
+CUresult cuCtxDestroy_v2(CUcontext context);
 CUresult cuCtxSetCurrent(CUcontext context);
 CUresult cuCtxGetCurrent(CUcontext *context);
 CUresult cuCtxGetDevice(CUdevice *device);
@@ -132,12 +63,21 @@ CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream);
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstream stream);
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream);
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream);
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream);
+CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream);
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device);
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const void *properties);
+CUresult cuMemPoolDestroy(CUmemoryPool pool);
 CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags);
 CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height,
                             unsigned elementBytes);
 CUresult cuMemAllocHost_v2(void **pointer, size_t bytes);
 CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags);
 CUresult cuMemFreeHost(void *pointer);
+CUresult cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flags);
+CUresult cuMemHostUnregister(void *pointer);
+CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *shape);
+CUresult cuArrayDestroy(CUarray array);
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total);
 CUresult cuMemAddressReserve(CUdeviceptr *pointer, size_t bytes, size_t alignment, CUdeviceptr hint,
                              uint64_t flags);
@@ -149,6 +89,7 @@ CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset, CUmemGeneric
 CUresult cuMemSetAccess(CUdeviceptr pointer, size_t bytes, const void *access, size_t count);
 CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes);
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address);
 
 // Copies and fills
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes);
@@ -185,18 +126,36 @@ CUresult cuModuleLoad(CUmodule *module, const char *path);
 CUresult cuModuleLoadData(CUmodule *module, const void *image);
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned optionCount, int *options,
                             void **values);
+CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image);
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
 CUresult cuModuleUnload(CUmodule module);
 CUresult cuLibraryLoadData(CUlibrary *library, const void *code, int *jitOptions, void **jitValues,
                            unsigned jitCount, int *options, void **values, unsigned count);
+CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, int *jitOptions, void **jitValues,
+                               unsigned jitCount, int *options, void **values, unsigned count);
+CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library);
+CUresult cuLibraryUnload(CUlibrary library);
 CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name);
 CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel);
+CUresult cuLinkCreate_v2(unsigned optionCount, int *options, void **values, CUlinkState *state);
+CUresult cuLinkAddData_v2(CUlinkState state, int type, void *data, size_t bytes, const char *name,
+                          unsigned optionCount, int *options, void **values);
+CUresult cuLinkComplete(CUlinkState state, void **cubin, size_t *bytes);
+CUresult cuLinkDestroy(CUlinkState state);
 
 // Graphs
 CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
 CUresult cuStreamIsCapturing(CUstream stream, int *status);
 CUresult cuGraphCreate(CUgraph *graph, unsigned flags);
+CUresult cuGraphClone(CUgraph *clone, CUgraph original);
+#define NODE_ARGUMENTS                                                                                       \
+    CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t dependencyCount
+CUresult cuGraphAddKernelNode_v2(NODE_ARGUMENTS, const CUDA_KERNEL_NODE_PARAMS *parameters);
+CUresult cuGraphAddMemcpyNode(NODE_ARGUMENTS, const CUDA_MEMCPY3D *parameters, CUcontext context);
+CUresult cuGraphAddMemsetNode(NODE_ARGUMENTS, const CUDA_MEMSET_NODE_PARAMS *parameters, CUcontext context);
+CUresult cuGraphAddHostNode(NODE_ARGUMENTS, const CUDA_HOST_NODE_PARAMS *parameters);
+CUresult cuGraphAddChildGraphNode(NODE_ARGUMENTS, CUgraph child);
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph graph, uint64_t flags);
 CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream);
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count);

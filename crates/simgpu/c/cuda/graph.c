@@ -1,11 +1,5 @@
 // Capture and graphs of the stand-in driver.
-#include "../engine/work.h"
 #include "handle.h"
-
-static struct graph *graph_of(CUgraph handle) {
-    struct graph *graph = (struct graph *)handle;
-    return graph_is_valid(graph) ? graph : NULL;
-}
 
 static struct graph *executable_of(CUgraphExec handle) {
     struct graph *graph = (struct graph *)handle;
@@ -54,9 +48,17 @@ CUresult cuGraphCreate(CUgraph *graph, unsigned flags) {
     return *graph ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+CUresult cuGraphClone(CUgraph *clone, CUgraph handle) {
+    struct graph *graph = graph_of_handle(handle);
+    if (!graph || !clone)
+        return CUDA_ERROR_INVALID_VALUE;
+    *clone = (CUgraph)graph_copy(graph);
+    return *clone ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph handle, uint64_t flags) {
     (void)flags;
-    struct graph *graph = graph_of(handle);
+    struct graph *graph = graph_of_handle(handle);
     if (!graph || !executable)
         return CUDA_ERROR_INVALID_VALUE;
     *executable = (CUgraphExec)graph_copy(graph);
@@ -73,12 +75,12 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
 }
 
 CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode *nodes, size_t *count) {
-    struct graph *graph = graph_of(handle);
+    struct graph *graph = graph_of_handle(handle);
     if (!graph || !count)
         return CUDA_ERROR_INVALID_VALUE;
     if (nodes) {
         for (size_t node = 0; node < *count; node++)
-            nodes[node] = node < graph->count ? (CUgraphNode)&graph->nodes[node] : NULL;
+            nodes[node] = node < graph->count ? (CUgraphNode)graph->nodes[node] : NULL;
         *count = *count < graph->count ? *count : graph->count;
     } else {
         *count = graph->count;
@@ -88,7 +90,7 @@ CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode *nodes, size_t *count) {
 
 CUresult cuGraphExecUpdate_v2(CUgraphExec executable_handle, CUgraph handle,
                               CUgraphExecUpdateResultInfo *info) {
-    struct graph *graph = graph_of(handle), *executable = executable_of(executable_handle);
+    struct graph *graph = graph_of_handle(handle), *executable = executable_of(executable_handle);
     if (!graph || !executable)
         return CUDA_ERROR_INVALID_VALUE;
     bool updated = graph_update(executable, graph);
@@ -98,7 +100,7 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec executable_handle, CUgraph handle,
 }
 
 CUresult cuGraphDestroy(CUgraph handle) {
-    struct graph *graph = graph_of(handle);
+    struct graph *graph = graph_of_handle(handle);
     if (!graph)
         return CUDA_ERROR_INVALID_VALUE;
     graph_destroy(graph);

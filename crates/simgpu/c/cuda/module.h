@@ -1,4 +1,4 @@
-// Functions of the stand-in driver, as launches see them.
+// Functions and images of the stand-in driver, as its other parts see them.
 #pragma once
 
 #include <stdbool.h>
@@ -15,3 +15,7 @@ struct CUfunc_st {
 static inline bool function_is_valid(CUfunction function) {
     return function && function->magic == FUNCTION_MAGIC;
 }
+
+// Whether an image is PTX; and the time that compiling one takes.
+bool module_is_ptx(const void *image);
+void module_compile(void);

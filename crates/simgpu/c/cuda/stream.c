@@ -2,7 +2,6 @@
 #include "../engine/control.h"
 #include "../engine/fault.h"
 #include "../engine/work.h"
-#include "event.h"
 #include "handle.h"
 
 static CUresult create(CUstream *handle, unsigned flags, int priority) {
@@ -58,16 +57,6 @@ CUresult cuStreamQuery(CUstream stream) {
 
 CUresult cuStreamQuery_ptsz(CUstream stream) {
     return query(stream, true);
-}
-
-CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
-    (void)flags;
-    return event_hold_up(event, stream_of_handle(stream, false));
-}
-
-CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned flags) {
-    (void)flags;
-    return event_hold_up(event, stream_of_handle(stream, true));
 }
 
 CUresult simgpu_enqueue(CUstream handle, uint64_t (*code)(void *), void *arg) {

@@ -22,6 +22,7 @@ static struct control_entry private_page[CONTROL_COUNT];
 struct control_entry *control_page = private_page;
 _Atomic uint64_t control_own[CONTROL_COUNT];
 _Atomic bool control_ready;
+bool control_quiet;
 
 enum control_field control_find(const char *name) {
     for (int field = 0; field < CONTROL_COUNT; field++)
@@ -51,7 +52,8 @@ bool control_parse(const char *text, uint64_t *value) {
 }
 
 static struct control_entry *refuse(const char *path, const char *why) {
-    fprintf(stderr, "simgpu: cannot use %s as a control page: %s\n", path, why);
+    if (!control_quiet)
+        fprintf(stderr, "simgpu: cannot use %s as a control page: %s\n", path, why);
     return NULL;
 }
 
@@ -94,7 +96,7 @@ static void read_environment(void) {
             if (*letter >= 'a' && *letter <= 'z')
                 *letter -= 'a' - 'A';
         const char *text = getenv(variable);
-        if (text && *text && !control_parse(text, &value))
+        if (text && *text && !control_parse(text, &value) && !control_quiet)
             fprintf(stderr, "simgpu: %s=%s is not a number\n", variable, text);
         // Zero asks for the default, in the environment as in the page.
         control_own[field] = value ? value : control_table[field].value;

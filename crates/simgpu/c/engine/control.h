@@ -37,6 +37,8 @@ extern const struct control_about control_table[CONTROL_COUNT];
 extern struct control_entry *control_page;
 extern _Atomic uint64_t control_own[CONTROL_COUNT];
 extern _Atomic bool control_ready;
+// True in a library that runs inside of tools: then mistakes are not told on stderr.
+extern bool control_quiet;
 
 void control_init(void);
 

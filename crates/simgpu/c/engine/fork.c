@@ -3,9 +3,9 @@
 #include <pthread.h>
 
 #include "fault.h"
+#include "graph.h"
 #include "pool.h"
 #include "stream.h"
-#include "work.h"
 
 static void before_fork(void) {
     streams_before_fork();
@@ -20,7 +20,7 @@ static void in_parent(void) {
 static void in_child(void) {
     pool_in_child();
     streams_in_child();
-    work_in_child();
+    graphs_in_child();
     fault_in_child();
 }
 

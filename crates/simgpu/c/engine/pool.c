@@ -13,6 +13,8 @@
 
 #define INVALID_VALUE 1
 #define OUT_OF_MEMORY 2
+#define ALREADY_REGISTERED 712
+#define NOT_REGISTERED 713
 
 #define FIRST_ADDRESS 0x7f0000000000u
 #define GRANULE 512u
@@ -23,13 +25,18 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct table allocations; // address -> bytes
 static struct table host_allocations;
-static struct table ranges;   // reserved address -> bytes
-static struct table handles;  // physical memory -> bytes
-static struct table mappings; // mapped address -> handle
+static struct table registrations; // host memory that is the program's -> bytes
 static uint64_t used_bytes;
 static uint64_t next_address = FIRST_ADDRESS;
 static uint64_t reserved_until = FIRST_ADDRESS;
-static uint64_t next_handle = 0x1000;
+
+void pool_lock(void) {
+    pthread_mutex_lock(&lock);
+}
+
+void pool_unlock(void) {
+    pthread_mutex_unlock(&lock);
+}
 
 static uint64_t round_up(uint64_t bytes, uint64_t granule) {
     return (bytes + granule - 1) / granule * granule;
@@ -37,7 +44,7 @@ static uint64_t round_up(uint64_t bytes, uint64_t granule) {
 
 // Takes addresses out of a range kept from the host, so that a device address never equals a host one. Memory
 // there cannot be touched: using a device pointer on the host faults, as it does with a real device.
-static uint64_t take_addresses(uint64_t bytes, uint64_t granule) {
+uint64_t pool_take_addresses(uint64_t bytes, uint64_t granule) {
     next_address = round_up(next_address, granule);
     while (next_address + bytes > reserved_until) {
         uint64_t length = round_up(bytes, RESERVATION);
@@ -52,7 +59,7 @@ static uint64_t take_addresses(uint64_t bytes, uint64_t granule) {
     return address;
 }
 
-static int take_bytes(uint64_t bytes) {
+int pool_take_bytes(uint64_t bytes) {
     static uint64_t allocation_count;
     uint64_t fail_every = CONTROL(malloc_fail_every);
     allocation_count++;
@@ -65,7 +72,11 @@ static int take_bytes(uint64_t bytes) {
     return 0;
 }
 
-static void delay_allocation(void) {
+void pool_give_bytes(uint64_t bytes) {
+    used_bytes -= bytes;
+}
+
+void pool_delay(void) {
     uint64_t spin = CONTROL(alloc_spin_ns), sleep = CONTROL(alloc_sleep_ns);
     if (spin)
         spin_ns(spin);
@@ -78,12 +89,12 @@ static int alloc(uint64_t bytes, uint64_t granule, uint64_t mark, uint64_t *addr
         return INVALID_VALUE;
     if (bytes > CONTROL(memory))
         return OUT_OF_MEMORY;
-    delay_allocation();
+    pool_delay();
     bytes = round_up(bytes, granule);
     pthread_mutex_lock(&lock);
-    int result = take_bytes(bytes);
+    int result = pool_take_bytes(bytes);
     if (result == 0) {
-        *address = take_addresses(bytes, granule);
+        *address = pool_take_addresses(bytes, granule);
         if (!table_put(&allocations, *address, bytes | mark))
             result = OUT_OF_MEMORY;
     }
@@ -130,7 +141,7 @@ void pool_usage(uint64_t *free_bytes, uint64_t *total_bytes) {
 int pool_alloc_host(uint64_t bytes, void **pointer) {
     if (!pointer || !bytes)
         return INVALID_VALUE;
-    delay_allocation();
+    pool_delay();
     *pointer = aligned_alloc(PAGE, round_up(bytes, PAGE));
     if (!*pointer)
         return OUT_OF_MEMORY;
@@ -150,62 +161,22 @@ int pool_free_host(void *pointer) {
     return 0;
 }
 
-int pool_reserve(uint64_t bytes, uint64_t *address) {
-    if (!address || !bytes)
+int pool_register(void *pointer, uint64_t bytes) {
+    if (!pointer || !bytes)
         return INVALID_VALUE;
     pthread_mutex_lock(&lock);
-    *address = take_addresses(round_up(bytes, PAGE), PAGE);
-    table_put(&ranges, *address, bytes);
+    bool known = table_get(&registrations, (uint64_t)pointer) != NULL;
+    if (!known)
+        table_put(&registrations, (uint64_t)pointer, bytes);
     pthread_mutex_unlock(&lock);
-    return 0;
+    return known ? ALREADY_REGISTERED : 0;
 }
 
-int pool_unreserve(uint64_t address) {
+int pool_unregister(void *pointer) {
     pthread_mutex_lock(&lock);
-    bool known = table_take(&ranges, address, NULL);
+    bool known = table_take(&registrations, (uint64_t)pointer, NULL);
     pthread_mutex_unlock(&lock);
-    return known ? 0 : INVALID_VALUE;
-}
-
-int pool_create(uint64_t bytes, uint64_t *handle) {
-    if (!handle || !bytes)
-        return INVALID_VALUE;
-    delay_allocation();
-    pthread_mutex_lock(&lock);
-    int result = take_bytes(bytes);
-    if (result == 0) {
-        *handle = next_handle++;
-        table_put(&handles, *handle, bytes);
-    }
-    pthread_mutex_unlock(&lock);
-    return result;
-}
-
-int pool_map(uint64_t address, uint64_t bytes, uint64_t handle) {
-    pthread_mutex_lock(&lock);
-    uint64_t *size = table_get(&handles, handle);
-    bool fits = size && bytes <= *size && !table_get(&mappings, address);
-    if (fits)
-        table_put(&mappings, address, handle);
-    pthread_mutex_unlock(&lock);
-    return fits ? 0 : INVALID_VALUE;
-}
-
-int pool_unmap(uint64_t address) {
-    pthread_mutex_lock(&lock);
-    bool known = table_take(&mappings, address, NULL);
-    pthread_mutex_unlock(&lock);
-    return known ? 0 : INVALID_VALUE;
-}
-
-int pool_release(uint64_t handle) {
-    uint64_t bytes;
-    pthread_mutex_lock(&lock);
-    bool known = table_take(&handles, handle, &bytes);
-    if (known)
-        used_bytes -= bytes;
-    pthread_mutex_unlock(&lock);
-    return known ? 0 : INVALID_VALUE;
+    return known ? 0 : NOT_REGISTERED;
 }
 
 void pool_before_fork(void) {

@@ -17,13 +17,17 @@ void pool_usage(uint64_t *free_bytes, uint64_t *total_bytes);
 int pool_alloc_host(uint64_t bytes, void **pointer);
 int pool_free_host(void *pointer);
 
-// Virtual memory management: ranges of addresses and physical memory, apart.
-int pool_reserve(uint64_t bytes, uint64_t *address);
-int pool_unreserve(uint64_t address);
-int pool_create(uint64_t bytes, uint64_t *handle);
-int pool_map(uint64_t address, uint64_t bytes, uint64_t handle);
-int pool_unmap(uint64_t address);
-int pool_release(uint64_t handle);
+// Host memory that the program allocated itself, and made known to the device.
+int pool_register(void *pointer, uint64_t bytes);
+int pool_unregister(void *pointer);
+
+// For other parts of the memory, which share the lock. Delaying happens without it, all else with it.
+void pool_lock(void);
+void pool_unlock(void);
+void pool_delay(void);
+int pool_take_bytes(uint64_t bytes);
+void pool_give_bytes(uint64_t bytes);
+uint64_t pool_take_addresses(uint64_t bytes, uint64_t granule);
 
 void pool_before_fork(void);
 void pool_in_parent(void);

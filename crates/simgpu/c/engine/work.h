@@ -7,31 +7,19 @@
 #include "stream.h"
 
 struct work {
-    enum work_kind { WORK_KERNEL, WORK_COPY, WORK_DEVICE_COPY, WORK_CODE, WORK_HOST } kind;
+    enum work_kind { WORK_KERNEL, WORK_COPY, WORK_DEVICE_COPY, WORK_CODE, WORK_HOST, WORK_GRAPH } kind;
     uint64_t bytes;
     union {
         stream_code code;
         stream_host_code host;
+        struct graph *child; // owned by the node
     };
     void *arg;
 };
 
 void work_submit(struct stream *stream, struct work work);
 
-// A captured graph, or an executable copy of one.
-struct graph {
-    uint32_t magic;
-    struct work *nodes;
-    size_t count;
-    size_t capacity;
-};
-
-struct graph *graph_create(void);
-struct graph *graph_copy(const struct graph *graph);
-// False when the graphs differ in shape.
-bool graph_update(struct graph *executable, const struct graph *graph);
-bool graph_is_valid(const struct graph *graph);
-void graph_destroy(struct graph *graph);
-void graph_launch(const struct graph *graph, struct stream *stream);
-
-void work_in_child(void);
+// Whether the work is code that the stream's thread runs; else it takes a known time.
+bool work_is_code(const struct work *work);
+void work_push_code(struct stream *stream, const struct work *work);
+uint64_t work_duration_ns(const struct work *work);

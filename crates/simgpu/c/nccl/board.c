@@ -14,11 +14,16 @@
 // How often a waiting rank looks whether its communicator was aborted.
 #define ABORT_POLL_NS 100000000
 
+// With one stream nobody reaches collective n + 2 before all have left n. More streams have more under way.
+#define COLLECTIVES_UNDER_WAY 64
+
 struct seat {
-    _Atomic uint64_t arrived; // number of the last collective that the rank reached
     _Atomic uint64_t meeting; // number of the last meeting that the rank came to
-    // Offers by parity: nobody reaches collective n + 2 before all have left n, so two are enough.
-    struct offer offers[2];
+    // By number, modulo.
+    struct arrival {
+        _Atomic uint64_t seq;
+        struct offer offer;
+    } arrivals[COLLECTIVES_UNDER_WAY];
 };
 
 struct board {
@@ -99,17 +104,20 @@ bool board_meet(struct board *board, int rank, const _Atomic bool *aborted) {
 }
 
 void board_arrive(struct board *board, int rank, uint64_t seq, struct offer offer) {
-    board->seats[rank].offers[seq % 2] = offer;
-    board->seats[rank].arrived = seq;
+    struct arrival *arrival = &board->seats[rank].arrivals[seq % COLLECTIVES_UNDER_WAY];
+    arrival->offer = offer;
+    arrival->seq = seq;
     announce(board);
 }
 
 static bool all_arrived(struct board *board, int rank, int peer, uint64_t seq) {
     (void)peer;
-    const struct offer *own = &board->seats[rank].offers[seq % 2];
+    size_t at = seq % COLLECTIVES_UNDER_WAY;
+    const struct offer *own = &board->seats[rank].arrivals[at].offer;
     for (int other = 0; other < board->nranks; other++) {
-        const struct seat *seat = &board->seats[other];
-        if (seat->arrived < seq || memcmp(&seat->offers[seq % 2], own, sizeof *own) != 0)
+        const struct arrival *arrival = &board->seats[other].arrivals[at];
+        // A rank that is a whole turn ahead has left this one long ago.
+        if (arrival->seq < seq || (arrival->seq == seq && memcmp(&arrival->offer, own, sizeof *own) != 0))
             return false;
     }
     return true;

@@ -24,8 +24,8 @@ void board_forget_name(uint64_t hash);
 // Blocks until all ranks are here; returns false when `aborted` became true.
 bool board_meet(struct board *board, int rank, const _Atomic bool *aborted);
 
-// Collectives: announce the arrival of `rank` at its collective number `seq` (from 1), then wait for
-// everybody. Ranks that offer different things never leave, as with the real library.
+// Collectives: announce the arrival of `rank` at its collective number `seq` (from 1, in order), then wait
+// for everybody. Ranks that offer different things never leave, as with the real library.
 void board_arrive(struct board *board, int rank, uint64_t seq, struct offer offer);
 bool board_await_all(struct board *board, int rank, uint64_t seq, const _Atomic bool *aborted);
 

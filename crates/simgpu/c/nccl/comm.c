@@ -2,31 +2,13 @@
 #include "comm.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "../engine/clock.h"
+#include "hash.h"
 
 #define MAGIC 0x2cc10000u
 #define VERSION 22800
-
-static uint64_t mix(uint64_t hash, uint64_t word) {
-    hash ^= word;
-    hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9u;
-    hash = (hash ^ hash >> 27) * 0x94d049bb133111ebu;
-    return hash ^ hash >> 31;
-}
-
-// The same hash as tools that watch NCCL give to a unique id.
-static uint64_t hash_of_id(const ncclUniqueId *id) {
-    uint64_t hash = 0x9e3779b97f4a7c15u;
-    for (size_t at = 0; at < sizeof id->internal; at += 8) {
-        uint64_t word;
-        memcpy(&word, id->internal + at, sizeof word);
-        hash = mix(hash, word);
-    }
-    return hash;
-}
 
 bool comm_is_valid(ncclComm_t comm) {
     return comm && comm->magic == MAGIC;
@@ -66,6 +48,14 @@ static struct ncclComm *create(uint64_t hash, int nranks, int rank) {
     return NULL;
 }
 
+static _Atomic uint64_t joining; // hash of the communicator that a thread waits to join, else zero
+
+// A program that ends while it still waits for a rank leaves no board behind.
+__attribute__((destructor)) static void forget_unfinished(void) {
+    if (joining)
+        board_forget_name(joining);
+}
+
 // Joining is a collective itself: it returns when all ranks have come.
 static ncclResult_t join(ncclComm_t *joined, uint64_t hash, int nranks, int rank) {
     if (!joined || nranks < 1 || nranks > BOARD_MAX_RANKS || rank < 0 || rank >= nranks)
@@ -73,7 +63,9 @@ static ncclResult_t join(ncclComm_t *joined, uint64_t hash, int nranks, int rank
     struct ncclComm *comm = create(hash, nranks, rank);
     if (!comm)
         return ncclSystemError;
+    joining = hash;
     board_meet(comm->board, rank, &comm->aborted);
+    joining = 0;
     board_forget_name(hash);
     *joined = comm;
     return ncclSuccess;
@@ -87,6 +79,13 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId i
                                     ncclConfig_t *config) {
     (void)config;
     return join(comm, hash_of_id(&id), nranks, rank);
+}
+
+// Only the first id says who meets whom; the real library bootstraps through the others too.
+ncclResult_t ncclCommInitRankScalable(ncclComm_t *comm, int nranks, int rank, int idCount, ncclUniqueId *ids,
+                                      ncclConfig_t *config) {
+    (void)config;
+    return ids && idCount > 0 ? join(comm, hash_of_id(&ids[0]), nranks, rank) : ncclInvalidArgument;
 }
 
 ncclResult_t ncclCommInitAll(ncclComm_t *comms, int count, const int *devices) {
@@ -123,7 +122,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *spli
     // Nobody may write the wishes of the next split before all have read these.
     if (!board_meet(comm->board, comm->rank, &comm->aborted))
         return ncclInternalError;
-    uint64_t hash = mix(mix(comm->hash, ++comm->splits), (uint64_t)color);
+    uint64_t hash = hash_of_split(comm->hash, ++comm->splits, color);
     *split = NULL;
     return color == NCCL_SPLIT_NOCOLOR ? ncclSuccess : join(split, hash, nranks, rank);
 }
@@ -163,6 +162,8 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
     return destroy(comm);
 }
 
+// Tools read in the code of these two at which offsets a communicator keeps its size and its rank, so they
+// stay plain reads of a field.
 ncclResult_t ncclCommCount(ncclComm_t comm, int *count) {
     if (!comm_is_valid(comm))
         return ncclInvalidArgument;

@@ -11,10 +11,12 @@ struct ncclComm {
     uint64_t hash;
     uint64_t splits;
     _Atomic uint64_t collectives; // numbers given to collectives so far
+    _Atomic uint32_t queued;      // collectives that calls have queued, in the order of the calls
+    _Atomic uint32_t started;     // futex word: how many of those have their number
     _Atomic int in_flight;        // groups of operations on their streams
     _Atomic bool aborted;
     struct board *board;
-    uint32_t *sent, *received; // messages so far, by peer
+    _Atomic uint32_t *sent, *received; // messages so far, by peer
 };
 
 bool comm_is_valid(ncclComm_t comm);

@@ -37,6 +37,8 @@ const char *ncclGetErrorString(ncclResult_t result);
 ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank);
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank,
                                     ncclConfig_t *config);
+ncclResult_t ncclCommInitRankScalable(ncclComm_t *comm, int nranks, int rank, int idCount, ncclUniqueId *ids,
+                                      ncclConfig_t *config);
 ncclResult_t ncclCommInitAll(ncclComm_t *comms, int count, const int *devices);
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *split, ncclConfig_t *config);
 ncclResult_t ncclCommFinalize(ncclComm_t comm);
@@ -48,6 +50,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error);
 
 ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
                            ncclComm_t comm, CUstream stream);
+ncclResult_t ncclAllReduceConfig(const void *from, void *to, size_t count, ncclDataType_t type,
+                                 ncclRedOp_t op, ncclComm_t comm, CUstream stream, const void *config);
 ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root,
                            ncclComm_t comm, CUstream stream);
 ncclResult_t ncclBcast(void *buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
@@ -58,8 +62,15 @@ ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataTyp
                            CUstream stream);
 ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
                                ncclComm_t comm, CUstream stream);
+ncclResult_t ncclAlltoAll(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm,
+                          CUstream stream);
+// RCCL's spelling.
 ncclResult_t ncclAllToAll(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm,
                           CUstream stream);
+ncclResult_t ncclGather(const void *from, void *to, size_t count, ncclDataType_t type, int root,
+                        ncclComm_t comm, CUstream stream);
+ncclResult_t ncclScatter(const void *from, void *to, size_t count, ncclDataType_t type, int root,
+                         ncclComm_t comm, CUstream stream);
 ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       CUstream stream);
 ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,

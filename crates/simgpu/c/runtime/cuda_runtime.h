@@ -10,6 +10,8 @@ typedef CUevent cudaEvent_t;
 typedef CUgraph cudaGraph_t;
 typedef CUgraphNode cudaGraphNode_t;
 typedef CUgraphExec cudaGraphExec_t;
+typedef CUmemoryPool cudaMemPool_t;
+typedef CUarray cudaArray_t;
 typedef CUhostFn cudaHostFn_t;
 typedef CUgraphExecUpdateResultInfo cudaGraphExecUpdateResultInfo;
 
@@ -33,6 +35,36 @@ typedef enum {
     cudaMemcpyDefault = 4,
 } cudaMemcpyKind;
 
+typedef struct {
+    void *ptr;
+    size_t pitch, xsize, ysize;
+} cudaPitchedPtr;
+
+typedef struct {
+    size_t width, height, depth;
+} cudaExtent;
+
+typedef struct {
+    int x, y, z, w; // bits of each channel
+    enum { cudaChannelFormatKindSigned, cudaChannelFormatKindUnsigned, cudaChannelFormatKindFloat } f;
+} cudaChannelFormatDesc;
+
+typedef struct {
+    void *func;
+    dim3 gridDim, blockDim;
+    unsigned sharedMemBytes;
+    void **kernelParams, **extra;
+} cudaKernelNodeParams;
+
+typedef struct {
+    void *dst;
+    size_t pitch;
+    unsigned value, elementSize;
+    size_t width, height;
+} cudaMemsetParams;
+
+typedef CUDA_HOST_NODE_PARAMS cudaHostNodeParams;
+
 // The runtime's error codes equal the driver's in the stand-in, but for those that only the runtime has.
 enum { cudaErrorInvalidDeviceFunction = 98, cudaErrorInvalidMemcpyDirection = 21 };
 
@@ -55,11 +87,23 @@ cudaError_t cudaMallocAsync(void **pointer, size_t bytes, cudaStream_t stream);
 cudaError_t cudaMallocAsync_ptsz(void **pointer, size_t bytes, cudaStream_t stream);
 cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream);
 cudaError_t cudaFreeAsync_ptsz(void *pointer, cudaStream_t stream);
+cudaError_t cudaMallocFromPoolAsync(void **pointer, size_t bytes, cudaMemPool_t pool, cudaStream_t stream);
+cudaError_t cudaMallocFromPoolAsync_ptsz(void **pointer, size_t bytes, cudaMemPool_t pool,
+                                         cudaStream_t stream);
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device);
+cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const void *properties);
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool);
 cudaError_t cudaMallocManaged(void **pointer, size_t bytes, unsigned flags);
 cudaError_t cudaMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height);
+cudaError_t cudaMalloc3D(cudaPitchedPtr *pointer, cudaExtent extent);
+cudaError_t cudaMallocArray(cudaArray_t *array, const cudaChannelFormatDesc *channels, size_t width,
+                            size_t height, unsigned flags);
+cudaError_t cudaFreeArray(cudaArray_t array);
 cudaError_t cudaMallocHost(void **pointer, size_t bytes);
 cudaError_t cudaHostAlloc(void **pointer, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void *pointer);
+cudaError_t cudaHostRegister(void *pointer, size_t bytes, unsigned flags);
+cudaError_t cudaHostUnregister(void *pointer);
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total);
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind);
@@ -107,6 +151,14 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, int mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, int *status);
+cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned flags);
+cudaError_t cudaGraphClone(cudaGraph_t *clone, cudaGraph_t original);
+cudaError_t cudaGraphAddKernelNode(NODE_ARGUMENTS, const cudaKernelNodeParams *parameters);
+cudaError_t cudaGraphAddMemcpyNode1D(NODE_ARGUMENTS, void *to, const void *from, size_t bytes,
+                                     cudaMemcpyKind kind);
+cudaError_t cudaGraphAddMemsetNode(NODE_ARGUMENTS, const cudaMemsetParams *parameters);
+cudaError_t cudaGraphAddHostNode(NODE_ARGUMENTS, const cudaHostNodeParams *parameters);
+cudaError_t cudaGraphAddChildGraphNode(NODE_ARGUMENTS, cudaGraph_t child);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph, unsigned long long flags);
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *executable, cudaGraph_t graph,
                                           unsigned long long flags);

@@ -55,7 +55,7 @@ static CUresult load(struct kernel *kernel) {
     return result;
 }
 
-static CUresult resolve(const void *stub, CUfunction *function) {
+CUresult runtime_resolve(const void *stub, CUfunction *function) {
     CUresult result = runtime_enter();
     if (result != CUDA_SUCCESS)
         return result;
@@ -71,7 +71,7 @@ static CUresult resolve(const void *stub, CUfunction *function) {
 cudaError_t cudaLaunchKernel(const void *stub, dim3 grid, dim3 block, void **args, size_t sharedBytes,
                              cudaStream_t stream) {
     CUfunction function;
-    CUresult result = resolve(stub, &function);
+    CUresult result = runtime_resolve(stub, &function);
     if (result == CUDA_SUCCESS)
         result = cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
                                 (unsigned)sharedBytes, stream, args, NULL);
@@ -81,7 +81,7 @@ cudaError_t cudaLaunchKernel(const void *stub, dim3 grid, dim3 block, void **arg
 cudaError_t cudaLaunchKernel_ptsz(const void *stub, dim3 grid, dim3 block, void **args, size_t sharedBytes,
                                   cudaStream_t stream) {
     CUfunction function;
-    CUresult result = resolve(stub, &function);
+    CUresult result = runtime_resolve(stub, &function);
     if (result == CUDA_SUCCESS)
         result = cuLaunchKernel_ptsz(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
                                      (unsigned)sharedBytes, stream, args, NULL);
@@ -90,7 +90,7 @@ cudaError_t cudaLaunchKernel_ptsz(const void *stub, dim3 grid, dim3 block, void 
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *stub, void **args) {
     CUfunction function;
-    CUresult result = config ? resolve(stub, &function) : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = config ? runtime_resolve(stub, &function) : CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS) {
         CUlaunchConfig driver = {
             .gridDimX = config->gridDim.x,

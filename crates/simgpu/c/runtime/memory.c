@@ -1,4 +1,4 @@
-// Memory, copies and fills of the stand-in runtime.
+// Memory of the stand-in runtime.
 #include "state.h"
 
 cudaError_t cudaMalloc(void **pointer, size_t bytes) {
@@ -25,12 +25,72 @@ cudaError_t cudaFreeAsync_ptsz(void *pointer, cudaStream_t stream) {
     return RUNTIME_CALL(cuMemFreeAsync_ptsz((CUdeviceptr)pointer, stream));
 }
 
+cudaError_t cudaMallocFromPoolAsync(void **pointer, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
+    return RUNTIME_CALL(cuMemAllocFromPoolAsync((CUdeviceptr *)pointer, bytes, pool, stream));
+}
+
+cudaError_t cudaMallocFromPoolAsync_ptsz(void **pointer, size_t bytes, cudaMemPool_t pool,
+                                         cudaStream_t stream) {
+    return RUNTIME_CALL(cuMemAllocFromPoolAsync_ptsz((CUdeviceptr *)pointer, bytes, pool, stream));
+}
+
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device) {
+    return RUNTIME_CALL(cuDeviceGetDefaultMemPool(pool, device));
+}
+
+cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const void *properties) {
+    return RUNTIME_CALL(cuMemPoolCreate(pool, properties));
+}
+
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
+    return RUNTIME_CALL(cuMemPoolDestroy(pool));
+}
+
 cudaError_t cudaMallocManaged(void **pointer, size_t bytes, unsigned flags) {
     return RUNTIME_CALL(cuMemAllocManaged((CUdeviceptr *)pointer, bytes, flags));
 }
 
 cudaError_t cudaMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height) {
     return RUNTIME_CALL(cuMemAllocPitch_v2((CUdeviceptr *)pointer, pitch, width, height, 4));
+}
+
+cudaError_t cudaMalloc3D(cudaPitchedPtr *pointer, cudaExtent extent) {
+    if (!pointer)
+        return runtime_leave(CUDA_ERROR_INVALID_VALUE);
+    *pointer = (cudaPitchedPtr){.xsize = extent.width, .ysize = extent.height};
+    return RUNTIME_CALL(cuMemAllocPitch_v2((CUdeviceptr *)&pointer->ptr, &pointer->pitch, extent.width,
+                                           extent.height * extent.depth, 4));
+}
+
+// The driver's format of a channel: its kind and its bits.
+static unsigned format_of(const cudaChannelFormatDesc *channels) {
+    static const unsigned formats[][3] = {
+        [cudaChannelFormatKindSigned] = {CU_AD_FORMAT_SIGNED_INT8, CU_AD_FORMAT_SIGNED_INT16,
+                                         CU_AD_FORMAT_SIGNED_INT32},
+        [cudaChannelFormatKindUnsigned] = {CU_AD_FORMAT_UNSIGNED_INT8, CU_AD_FORMAT_UNSIGNED_INT16,
+                                           CU_AD_FORMAT_UNSIGNED_INT32},
+        [cudaChannelFormatKindFloat] = {CU_AD_FORMAT_HALF, CU_AD_FORMAT_HALF, CU_AD_FORMAT_FLOAT},
+    };
+    return formats[channels->f][channels->x / 16 > 2 ? 2 : channels->x / 16];
+}
+
+cudaError_t cudaMallocArray(cudaArray_t *array, const cudaChannelFormatDesc *channels, size_t width,
+                            size_t height, unsigned flags) {
+    if (!channels || channels->f < cudaChannelFormatKindSigned || channels->f > cudaChannelFormatKindFloat)
+        return runtime_leave(CUDA_ERROR_INVALID_VALUE);
+    CUDA_ARRAY3D_DESCRIPTOR shape = {
+        .Width = width,
+        .Height = height,
+        .Format = format_of(channels),
+        .NumChannels =
+            (unsigned)((channels->x > 0) + (channels->y > 0) + (channels->z > 0) + (channels->w > 0)),
+        .Flags = flags,
+    };
+    return RUNTIME_CALL(cuArray3DCreate_v2(array, &shape));
+}
+
+cudaError_t cudaFreeArray(cudaArray_t array) {
+    return RUNTIME_CALL(array ? cuArrayDestroy(array) : CUDA_SUCCESS);
 }
 
 cudaError_t cudaMallocHost(void **pointer, size_t bytes) {
@@ -45,134 +105,14 @@ cudaError_t cudaFreeHost(void *pointer) {
     return RUNTIME_CALL(pointer ? cuMemFreeHost(pointer) : CUDA_SUCCESS);
 }
 
+cudaError_t cudaHostRegister(void *pointer, size_t bytes, unsigned flags) {
+    return RUNTIME_CALL(cuMemHostRegister_v2(pointer, bytes, flags));
+}
+
+cudaError_t cudaHostUnregister(void *pointer) {
+    return RUNTIME_CALL(cuMemHostUnregister(pointer));
+}
+
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
     return RUNTIME_CALL(cuMemGetInfo_v2(free, total));
-}
-
-cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind) {
-    CUdeviceptr device_to = (CUdeviceptr)to, device_from = (CUdeviceptr)from;
-    switch (kind) {
-    case cudaMemcpyHostToDevice:
-        return RUNTIME_CALL(cuMemcpyHtoD_v2(device_to, from, bytes));
-    case cudaMemcpyDeviceToHost:
-        return RUNTIME_CALL(cuMemcpyDtoH_v2(to, device_from, bytes));
-    case cudaMemcpyDeviceToDevice:
-        return RUNTIME_CALL(cuMemcpyDtoD_v2(device_to, device_from, bytes));
-    case cudaMemcpyHostToHost:
-    case cudaMemcpyDefault:
-        return RUNTIME_CALL(cuMemcpy(device_to, device_from, bytes));
-    }
-    return runtime_leave(cudaErrorInvalidMemcpyDirection);
-}
-
-cudaError_t cudaMemcpy_ptds(void *to, const void *from, size_t bytes, cudaMemcpyKind kind) {
-    CUdeviceptr device_to = (CUdeviceptr)to, device_from = (CUdeviceptr)from;
-    switch (kind) {
-    case cudaMemcpyHostToDevice:
-        return RUNTIME_CALL(cuMemcpyHtoD_v2_ptds(device_to, from, bytes));
-    case cudaMemcpyDeviceToHost:
-        return RUNTIME_CALL(cuMemcpyDtoH_v2_ptds(to, device_from, bytes));
-    case cudaMemcpyDeviceToDevice:
-        return RUNTIME_CALL(cuMemcpyDtoD_v2_ptds(device_to, device_from, bytes));
-    case cudaMemcpyHostToHost:
-    case cudaMemcpyDefault:
-        return RUNTIME_CALL(cuMemcpy_ptds(device_to, device_from, bytes));
-    }
-    return runtime_leave(cudaErrorInvalidMemcpyDirection);
-}
-
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
-                            cudaStream_t stream) {
-    CUdeviceptr device_to = (CUdeviceptr)to, device_from = (CUdeviceptr)from;
-    switch (kind) {
-    case cudaMemcpyHostToDevice:
-        return RUNTIME_CALL(cuMemcpyHtoDAsync_v2(device_to, from, bytes, stream));
-    case cudaMemcpyDeviceToHost:
-        return RUNTIME_CALL(cuMemcpyDtoHAsync_v2(to, device_from, bytes, stream));
-    case cudaMemcpyDeviceToDevice:
-        return RUNTIME_CALL(cuMemcpyDtoDAsync_v2(device_to, device_from, bytes, stream));
-    case cudaMemcpyHostToHost:
-    case cudaMemcpyDefault:
-        return RUNTIME_CALL(cuMemcpyAsync(device_to, device_from, bytes, stream));
-    }
-    return runtime_leave(cudaErrorInvalidMemcpyDirection);
-}
-
-cudaError_t cudaMemcpyAsync_ptsz(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
-                                 cudaStream_t stream) {
-    CUdeviceptr device_to = (CUdeviceptr)to, device_from = (CUdeviceptr)from;
-    switch (kind) {
-    case cudaMemcpyHostToDevice:
-        return RUNTIME_CALL(cuMemcpyHtoDAsync_v2_ptsz(device_to, from, bytes, stream));
-    case cudaMemcpyDeviceToHost:
-        return RUNTIME_CALL(cuMemcpyDtoHAsync_v2_ptsz(to, device_from, bytes, stream));
-    case cudaMemcpyDeviceToDevice:
-        return RUNTIME_CALL(cuMemcpyDtoDAsync_v2_ptsz(device_to, device_from, bytes, stream));
-    case cudaMemcpyHostToHost:
-    case cudaMemcpyDefault:
-        return RUNTIME_CALL(cuMemcpyAsync_ptsz(device_to, device_from, bytes, stream));
-    }
-    return runtime_leave(cudaErrorInvalidMemcpyDirection);
-}
-
-static CUDA_MEMCPY2D shape_2d(void *to, size_t toPitch, const void *from, size_t fromPitch, size_t width,
-                              size_t height, cudaMemcpyKind kind) {
-    CUDA_MEMCPY2D shape = {
-        .srcPitch = fromPitch, .dstPitch = toPitch, .WidthInBytes = width, .Height = height};
-    if (kind == cudaMemcpyHostToDevice || kind == cudaMemcpyHostToHost) {
-        shape.srcMemoryType = CU_MEMORYTYPE_HOST;
-        shape.srcHost = from;
-    } else {
-        shape.srcMemoryType = CU_MEMORYTYPE_DEVICE;
-        shape.srcDevice = (CUdeviceptr)from;
-    }
-    if (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyHostToHost) {
-        shape.dstMemoryType = CU_MEMORYTYPE_HOST;
-        shape.dstHost = to;
-    } else {
-        shape.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-        shape.dstDevice = (CUdeviceptr)to;
-    }
-    return shape;
-}
-
-cudaError_t cudaMemcpy2D(void *to, size_t toPitch, const void *from, size_t fromPitch, size_t width,
-                         size_t height, cudaMemcpyKind kind) {
-    CUDA_MEMCPY2D shape = shape_2d(to, toPitch, from, fromPitch, width, height, kind);
-    return RUNTIME_CALL(cuMemcpy2D_v2(&shape));
-}
-
-cudaError_t cudaMemcpy2DAsync(void *to, size_t toPitch, const void *from, size_t fromPitch, size_t width,
-                              size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
-    CUDA_MEMCPY2D shape = shape_2d(to, toPitch, from, fromPitch, width, height, kind);
-    return RUNTIME_CALL(cuMemcpy2DAsync_v2(&shape, stream));
-}
-
-cudaError_t cudaMemcpyPeer(void *to, int toDevice, const void *from, int fromDevice, size_t bytes) {
-    (void)toDevice, (void)fromDevice;
-    return RUNTIME_CALL(
-        cuMemcpyPeer((CUdeviceptr)to, runtime_context(), (CUdeviceptr)from, runtime_context(), bytes));
-}
-
-cudaError_t cudaMemcpyPeerAsync(void *to, int toDevice, const void *from, int fromDevice, size_t bytes,
-                                cudaStream_t stream) {
-    (void)toDevice, (void)fromDevice;
-    return RUNTIME_CALL(cuMemcpyPeerAsync((CUdeviceptr)to, runtime_context(), (CUdeviceptr)from,
-                                          runtime_context(), bytes, stream));
-}
-
-cudaError_t cudaMemset(void *to, int value, size_t bytes) {
-    return RUNTIME_CALL(cuMemsetD8_v2((CUdeviceptr)to, (unsigned char)value, bytes));
-}
-
-cudaError_t cudaMemset_ptds(void *to, int value, size_t bytes) {
-    return RUNTIME_CALL(cuMemsetD8_v2_ptds((CUdeviceptr)to, (unsigned char)value, bytes));
-}
-
-cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream) {
-    return RUNTIME_CALL(cuMemsetD8Async((CUdeviceptr)to, (unsigned char)value, bytes, stream));
-}
-
-cudaError_t cudaMemsetAsync_ptsz(void *to, int value, size_t bytes, cudaStream_t stream) {
-    return RUNTIME_CALL(cuMemsetD8Async_ptsz((CUdeviceptr)to, (unsigned char)value, bytes, stream));
 }

@@ -8,6 +8,8 @@ CUresult runtime_enter(void);
 CUcontext runtime_context(void);
 // Remembers an error for cudaGetLastError, and returns it.
 cudaError_t runtime_leave(CUresult result);
+// The driver's function behind a host stub, loaded when first asked for. Enters the runtime itself.
+CUresult runtime_resolve(const void *stub, CUfunction *function);
 
 // One runtime call made of one driver call.
 #define RUNTIME_CALL(driver_call)                                                                            \

@@ -1,4 +1,4 @@
-// Streams, events and graphs of the stand-in runtime.
+// Streams and events of the stand-in runtime.
 #include "state.h"
 
 cudaError_t cudaStreamCreate(cudaStream_t *stream) {
@@ -63,46 +63,4 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEve
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
     return RUNTIME_CALL(cuEventDestroy_v2(event));
-}
-
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, int mode) {
-    return RUNTIME_CALL(cuStreamBeginCapture_v2(stream, mode));
-}
-
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
-    return RUNTIME_CALL(cuStreamEndCapture(stream, graph));
-}
-
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, int *status) {
-    return RUNTIME_CALL(cuStreamIsCapturing(stream, status));
-}
-
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph, unsigned long long flags) {
-    return RUNTIME_CALL(cuGraphInstantiateWithFlags(executable, graph, flags));
-}
-
-cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *executable, cudaGraph_t graph,
-                                          unsigned long long flags) {
-    return RUNTIME_CALL(cuGraphInstantiateWithFlags(executable, graph, flags));
-}
-
-cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
-    return RUNTIME_CALL(cuGraphLaunch(executable, stream));
-}
-
-cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count) {
-    return RUNTIME_CALL(cuGraphGetNodes(graph, nodes, count));
-}
-
-cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph,
-                                cudaGraphExecUpdateResultInfo *result) {
-    return RUNTIME_CALL(cuGraphExecUpdate_v2(executable, graph, result));
-}
-
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-    return RUNTIME_CALL(cuGraphDestroy(graph));
-}
-
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
-    return RUNTIME_CALL(cuGraphExecDestroy(executable));
 }

@@ -36,6 +36,10 @@ static CUfunction functions[KERNEL_COUNT];
 static const dim3 grid = {128, 2, 1};
 static const dim3 block = {256, 1, 1};
 
+const char *kernels_name(enum kernel kernel) {
+    return kernels[kernel].name;
+}
+
 const void *kernels_stub(enum kernel kernel) {
     return (const void *)kernels[kernel].stub;
 }

@@ -21,5 +21,7 @@ void kernels_count(enum via via, uint64_t launches);
 // Notes that the runtime loads `kernel` in its first launch.
 void kernels_first_use(enum via via, enum kernel kernel);
 
+// The mangled name.
+const char *kernels_name(enum kernel kernel);
 const void *kernels_stub(enum kernel kernel);
 CUfunction kernels_function(enum kernel kernel);

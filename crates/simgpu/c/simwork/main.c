@@ -23,9 +23,13 @@ static const struct {
     {"die", "threads and processes that end inside a call", command_die},
     {"many", "many short-lived processes", command_many},
     {"leak", "allocates until the device is full", command_leak},
+    {"memory", "every kind of memory, half of it freed; or a leak", command_memory},
     {"mutex", "launches that wait for a mutex held by a sibling thread", command_mutex},
     {"graph", "captures a graph and replays it", command_graph},
+    {"coldstart", "a context, modules in every form, first launches", command_coldstart},
     {"nccl", "one rank of a communicator", command_nccl},
+    {"nccl-all", "all ranks of a communicator in one process", command_nccl_all},
+    {"nccl-hang", "a communicator that one rank never joins", command_nccl_hang},
     {"hip", "launches and copies through HIP", command_hip},
     {"ibverbs", "waits for asynchronous events of an InfiniBand device", command_ibverbs},
     {"hog", "burns CPU time, and makes no calls", command_hog},
@@ -52,7 +56,7 @@ void workload_pin(uint64_t cpu) {
 static void print_help(void) {
     printf("simwork: workloads on the stand-in GPU libraries beside it\n\n");
     for (size_t at = 0; at < sizeof commands / sizeof *commands; at++)
-        printf("  %-10s %s\n", commands[at].name, commands[at].about);
+        printf("  %-12s %s\n", commands[at].name, commands[at].about);
     printf(
         "\nsimwork COMMAND --help tells its options. A workload ends with one line of JSON: what it did.\n");
 }

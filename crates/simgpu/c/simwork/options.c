@@ -34,7 +34,7 @@ static void print_options(const struct option *options) {
             printf(" [any]");
         else if (options->kind == OPTION_NUMBER)
             printf(" [%" PRIu64 "]", *(uint64_t *)options->value);
-        else if (*(const char **)options->value)
+        else if (options->kind == OPTION_TEXT && *(const char **)options->value)
             printf(" [%s]", *(const char **)options->value);
         printf("\n");
     }
@@ -50,8 +50,14 @@ static const struct option *find(const struct option *options, const char *name)
 static void set(const char *command, const struct option *option, const char *text) {
     if (option->kind == OPTION_TEXT)
         *(const char **)option->value = text;
+    else if (option->kind == OPTION_FLAG)
+        *(bool *)option->value = strcmp(text, "0") != 0;
     else if (!control_parse(text, option->value))
         options_refuse("%s: --%s wants a number, not \"%s\"", command, option->name, text);
+}
+
+static bool is_zero_or_one(const char *text) {
+    return text && (strcmp(text, "0") == 0 || strcmp(text, "1") == 0);
 }
 
 void options_parse(const char *command, const char *about, char **arguments, const struct option *options) {
@@ -75,7 +81,11 @@ void options_parse(const char *command, const char *about, char **arguments, con
             option = find(common, name);
         if (!option)
             options_refuse("%s: unknown option --%s (see simwork %s --help)", command, name, command);
-        const char *text = equals ? strchr(*arguments, '=') + 1 : *++arguments;
+        const char *text = equals ? strchr(*arguments, '=') + 1 : arguments[1];
+        if (!equals && option->kind == OPTION_FLAG && !is_zero_or_one(text))
+            text = "1";
+        else if (!equals && text)
+            arguments++;
         if (!text)
             options_refuse("%s: --%s wants a value", command, name);
         set(command, option, text);

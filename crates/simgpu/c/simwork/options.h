@@ -6,8 +6,8 @@
 
 struct option {
     const char *name; // without the dashes
-    enum { OPTION_NUMBER, OPTION_TEXT } kind;
-    void *value; // uint64_t * or const char **, holding the default
+    enum { OPTION_NUMBER, OPTION_TEXT, OPTION_FLAG } kind;
+    void *value; // uint64_t *, const char ** or bool *, holding the default
     const char *about;
 };
 
@@ -15,6 +15,9 @@ struct option {
     { name, OPTION_NUMBER, &(variable), about }
 #define TEXT(name, variable, about)                                                                          \
     { name, OPTION_TEXT, &(variable), about }
+// Given alone, or with 0 or 1.
+#define FLAG(name, variable, about)                                                                          \
+    { name, OPTION_FLAG, &(variable), about }
 #define END                                                                                                  \
     { 0 }
 

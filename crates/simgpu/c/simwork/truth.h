@@ -41,3 +41,11 @@ char *truth_so_far(void);
 
 // COUNTED for a call of the same name as its op.
 #define CALL(function, ...) COUNTED(function, function(__VA_ARGS__))
+
+// Makes `call`, which counts as `op`, and lists it as a call of `api`. `pointer` is read after the call: it
+// may be what the call returned.
+#define LISTED(op, api, bytes, stream, pointer, call)                                                        \
+    do {                                                                                                     \
+        int64_t listed_result = (call);                                                                      \
+        truth_call(OP_##op, api, bytes, stream, (uint64_t)(pointer), listed_result);                         \
+    } while (0)

@@ -3,6 +3,7 @@
 mod copy;
 mod facts;
 mod guard;
+mod older;
 mod records;
 mod sql;
 
@@ -96,6 +97,10 @@ fn open(path: &Path, name: &Path, flags: OpenFlags) -> Result<Connection, StoreE
     let db = file::open(path, flags)?;
     match file::identify(&db, name)? {
         Found::Trace => Ok(db),
+        Found::Older => {
+            older::supplement(&db).map_err(|error| StoreError::at(name, error))?;
+            Ok(db)
+        }
         Found::Blank => Err(StoreError::Blank { path: name.into() }),
     }
 }

@@ -1,10 +1,12 @@
 //! The model's values as the file keeps them: calls, sums, blame, processes.
 
 use super::{Answer, Limits, Reader, Value};
-use crate::schema::{CALLS, KEPT, event_arms};
+use crate::schema::calls::{CALLS, KEPT};
+use crate::schema::event_arms;
 use crate::{CallStats, StoreError};
 use gpuwhy_model::{
-    Blame, BlameRow, Call, Cause, Family, Kept, Launch, Layer, Loss, OpId, OpInfo, Process, Reason, Via,
+    Blame, BlameRow, Call, Cause, Direction, Family, Kept, Launch, Layer, Loss, OpId, OpInfo, Process,
+    Reason, Role, Via,
 };
 use rusqlite::{Row, params_from_iter};
 use serde::de::value::StrDeserializer;
@@ -44,15 +46,17 @@ impl Filter {
 }
 
 impl Reader {
-    /// The operations of the file, under the file's numbers, which are also those of [`Reader::calls`].
+    /// The operations of the file, under the file's numbers, which are also those of [`Reader::calls`]; so it is with
+    /// the numbers of libraries.
     pub fn ops(&self) -> Result<Vec<OpInfo>, StoreError> {
-        self.rows("SELECT op_id, op, layer, family, waits_for_gpu FROM ops ORDER BY op_id", [], |row| {
+        self.rows("SELECT op_id, op, layer, family, waits_for_gpu, role FROM ops ORDER BY op_id", [], |row| {
             Ok(OpInfo {
                 id: OpId(row.get(0)?),
                 name: row.get(1)?,
                 layer: named(row, 2)?.unwrap_or(Layer::Cuda),
                 family: named(row, 3)?.unwrap_or(Family::Other),
                 waits_for_gpu: row.get(4)?,
+                role: named(row, 5)?.unwrap_or(Role::None),
             })
         })
     }
@@ -78,15 +82,22 @@ impl Reader {
         // One more than wanted tells whether there are more.
         let newest =
             format!("ORDER BY timestamp_ns DESC LIMIT {}", limits.rows.saturating_add(1).min(1 << 40));
-        // Without a call of that name there is no need to look through all calls.
+        // Without a call of that name there is no need to look through all calls. Collectives are not among them.
         let calls = match &filter.op {
-            Some(name) => self.ops()?.iter().any(|op| op.name == *name),
+            Some(name) => self.ops()?.iter().any(|op| op.name == *name && op.layer != Layer::Nccl),
             None => true,
         };
         let arms: Vec<String> = event_arms()
             .into_iter()
             .skip(usize::from(!calls))
-            .map(|arm| format!("SELECT * FROM (SELECT * FROM ({arm}){clause} {newest})"))
+            .map(|arm| match arm.table {
+                // Collectives go by two names, and people know both.
+                "nccl_events" if filter.op.as_ref().is_some_and(|op| op.starts_with("nccl")) => {
+                    (format!("{} WHERE t.function = ?1", arm.sql), clause.replace("op = ?1", "true"))
+                }
+                _ => (arm.sql, clause.clone()),
+            })
+            .map(|(arm, clause)| format!("SELECT * FROM (SELECT * FROM ({arm}){clause} {newest})"))
             .collect();
         let mut answer = self.select(&format!("{} {newest}", arms.join(" UNION ALL ")), &values, limits)?;
         answer.rows.reverse();
@@ -186,9 +197,10 @@ fn text(row: &Row<'_>, at: usize) -> rusqlite::Result<String> {
     Ok(row.get::<_, Option<String>>(at)?.unwrap_or_default())
 }
 
-/// A value by the name under which the model knows it; None for a name it does not know.
+/// A value by the name under which the model knows it; None for NULL, and for a name it does not know.
 fn named<T: DeserializeOwned>(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<T>> {
-    let name: StrDeserializer<'_, serde::de::value::Error> = row.get_ref(at)?.as_str()?.into_deserializer();
+    let Some(name) = row.get_ref(at)?.as_str_or_null()? else { return Ok(None) };
+    let name: StrDeserializer<'_, serde::de::value::Error> = name.into_deserializer();
     Ok(T::deserialize(name).ok())
 }
 
@@ -221,6 +233,7 @@ fn call(row: &Row<'_>) -> rusqlite::Result<Call> {
             Reason::Other => get!("other_ns"),
         };
     }
+    let direction = (get!("direction") as usize).checked_sub(1).and_then(|place| Direction::ALL.get(place));
     let kept = (get!("kept") as usize).checked_sub(1).and_then(|place| KEPT.get(place));
     Ok(Call {
         start_ns: get!("timestamp_ns"),
@@ -235,6 +248,13 @@ fn call(row: &Row<'_>) -> rusqlite::Result<Call> {
         bytes: get!("bytes"),
         stream: get!("stream"),
         handle: get!("handle"),
+        aux: get!("aux"),
+        name: None,
+        direction: direction.copied(),
+        capture: 0,
+        device: row.get(const { CALLS.place("device") })?,
+        library: get!("library_id") as u16,
+        first: get!("first") != 0,
         caller: get!("caller"),
         via: match get!("via") {
             1 => Some(Via::Runtime),

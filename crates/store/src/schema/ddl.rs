@@ -1,9 +1,8 @@
-//! Projections of the schema: the statements that make it, its documentation inside the file and as a page.
+//! Projections of the schema: the statements that make it and fill it, and its documentation inside the file.
 
 use super::{APPLICATION_ID, Column, INDEXES, Index, SCHEMA_VERSION, TABLES, Table, VIEWS, View};
 use gpuwhy_model::{BUCKETS, bucket_range};
 use rusqlite::{Connection, params};
-use std::fmt::Write;
 
 impl Table {
     pub fn create_sql(&self) -> String {
@@ -14,13 +13,9 @@ impl Table {
         let mut parts: Vec<String> = self
             .columns
             .iter()
-            .map(|column| {
-                let required = match column.required {
-                    _ if rowid == Some(column.name) => " PRIMARY KEY",
-                    true => " NOT NULL",
-                    false => "",
-                };
-                format!("{} {}{required}", column.name, column.kind)
+            .map(|column| match rowid == Some(column.name) {
+                true => format!("{} {} PRIMARY KEY", column.name, column.kind),
+                false => column.declaration(),
             })
             .collect();
         if !self.key.is_empty() && rowid.is_none() {
@@ -59,9 +54,16 @@ impl Table {
     }
 
     /// The index by which rows are found by time, where the key does not do it.
-    fn age_index_sql(&self) -> Option<String> {
+    pub(super) fn age_index_sql(&self) -> Option<String> {
         let age = self.age.filter(|age| self.key.first() != Some(age))?;
-        Some(format!("CREATE INDEX {0}_{age} ON {0} ({age})", self.name))
+        Some(format!("CREATE INDEX IF NOT EXISTS {0}_{age} ON {0} ({age})", self.name))
+    }
+}
+
+impl Column {
+    /// As a table declares it.
+    pub(super) fn declaration(&self) -> String {
+        format!("{} {}{}", self.name, self.kind, if self.required { " NOT NULL" } else { "" })
     }
 }
 
@@ -73,7 +75,7 @@ impl View {
 
 impl Index {
     pub fn create_sql(&self) -> String {
-        format!("CREATE INDEX {} ON {} ({})", self.name, self.table, self.columns.join(", "))
+        format!("CREATE INDEX IF NOT EXISTS {} ON {} ({})", self.name, self.table, self.columns.join(", "))
     }
 }
 
@@ -81,73 +83,46 @@ impl Index {
 pub fn create(db: &Connection) -> rusqlite::Result<()> {
     let tx = db.unchecked_transaction()?;
     tx.pragma_update(None, "application_id", APPLICATION_ID)?;
-    tx.pragma_update(None, "user_version", SCHEMA_VERSION)?;
     for table in TABLES {
         tx.execute_batch(&table.create_sql())?;
-        if let Some(index) = table.age_index_sql() {
-            tx.execute_batch(&index)?;
-        }
-    }
-    for index in INDEXES {
-        tx.execute_batch(&index.create_sql())?;
-    }
-    for view in VIEWS {
-        tx.execute_batch(&view.create_sql())?;
     }
     {
-        let mut doc = tx.prepare("INSERT INTO schema_doc VALUES (?, ?, ?, ?)")?;
-        for (relation, column) in documented() {
-            doc.execute(params![relation, column.name, column.unit, column.about])?;
-        }
         let mut bucket_row = tx.prepare("INSERT INTO hist_buckets VALUES (?, ?, ?)")?;
         for bucket in 0..BUCKETS {
             let (lower, upper) = bucket_range(bucket);
             bucket_row.execute(params![bucket as i64, lower as i64, upper as i64])?;
         }
     }
+    complete(&tx)?;
     tx.commit()
 }
 
-fn documented() -> impl Iterator<Item = (&'static str, &'static Column)> {
+/// What follows from the tables: indexes, views, their documentation, and the version last.
+pub(super) fn complete(db: &Connection) -> rusqlite::Result<()> {
+    for index in TABLES.iter().filter_map(Table::age_index_sql).chain(INDEXES.iter().map(Index::create_sql)) {
+        db.execute_batch(&index)?;
+    }
+    for view in VIEWS {
+        db.execute_batch(&view.create_sql())?;
+    }
+    db.execute("DELETE FROM schema_doc", [])?;
+    let mut doc = db.prepare("INSERT INTO schema_doc VALUES (?, ?, ?, ?)")?;
+    for (relation, column) in documented() {
+        doc.execute(params![relation, column.name, column.unit, column.about])?;
+    }
+    db.pragma_update(None, "user_version", SCHEMA_VERSION)
+}
+
+pub(super) fn documented() -> impl Iterator<Item = (&'static str, &'static Column)> {
     let tables = TABLES.iter().flat_map(|table| table.columns.iter().map(|column| (table.name, column)));
     let views = VIEWS.iter().flat_map(|view| view.columns.iter().map(|column| (view.name, column)));
     tables.chain(views)
 }
 
-/// The schema as a page for people.
-pub fn markdown() -> String {
-    let mut page = format!(
-        "# The trace file\n\n\
-         An SQLite database, `PRAGMA user_version` {SCHEMA_VERSION}. Times are nanoseconds of unix time in columns \
-         that end in `_ns`, microseconds where they end in `_us`; `timestamp_ns` is always the start. Identifiers \
-         that do not fit a JSON number are text, `0x` and hex digits. The same text is in every file: \
-         `SELECT * FROM schema_doc`.\n"
-    );
-    for view in VIEWS {
-        relation(&mut page, view.name, "view", view.about, view.columns);
-    }
-    for table in TABLES {
-        relation(&mut page, table.name, "table", table.about, table.columns);
-    }
-    page
-}
-
-fn relation(page: &mut String, name: &str, kind: &str, about: &str, columns: &[Column]) {
-    // Writing to a String cannot fail.
-    let _ = write!(
-        page,
-        "\n## {name}\nA {kind}: {about}.\n\n| column | type | unit | about |\n|---|---|---|---|\n"
-    );
-    for column in columns {
-        let _ =
-            writeln!(page, "| `{}` | {} | {} | {} |", column.name, column.kind, column.unit, column.about);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{KEPT, kept_number};
+    use crate::schema::calls::{KEPT, kept_number};
     use std::collections::BTreeSet;
 
     fn fresh() -> Connection {
@@ -267,17 +242,7 @@ mod tests {
     #[test]
     fn kept_numbers_are_places_in_the_list() {
         for (place, kept) in KEPT.into_iter().enumerate() {
-            assert_eq!(kept_number(kept), place as i64 + 1);
-        }
-    }
-
-    #[test]
-    fn the_page_names_every_table_and_column() {
-        let page = markdown();
-        for (relation, column) in documented() {
-            assert!(
-                page.contains(&format!("## {relation}\n")) && page.contains(&format!("`{}`", column.name))
-            );
+            assert_eq!(kept_number(kept), Some(place as i64 + 1));
         }
     }
 }

@@ -1,52 +1,10 @@
-//! The GPU's side: collectives, samples, errors, kernels, graphs and device memory.
+//! The GPU itself: its counters, its users and its errors.
 
-use super::{
-    BLOCKED, CGROUP, DURATION, ONCPU, PID, RUNQ, SESSION, STACK, TID, TIMESTAMP, Table, int, real, text,
-};
-
-pub(crate) const NCCL_EVENTS: Table = Table {
-    name: "nccl_events",
-    about: "NCCL collectives and point-to-point calls",
-    columns: &[
-        TIMESTAMP,
-        DURATION,
-        text(
-            "op",
-            "",
-            "`ALL_REDUCE`, `ALL_GATHER`, `REDUCE_SCATTER`, `BROADCAST`, `REDUCE`, `SEND`, `RECV`, ...",
-        )
-        .required(),
-        PID,
-        TID,
-        CGROUP,
-        int("rank", "", "rank in the communicator"),
-        int("nranks", "", "ranks of the communicator"),
-        text("comm_id_hash", "", "the communicator, the same on every rank, 0x and hex"),
-        int("seq", "", "number of the collective in its communicator"),
-        int("count", "elements", "elements"),
-        int("bytes", "bytes", "bytes"),
-        text("datatype", "", "type of the elements"),
-        text("reduce_op", "", "reduction"),
-        int("peer", "", "the other rank, or the root"),
-        text("stream", "", "stream handle, 0x and hex"),
-        text("comm", "", "handle of the communicator in its process, 0x and hex"),
-        int("ret", "", "what the call returned"),
-        text("kept", "", "why this row was kept"),
-        STACK,
-        ONCPU,
-        RUNQ,
-        BLOCKED,
-        SESSION,
-    ],
-    key: &[],
-    clustered: false,
-    age: Some("timestamp_ns"),
-    layer: Some("nccl"),
-};
+use super::{PID, SESSION, TIMESTAMP, Table, int, real, text};
 
 pub(crate) const GPU_SAMPLES: Table = Table {
     name: "gpu_samples",
-    about: "GPU counters, read at intervals",
+    about: "GPU counters, read at intervals; NULL is what the GPU or its driver does not tell",
     columns: &[
         TIMESTAMP,
         int("gpu", "", "number of the GPU").required(),
@@ -63,6 +21,42 @@ pub(crate) const GPU_SAMPLES: Table = Table {
         int("pcie_tx_bytes_per_s", "bytes/s", "sent over PCIe"),
         text("throttle_reasons", "", "why its clocks are lower than they could be, a JSON list"),
         int("ecc_errors", "", "uncorrected memory errors so far"),
+        SESSION,
+        text("mig", "", "the instance, where it is a part of a divided GPU: `GI/CI`"),
+        text("name", "", "the GPU's name"),
+        int("power_limit_mw", "mW", "power it may draw"),
+        int("sm_clock_max_mhz", "MHz", "highest clock of the multiprocessors"),
+        int("pcie_generation", "", "PCIe generation of the link"),
+        int("pcie_generation_max", "", "the highest that GPU and slot can do"),
+        int("pcie_width", "lanes", "lanes of the PCIe link"),
+        int("pcie_width_max", "lanes", "the most that GPU and slot can do"),
+        int("pcie_replays", "", "PCIe packets sent again, since the driver was loaded"),
+        int("nvlink_rx_bytes_per_s", "bytes/s", "received over NVLink"),
+        int("nvlink_tx_bytes_per_s", "bytes/s", "sent over NVLink"),
+        int("nvlink_active", "links", "NVLink links that are up"),
+        int("nvlink_total", "links", "NVLink links it has"),
+        int("nvlink_errors", "", "CRC, replay and recovery errors of all links, since the driver was loaded"),
+        int("ecc_corrected", "", "corrected memory errors so far"),
+        real("sm_occupancy_pct", "%", "warps resident, of those that fit; since the last sample"),
+        real("sm_active_pct", "%", "multiprocessors with work, averaged; since the last sample"),
+        real("dram_active_pct", "%", "time in which device memory was moved; since the last sample"),
+        real("tensor_active_pct", "%", "time in which tensor cores were busy; since the last sample"),
+    ],
+    key: &[],
+    clustered: false,
+    age: Some("timestamp_ns"),
+    layer: None,
+};
+
+pub(crate) const GPU_PROCESSES: Table = Table {
+    name: "gpu_processes",
+    about: "the processes that used each GPU, traced or not, at each sample of `gpu_samples`",
+    columns: &[
+        TIMESTAMP,
+        int("gpu", "", "number of the GPU").required(),
+        text("mig", "", "the instance, where it is a part of a divided GPU: `GI/CI`"),
+        PID.required(),
+        int("memory_bytes", "bytes", "device memory it holds; NULL where the driver does not tell"),
         SESSION,
     ],
     key: &[],
@@ -83,71 +77,11 @@ pub(crate) const GPU_ERRORS: Table = Table {
         PID,
         text("message", "", "what the driver said"),
         SESSION,
+        text("device", "", "the GPU, as the driver names it on the PCI bus"),
+        text("source", "", "who told: `tracepoint` or `nvml`"),
     ],
     key: &[],
     clustered: false,
     age: Some("timestamp_ns"),
     layer: Some("gpu"),
-};
-
-pub(crate) const KERNELS: Table = Table {
-    name: "kernels",
-    about: "names of the GPU functions that were launched",
-    columns: &[
-        PID.required(),
-        text("handle", "", "the function, as `cuda_events.handle`, 0x and hex").required(),
-        text("name", "", "its name, demangled"),
-        text("mangled", "", "its name as compiled"),
-        text("module", "", "file or module it came from"),
-        int("first_ns", "ns", "when it was first seen"),
-        SESSION,
-    ],
-    key: &["pid", "handle"],
-    clustered: true,
-    age: None,
-    layer: None,
-};
-
-pub(crate) const GRAPHS: Table = Table {
-    name: "graphs",
-    about: "graphs: captured, instantiated, launched, destroyed",
-    columns: &[
-        PID.required(),
-        text("graph", "", "handle of the graph, 0x and hex").required(),
-        text("exec", "", "handle of its executable, 0x and hex"),
-        int("created_ns", "ns", "when its capture began or it was created").required(),
-        int("capture_ns", "ns", "how long its capture took"),
-        int("instantiate_ns", "ns", "how long making it executable took"),
-        int("nodes", "", "nodes in it"),
-        int("launches", "", "how often it was launched"),
-        int("destroyed_ns", "ns", "when it was destroyed; NULL while it lives"),
-        STACK,
-        SESSION,
-    ],
-    key: &["pid", "graph", "created_ns"],
-    clustered: true,
-    age: Some("destroyed_ns"),
-    layer: None,
-};
-
-pub(crate) const ALLOCATIONS: Table = Table {
-    name: "allocations",
-    about: "device memory, live and freed, by call site",
-    columns: &[
-        PID.required(),
-        text("address", "", "where it is, 0x and hex").required(),
-        int("bytes", "bytes", "how much").required(),
-        int("allocated_ns", "ns", "when it was allocated").required(),
-        int("freed_ns", "ns", "when it was freed; NULL while it is live"),
-        TID,
-        text("op", "", "the call that allocated it"),
-        text("kind", "", "`device`, `managed`, `host` or `pool`"),
-        int("gpu", "", "number of the GPU"),
-        STACK,
-        SESSION,
-    ],
-    key: &["pid", "address", "allocated_ns"],
-    clustered: true,
-    age: Some("freed_ns"),
-    layer: None,
 };

@@ -168,3 +168,16 @@ pub(crate) const RETENTION: Table = Table {
     age: None,
     layer: None,
 };
+
+/// The rank a process had at that time, in a view over a dated table.
+pub(super) fn rank(alias: &str) -> String {
+    format!(
+        "(SELECT p.rank FROM processes p WHERE p.pid = {alias}.pid AND p.start_ns <= {alias}.timestamp_ns \
+         ORDER BY p.start_ns DESC LIMIT 1)"
+    )
+}
+
+/// The host it happened on, in a view over a table that has sessions.
+pub(super) fn node(alias: &str) -> String {
+    format!("(SELECT s.host FROM sessions s WHERE s.session_id = {alias}.session_id)")
+}

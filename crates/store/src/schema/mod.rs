@@ -1,19 +1,32 @@
 //! The schema of a trace file, declared once as data. The DDL, the `schema_doc` table, the insert statements,
 //! the `events` view and the documentation page are projections of these tables.
 
-mod calls;
+mod call_views;
+pub(crate) mod calls;
 mod code;
 mod ddl;
-mod gpu;
-mod host;
-mod kernel;
+mod driver;
+mod events;
+pub(crate) mod gpu;
+pub(crate) mod graphs;
+pub(crate) mod host;
+pub(crate) mod kernel;
+mod lacks;
+pub(crate) mod memory;
+mod migrate;
+pub(crate) mod nccl;
+mod page;
 mod sums;
+pub(crate) mod work;
 
-pub(crate) use calls::{KEPT, event_arms, kept_number};
-pub use ddl::{create, markdown};
+pub use ddl::create;
+pub(crate) use events::event_arms;
+pub(crate) use lacks::{Lacks, lacks};
+pub use migrate::migrate;
+pub use page::markdown;
 
 /// `PRAGMA user_version` of the files this program writes.
-pub const SCHEMA_VERSION: i64 = 1;
+pub const SCHEMA_VERSION: i64 = 2;
 
 /// `PRAGMA application_id`: `gpwy`. Tells our files from other SQLite files.
 pub const APPLICATION_ID: i64 = 0x6770_7779;
@@ -61,10 +74,11 @@ pub struct Index {
 pub static TABLES: &[Table] = &[
     calls::CALLS,
     calls::OPS,
+    calls::LIBRARIES,
     sums::CALL_STATS,
     sums::HIST_BUCKETS,
     sums::BLAME,
-    gpu::NCCL_EVENTS,
+    nccl::NCCL_EVENTS,
     kernel::SCHED_EVENTS,
     kernel::MEM_EVENTS,
     kernel::IO_EVENTS,
@@ -72,10 +86,18 @@ pub static TABLES: &[Table] = &[
     kernel::TCP_EVENTS,
     kernel::RDMA_EVENTS,
     gpu::GPU_SAMPLES,
+    gpu::GPU_PROCESSES,
     gpu::GPU_ERRORS,
-    gpu::KERNELS,
-    gpu::GRAPHS,
-    gpu::ALLOCATIONS,
+    graphs::KERNELS,
+    graphs::GRAPHS,
+    graphs::GRAPH_NODES,
+    memory::ALLOCATIONS,
+    memory::MEMORY_STATS,
+    memory::MEMORY_FAILURES,
+    work::COLDSTART_EVENTS,
+    work::GPU_TIME,
+    work::COPY_STATS,
+    work::CALLS_IN_FLIGHT,
     host::PROCESSES,
     host::THREADS,
     host::PROCESS_EVENTS,
@@ -91,12 +113,24 @@ pub static TABLES: &[Table] = &[
     SCHEMA_DOC,
 ];
 
-pub static VIEWS: &[View] = &[calls::CUDA_EVENTS, calls::HIP_EVENTS, sums::OP_SUMMARY, calls::EVENTS];
+pub static VIEWS: &[View] = &[
+    call_views::CUDA_EVENTS,
+    call_views::HIP_EVENTS,
+    call_views::DRIVER_EVENTS,
+    driver::DRIVER_STATS,
+    sums::OP_SUMMARY,
+    graphs::GRAPH_KERNELS,
+    graphs::GRAPH_LAUNCHES,
+    memory::MEMORY_HOLDERS,
+    events::EVENTS,
+];
 
 pub static INDEXES: &[Index] = &[
     // What an answer's coverage sums up, without reading the histograms beside it.
     Index { name: "call_stats_kept", table: "call_stats", columns: &["window_start_ns", "count", "kept"] },
     Index { name: "threads_tid", table: "threads", columns: &["pid", "tid"] },
+    // By which a launch finds its graph.
+    Index { name: "graphs_exec", table: "graphs", columns: &["pid", "exec"] },
 ];
 
 const SCHEMA_DOC: Table = Table {
@@ -113,9 +147,6 @@ const SCHEMA_DOC: Table = Table {
     age: None,
     layer: None,
 };
-
-pub(crate) const CALLS: Table = calls::CALLS;
-pub(crate) const PROCESSES: Table = host::PROCESSES;
 
 /// A table by its name; the names used in this crate are all in [`TABLES`].
 pub fn table(name: &str) -> Option<&'static Table> {
@@ -139,6 +170,10 @@ const fn real(name: &'static str, unit: &'static str, about: &'static str) -> Co
 }
 
 impl Table {
+    pub(crate) fn has(&self, column: &str) -> bool {
+        self.columns.iter().any(|own| own.name == column)
+    }
+
     /// The place of a column; a name that does not exist fails to compile where this is used as a constant.
     pub(crate) const fn place(&self, name: &str) -> usize {
         let mut place = 0;

@@ -1,9 +1,10 @@
-//! Processes, threads and what happened to them.
+//! Processes, threads and what happened to them; what was lost of it.
 
-use super::{Connection, cached, known, nonzero};
-use crate::schema::{PROCESSES, Table};
-use gpuwhy_model::{Process, ProcessEvent, ProcessEventKind};
-use rusqlite::params;
+use super::row::{cached, known, nonzero};
+use crate::schema::Table;
+use crate::schema::host::PROCESSES;
+use gpuwhy_model::{Loss, Process, ProcessEvent, ProcessEventKind};
+use rusqlite::{Connection, params};
 
 /// A later row completes an earlier one of the same process: what it does not know keeps its value.
 pub(super) fn processes(db: &Connection, processes: &[Process], session_id: i64) -> rusqlite::Result<()> {
@@ -142,4 +143,23 @@ fn add(
     cached(db, "threads", |table| table.insert_sql("INSERT", 1))?
         .execute(params![pid, tid, start, end, comm, session_id])
         .map(drop)
+}
+
+pub(super) fn losses(db: &Connection, losses: &[Loss], session_id: i64) -> rusqlite::Result<()> {
+    if losses.is_empty() {
+        return Ok(());
+    }
+    let mut insert = cached(db, "loss", |table| table.insert_sql("INSERT", 1))?;
+    for loss in losses {
+        insert.execute(params![
+            loss.start_ns as i64,
+            loss.end_ns as i64,
+            loss.probe,
+            loss.cpu,
+            known(&loss.reason),
+            loss.count as i64,
+            session_id,
+        ])?;
+    }
+    Ok(())
 }

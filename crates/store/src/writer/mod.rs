@@ -1,21 +1,31 @@
 //! The one writer of a trace file: batches go into an open transaction, commits make them visible and safe.
 
 mod calls;
+mod collectives;
+mod gpu;
+mod graphs;
 mod host;
+mod libraries;
+mod memory;
+mod open;
 mod ops;
+mod probes;
 mod retention;
+mod row;
+mod stacks;
 mod sums;
+mod work;
 
-use crate::file::{self, Found};
 use crate::lock::Lock;
-use crate::{SessionInfo, StoreError, schema};
-use gpuwhy_model::{Batch, BlameRow, Loss, OpInfo, ProbeStatus, Stack};
+use crate::{SessionInfo, StoreError};
+use gpuwhy_model::{Batch, Facts, OpInfo};
+use libraries::Libraries;
 use ops::Ops;
+pub use probes::ProbeCost;
 use retention::Retention;
-use rusqlite::{CachedStatement, Connection, ErrorCode, OpenFlags, params};
-use std::fmt::Write as _;
+use rusqlite::{Connection, params};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -31,16 +41,6 @@ impl Default for Options {
     }
 }
 
-/// What a probe has cost so far.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProbeCost {
-    pub probe: String,
-    pub target: String,
-    pub file: String,
-    pub hits: u64,
-    pub cost_ns: u64,
-}
-
 #[derive(Debug)]
 pub struct Writer {
     // Fields drop in this order: the database must be closed before the lock is given back.
@@ -48,7 +48,9 @@ pub struct Writer {
     path: PathBuf,
     session_id: i64,
     ops: Ops,
+    libraries: Libraries,
     retention: Retention,
+    /// Rows of the open transaction.
     rows_open: usize,
     newest_ns: u64,
     lock: Lock,
@@ -82,15 +84,16 @@ impl Writer {
         lock: Lock,
     ) -> Result<Writer, StoreError> {
         let at = |error| StoreError::at(path, error);
-        let db = open(path)?;
+        let db = open::open(path)?;
         let retention = Retention::new(options.max_size);
-        configure(&db, &retention).map_err(at)?;
-        let (session_id, ops) = begin(&db, session, ops).map_err(at)?;
+        open::configure(&db, &retention).map_err(at)?;
+        let (session_id, ops) = open::begin(&db, session, ops).map_err(at)?;
         Ok(Writer {
             db,
             path: path.into(),
             session_id,
             ops,
+            libraries: Libraries::default(),
             retention,
             rows_open: 0,
             newest_ns: session.start_ns,
@@ -102,61 +105,26 @@ impl Writer {
         &self.path
     }
 
-    /// Puts a batch into the open transaction. Others see it after [`Writer::commit`].
-    pub fn write(&mut self, batch: &Batch, blame: &[BlameRow]) -> Result<(), StoreError> {
+    /// Puts a batch, and what was concluded from it, into the open transaction. Others see it after
+    /// [`Writer::commit`].
+    pub fn write(&mut self, batch: &Batch, facts: &Facts) -> Result<(), StoreError> {
         let newest = batch.calls.iter().map(|call| call.start_ns).max();
         let newest = newest.max(batch.windows.iter().map(|window| window.window_start_ns).max());
+        let newest = newest.max(batch.gpu_samples.iter().map(|sample| sample.time_ns).max());
         self.newest_ns = self.newest_ns.max(newest.unwrap_or(0));
+        // The calls have numbers of the libraries.
+        self.inside(|writer| writer.libraries.add(&writer.db, &batch.libraries, writer.session_id))?;
         // Large batches go in by parts, so that neither the transaction nor the log outgrows the file's limit.
         for part in batch.calls.chunks(self.retention.rows_a_commit) {
-            if self.rows_open + part.len() > self.retention.rows_a_commit {
-                self.commit()?;
-            }
-            self.inside(|writer| calls::insert(&writer.db, part, &mut writer.ops, writer.session_id))?;
-            self.rows_open += part.len();
+            self.make_room(part.len())?;
+            self.inside(|writer| {
+                calls::insert(&writer.db, part, &mut writer.ops, &writer.libraries, writer.session_id)
+            })?;
         }
-        self.inside(|writer| writer.rest(batch, blame))
-    }
-
-    /// What is known of the probes: attached, degraded or refused.
-    pub fn write_probes(&mut self, probes: &[ProbeStatus]) -> Result<(), StoreError> {
+        self.make_room(rows(facts))?;
         self.inside(|writer| {
-            let mut row = cached(&writer.db, "probes", schema::Table::upsert_sql)?;
-            for p in probes {
-                row.execute(params![
-                    writer.session_id,
-                    p.probe,
-                    p.target,
-                    p.file,
-                    p.state.name(),
-                    known(&p.flavour),
-                    nonzero(p.since_ns),
-                    known(&p.reason),
-                    None::<i64>,
-                    None::<i64>,
-                ])?;
-            }
-            Ok(())
-        })
-    }
-
-    /// What probes have cost so far, in place of what was written before.
-    pub fn write_probe_costs(&mut self, costs: &[ProbeCost]) -> Result<(), StoreError> {
-        self.inside(|writer| {
-            let mut row = writer.db.prepare_cached(
-                "UPDATE probes SET hits = ?, cost_ns = ? WHERE session_id = ? AND probe = ? AND target = ? AND file = ?",
-            )?;
-            for c in costs {
-                row.execute(params![
-                    c.hits as i64,
-                    c.cost_ns as i64,
-                    writer.session_id,
-                    c.probe,
-                    c.target,
-                    c.file
-                ])?;
-            }
-            Ok(())
+            writer.rest(batch)?;
+            writer.facts(facts)
         })
     }
 
@@ -223,152 +191,53 @@ impl Writer {
         work(self).map_err(|error| StoreError::at(&self.path, error))
     }
 
-    /// All of a batch but its calls.
-    fn rest(&mut self, batch: &Batch, blame: &[BlameRow]) -> rusqlite::Result<()> {
-        sums::windows(&self.db, &batch.windows, &mut self.ops, self.session_id)?;
-        sums::blame(&self.db, blame, &mut self.ops, self.session_id)?;
-        host::process_events(&self.db, &batch.process_events, self.session_id)?;
-        host::processes(&self.db, &batch.processes, self.session_id)?;
-        stacks(&self.db, &batch.stacks)?;
-        losses(&self.db, &batch.losses, self.session_id)
-    }
-}
-
-/// How long a file is looked through before it is written to; a large one is looked at in part.
-const LOOK: Duration = Duration::from_millis(250);
-
-/// The database at `path`, made a trace if it is new. A file that is something else, or damaged, stays as it is.
-fn open(path: &Path) -> Result<Connection, StoreError> {
-    let read_write = OpenFlags::SQLITE_OPEN_READ_WRITE;
-    let look = |flags: OpenFlags| {
-        let db = file::open(path, flags)?;
-        let found = file::identify(&db, path)?;
-        unharmed(db, path).map(|()| found)
-    };
-    let found = if file::regular(path)?.len() == 0 {
-        Found::Blank
-    } else {
-        match look(OpenFlags::SQLITE_OPEN_READ_ONLY) {
-            // An interrupted writer left a journal which only a writer can undo.
-            Err(StoreError::Unreadable { .. }) => look(read_write)?,
-            other => other?,
+    /// Commits what is open where so many rows more would be too many.
+    fn make_room(&mut self, rows: usize) -> Result<(), StoreError> {
+        if self.rows_open > 0 && self.rows_open + rows > self.retention.rows_a_commit {
+            self.commit()?;
         }
-    };
-    let db = file::open(path, read_write)?;
-    let make = || -> rusqlite::Result<()> {
-        if found == Found::Blank {
-            db.pragma_update(None, "page_size", 8192)?;
-        }
-        // Where the file system has no shared memory the journal stays as it is, slower but as safe.
-        db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-        db.pragma_update(None, "synchronous", "NORMAL")?;
-        if found == Found::Blank { schema::create(&db) } else { Ok(()) }
-    };
-    make().map_err(|error| StoreError::at(path, error))?;
-    Ok(db)
-}
+        self.rows_open += rows;
+        Ok(())
+    }
 
-/// Finds damage before anything is changed, as far as there is time for it.
-fn unharmed(mut db: Connection, path: &Path) -> Result<(), StoreError> {
-    let at = |error| StoreError::at(path, error);
-    let until = Instant::now() + LOOK;
-    db.progress_handler(1000, Some(move || Instant::now() > until)).map_err(at)?;
-    let said = db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
-    match said {
-        Ok(word) if word == "ok" => Ok(()),
-        Ok(words) => Err(StoreError::Damaged {
-            path: path.into(),
-            why: words.lines().last().unwrap_or_default().into(),
-        }),
-        Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => Ok(()),
-        Err(error) => Err(at(error)),
+    /// All of a batch but its calls and their libraries.
+    fn rest(&mut self, batch: &Batch) -> rusqlite::Result<()> {
+        let (db, session_id) = (&self.db, self.session_id);
+        sums::windows(db, &batch.windows, &mut self.ops, session_id)?;
+        host::process_events(db, &batch.process_events, session_id)?;
+        host::processes(db, &batch.processes, session_id)?;
+        stacks::stacks(db, &batch.stacks)?;
+        host::losses(db, &batch.losses, session_id)?;
+        gpu::samples(db, &batch.gpu_samples, session_id)?;
+        gpu::errors(db, &batch.gpu_errors, session_id)?;
+        gpu::rdma(db, &batch.rdma_events, session_id)
+    }
+
+    fn facts(&mut self, facts: &Facts) -> rusqlite::Result<()> {
+        let (db, ops, session_id) = (&self.db, &mut self.ops, self.session_id);
+        sums::blame(db, &facts.blame, ops, session_id)?;
+        collectives::calls(db, &facts.collectives, ops, &self.libraries, session_id)?;
+        collectives::waits(db, &facts.collective_waits, ops)?;
+        graphs::kernels(db, &facts.kernels, session_id)?;
+        graphs::graphs(db, &facts.graphs, session_id)?;
+        graphs::nodes(db, &facts.graph_nodes, ops, session_id)?;
+        memory::allocations(db, &facts.allocations, ops, session_id)?;
+        memory::usage(db, &facts.memory, session_id)?;
+        memory::failures(db, &facts.memory_failures, ops, session_id)?;
+        work::cold_starts(db, &facts.cold_starts, ops, session_id)?;
+        work::gpu_times(db, &facts.gpu_times, session_id)?;
+        work::copies(db, &facts.copies, session_id)?;
+        work::in_flight(db, &facts.in_flight, ops, session_id)
     }
 }
 
-fn configure(db: &Connection, retention: &Retention) -> rusqlite::Result<()> {
-    db.pragma_update(None, "cache_size", -8000)?;
-    db.pragma_update(None, "temp_store", "MEMORY")?;
-    db.pragma_update_and_check(None, "wal_autocheckpoint", retention.log_pages as i64, |_| Ok(()))?;
-    db.pragma_update_and_check(None, "journal_size_limit", (retention.log_pages * 8192) as i64, |_| Ok(()))?;
-    db.set_prepared_statement_cache_capacity(128);
-    Ok(())
-}
-
-fn begin(db: &Connection, session: &SessionInfo, ops: &[OpInfo]) -> rusqlite::Result<(i64, Ops)> {
-    let tx = db.unchecked_transaction()?;
-    cached(&tx, "sessions", |table| table.insert_sql("INSERT", 1))?.execute(params![
-        None::<i64>,
-        session.start_ns as i64,
-        None::<i64>,
-        known(&session.host),
-        known(&session.kernel),
-        serde_json::Value::from(session.gpus.clone()).to_string(),
-        known(&session.driver),
-        known(&session.version),
-        serde_json::Value::from(session.flags.clone()).to_string(),
-        session.clock_offset_ns,
-        std::process::id(),
-    ])?;
-    let session_id = tx.last_insert_rowid();
-    let ops = Ops::load(&tx, ops)?;
-    tx.commit()?;
-    Ok((session_id, ops))
-}
-
-fn stacks(db: &Connection, stacks: &[Stack]) -> rusqlite::Result<()> {
-    if stacks.is_empty() {
-        return Ok(());
-    }
-    let mut insert = cached(db, "stacks", |table| table.insert_sql("INSERT OR IGNORE", 1))?;
-    for stack in stacks {
-        let mut addresses = String::from("[");
-        for (depth, address) in stack.addresses.iter().enumerate() {
-            let comma = if depth == 0 { "" } else { "," };
-            // Writing to a String cannot fail.
-            let _ = write!(addresses, "{comma}\"{address:#x}\"");
-        }
-        addresses.push(']');
-        insert.execute(params![stack.stack_id, stack.pid, addresses])?;
-    }
-    Ok(())
-}
-
-fn losses(db: &Connection, losses: &[Loss], session_id: i64) -> rusqlite::Result<()> {
-    if losses.is_empty() {
-        return Ok(());
-    }
-    let mut insert = cached(db, "loss", |table| table.insert_sql("INSERT", 1))?;
-    for loss in losses {
-        insert.execute(params![
-            loss.start_ns as i64,
-            loss.end_ns as i64,
-            loss.probe,
-            loss.cpu,
-            known(&loss.reason),
-            loss.count as i64,
-            session_id,
-        ])?;
-    }
-    Ok(())
-}
-
-/// A statement made from a table of the schema.
-fn cached<'c>(
-    db: &'c Connection,
-    table: &str,
-    sql: impl Fn(&schema::Table) -> String,
-) -> rusqlite::Result<CachedStatement<'c>> {
-    let table = schema::table(table).ok_or_else(|| rusqlite::Error::InvalidParameterName(table.into()))?;
-    db.prepare_cached(&sql(table))
-}
-
-/// Empty text is text that is not known.
-fn known(text: &str) -> Option<&str> {
-    Some(text).filter(|text| !text.is_empty())
-}
-
-fn nonzero(number: u64) -> Option<i64> {
-    Some(number as i64).filter(|number| *number != 0)
+/// Those that can be many.
+fn rows(facts: &Facts) -> usize {
+    facts.blame.len()
+        + facts.collectives.len()
+        + facts.kernels.len()
+        + facts.graph_nodes.len()
+        + facts.allocations.len()
 }
 
 #[cfg(test)]
@@ -390,6 +259,13 @@ mod tests {
             bytes: 0,
             stream: 0,
             handle: 0,
+            aux: 0,
+            name: None,
+            direction: None,
+            capture: 0,
+            device: None,
+            library: 0,
+            first: false,
             caller: 0,
             via: None,
             launch: None,
@@ -405,16 +281,17 @@ mod tests {
         let path = folder.path().join("trace.db");
         let mut writer =
             Writer::create_or_append(&path, &SessionInfo::default(), &[], &Options::default()).unwrap();
-        writer.write(&batch(1), &[]).unwrap();
+        writer.write(&batch(1), &Facts::default()).unwrap();
         writer.commit().unwrap();
         let pages: i64 = writer.db.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
         writer.db.pragma_update_and_check(None, "max_page_count", pages + 5, |_| Ok(())).unwrap();
-        let failed = writer.write(&batch(20_000), &[]).and_then(|()| writer.commit()).unwrap_err();
+        let failed =
+            writer.write(&batch(20_000), &Facts::default()).and_then(|()| writer.commit()).unwrap_err();
         assert!(matches!(failed, StoreError::Full { .. }), "{failed}");
         assert!(failed.to_string().starts_with("the disk is full"), "{failed}");
         // Room again, and it goes on.
         writer.db.pragma_update_and_check(None, "max_page_count", pages + 5000, |_| Ok(())).unwrap();
-        writer.write(&batch(40_000), &[]).unwrap();
+        writer.write(&batch(40_000), &Facts::default()).unwrap();
         writer.commit().unwrap();
         let count = |from: i64| {
             let sql = "SELECT count(*) FROM calls WHERE timestamp_ns BETWEEN ?1 AND ?1 + 9999";

@@ -1,6 +1,6 @@
 //! The operations of a run, numbered as the file numbers them: several runs append to one file.
 
-use gpuwhy_model::{OpId, OpInfo};
+use gpuwhy_model::{OpId, OpInfo, Role};
 use rusqlite::{Connection, OptionalExtension, params};
 
 #[derive(Debug)]
@@ -17,11 +17,18 @@ impl Ops {
     pub(super) fn load(db: &Connection, infos: &[OpInfo]) -> rusqlite::Result<Ops> {
         let mut ops = Ops::default();
         for info in infos {
-            let file_id = number(
-                db,
-                &info.name,
-                params![info.name, info.layer.name(), info.family.name(), info.waits_for_gpu],
-            )?;
+            let file_id = number(db, &info.name)?;
+            // What is known of an operation may be more than an earlier version knew.
+            db.prepare_cached(
+                "UPDATE ops SET layer = ?, family = ?, waits_for_gpu = ?, role = ? WHERE op_id = ?",
+            )?
+            .execute(params![
+                info.layer.name(),
+                info.family.name(),
+                info.waits_for_gpu,
+                role_name(info.role),
+                file_id
+            ])?;
             ops.set(info.id, Op { file_id, name: info.name.clone() });
         }
         Ok(ops)
@@ -41,10 +48,18 @@ impl Ops {
         Ok(self.0.get(usize::from(id.0)).and_then(Option::as_ref).map_or("", |op| op.name.as_str()))
     }
 
+    /// The same where there may be none.
+    pub(super) fn name_of(&mut self, db: &Connection, id: OpId) -> rusqlite::Result<Option<&str>> {
+        match id {
+            OpId::NONE => Ok(None),
+            id => self.name(db, id).map(Some),
+        }
+    }
+
     /// An operation nobody named: its calls are kept under its number rather than lost.
     fn unnamed(&mut self, db: &Connection, id: OpId) -> rusqlite::Result<&Op> {
         let name = format!("op_{}", id.0);
-        let file_id = number(db, &name, params![name, "cuda", "other", false])?;
+        let file_id = number(db, &name)?;
         Ok(self.set(id, Op { file_id, name }))
     }
 
@@ -57,11 +72,18 @@ impl Ops {
     }
 }
 
-fn number(db: &Connection, name: &str, row: &[&dyn rusqlite::ToSql]) -> rusqlite::Result<i64> {
+/// A new one is a plain call of CUDA.
+fn number(db: &Connection, name: &str) -> rusqlite::Result<i64> {
     let known = db.query_row("SELECT op_id FROM ops WHERE op = ?", [name], |row| row.get(0)).optional()?;
     if let Some(id) = known {
         return Ok(id);
     }
-    db.execute("INSERT INTO ops (op, layer, family, waits_for_gpu) VALUES (?, ?, ?, ?)", row)?;
+    db.execute("INSERT INTO ops (op, layer, family, waits_for_gpu) VALUES (?, 'cuda', 'other', 0)", [name])?;
     Ok(db.last_insert_rowid())
+}
+
+/// As the model writes it.
+fn role_name(role: Role) -> Option<String> {
+    let name = serde_json::to_value(role).ok()?;
+    name.as_str().filter(|_| role != Role::None).map(String::from)
 }

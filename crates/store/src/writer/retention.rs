@@ -60,7 +60,7 @@ impl Retention {
 
     fn delete_before(&mut self, db: &Connection, before_ns: i64, now_ns: u64) -> rusqlite::Result<()> {
         let tx = db.unchecked_transaction()?;
-        let mut rows = forget_processes(&tx, before_ns)?;
+        let mut rows = forget_processes(&tx, before_ns)? + forget_graphs(&tx, before_ns)?;
         for table in TABLES {
             let Some(age) = table.age else { continue };
             let sql = format!("DELETE FROM {} WHERE {age} < ?", table.name);
@@ -125,9 +125,21 @@ fn forget_processes(db: &Connection, before_ns: i64) -> rusqlite::Result<usize> 
             "DELETE FROM frames WHERE stack_id IN (SELECT stack_id FROM stacks WHERE pid = ?)",
             "DELETE FROM stacks WHERE pid = ?",
             "DELETE FROM kernels WHERE pid = ?",
+            "DELETE FROM graph_nodes WHERE pid = ?",
+            "DELETE FROM graphs WHERE pid = ?",
+            "DELETE FROM allocations WHERE pid = ?",
         ] {
             rows += db.prepare_cached(sql)?.execute([pid])?;
         }
     }
     Ok(rows)
+}
+
+/// The nodes of graphs that were destroyed by then; the graphs themselves are dated.
+fn forget_graphs(db: &Connection, before_ns: i64) -> rusqlite::Result<usize> {
+    db.prepare_cached(
+        "DELETE FROM graph_nodes WHERE (pid, graph, created_ns) IN \
+         (SELECT pid, graph, created_ns FROM graphs WHERE destroyed_ns < ?)",
+    )?
+    .execute([before_ns])
 }

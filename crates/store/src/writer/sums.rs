@@ -1,12 +1,13 @@
 //! Exact sums of calls and billed time, window by window.
 
-use super::{Connection, Ops, cached, known, nonzero};
+use super::Ops;
+use super::row::{cached, known, nonzero};
 use crate::CallStats;
 use gpuwhy_model::{BlameRow, CallWindow, OpId};
-use rusqlite::params;
+use rusqlite::{Connection, params};
 use std::collections::BTreeMap;
 
-/// The threads of a process are summed: what is stored is by process.
+/// The threads of a process are summed, and so are the directions of its copies: what is stored is by process.
 pub(super) fn windows(
     db: &Connection,
     windows: &[CallWindow],
@@ -56,15 +57,11 @@ pub(super) fn blame(
     }
     let mut insert = cached(db, "blame", |table| table.insert_sql("INSERT", 1))?;
     for row in rows {
-        let op = match row.op {
-            OpId::NONE => None,
-            op => Some(ops.name(db, op)?),
-        };
         insert.execute(params![
             row.window_start_ns as i64,
             row.pid,
             row.tid,
-            op,
+            ops.name_of(db, row.op)?,
             row.cause.name(),
             nonzero(row.by_pid.into()),
             nonzero(row.by_tid.into()),

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use flate2::read::GzDecoder;
 use gpuwhy_agent::session_info;
 use gpuwhy_cause::{Tallies, blame_rows};
+use gpuwhy_ledger::Ledger;
 use gpuwhy_model::{Coverage, Process, Recording};
 use gpuwhy_store::{Options, Writer};
 use std::collections::HashMap;
@@ -20,13 +21,16 @@ pub(crate) fn play(scenario: &Scenario, file: &Path, why: Option<&str>) -> Resul
         session_info(recording.start_ns, 0, vec!["demo".into(), "--replay".into(), scenario.name.into()]);
     let options = Options { create_folders: true, ..Options::default() };
     let mut writer = Writer::create_or_append(file, &session, &recording.ops, &options)?;
+    let mut ledger = Ledger::new(&recording.ops);
     for batch in &recording.batches {
         tallies.add(batch);
         coverage.lost += batch.losses.iter().map(|loss| loss.count).sum::<u64>();
         coverage.sampled +=
             batch.windows.iter().map(|window| window.count.saturating_sub(window.kept)).sum::<u64>();
         processes.extend(batch.processes.iter().map(|process| (process.pid, process.clone())));
-        writer.write(batch, &blame_rows(&batch.windows, &batch.waits, &recording.ops))?;
+        let mut facts = ledger.take(batch);
+        facts.blame = blame_rows(&batch.windows, &batch.waits, &recording.ops);
+        writer.write(batch, &facts)?;
     }
     writer.finish(recording.end_ns)?;
     let how = match why {

@@ -2,65 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
+mod support;
+
+mod graphs;
+mod memory;
+mod modules;
+mod nccl;
+
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
-/// The unpacked files, and a folder of the test's own for what it writes.
-struct Folder {
-    files: &'static Path,
-    own: tempfile::TempDir,
-}
-
-/// Unpacked once, before any test starts a process: a child forked while a program is being written would keep it open
-/// for writing, and then nobody could run it ("text file busy").
-fn files() -> &'static Path {
-    static FILES: OnceLock<PathBuf> = OnceLock::new();
-    FILES.get_or_init(|| {
-        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("simgpu");
-        gpuwhy_simgpu::unpack(&dir).unwrap();
-        dir
-    })
-}
-
-impl Folder {
-    fn unpack() -> Self {
-        Self { files: files(), own: tempfile::tempdir().unwrap() }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.own.path().join(name)
-    }
-
-    fn command(&self, arguments: &str) -> Command {
-        let mut words = arguments.split_whitespace();
-        let mut command = Command::new(self.files.join(words.next().unwrap()));
-        command.args(words).current_dir(self.own.path()).stdout(Stdio::piped());
-        command
-    }
-
-    fn run(&self, arguments: &str) -> Value {
-        finish(self.command(arguments).spawn().unwrap())
-    }
-
-    fn run_with(&self, arguments: &str, variables: &[(&str, &str)]) -> Value {
-        finish(self.command(arguments).envs(variables.iter().copied()).spawn().unwrap())
-    }
-}
-
-fn finish(child: Child) -> Value {
-    let output = child.wait_with_output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{}: {text}", output.status);
-    serde_json::from_str(text.lines().last().unwrap()).unwrap()
-}
-
-fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value} is not a count"))
-}
+use support::{Folder, finish, number};
 
 #[test]
 fn launches_are_counted_by_every_way_of_launching() {
@@ -111,26 +63,6 @@ fn mixed_lists_every_call_with_its_result() {
 }
 
 #[test]
-fn memory_is_finite_and_comes_back() {
-    let folder = Folder::unpack();
-    let truth = folder.run_with("simwork leak --bytes 1M --free 1", &[("SIMGPU_MEMORY", "16M")]);
-    assert_eq!(number(&truth["allocations"]), 16, "{truth}");
-    assert_eq!(number(&truth["error"]), 2, "{truth}");
-    assert_eq!(number(&truth["ops"]["cudaMalloc"]), 17, "{truth}");
-    assert_eq!(truth["free_bytes"], truth["total_bytes"], "{truth}");
-}
-
-#[test]
-fn graphs_replay_what_was_captured() {
-    let folder = Folder::unpack();
-    let truth = folder.run("simwork graph --replays 20 --nodes 7 --recapture-every 5 --kernel-us 100");
-    assert_eq!(number(&truth["nodes"]), 7, "{truth}");
-    assert_eq!(number(&truth["captures"]), 4, "{truth}");
-    assert_eq!(number(&truth["ops"]["cudaGraphLaunch"]), 20, "{truth}");
-    assert_eq!(number(&truth["ops"]["cuLaunchKernel"]), 28, "launches of captures only: {truth}");
-}
-
-#[test]
 fn steps_take_as_long_as_their_kernels() {
     let folder = Folder::unpack();
     for how in ["spin", "block"] {
@@ -138,26 +70,6 @@ fn steps_take_as_long_as_their_kernels() {
         let truth = folder.run_with(arguments, &[("SIMGPU_SYNC", how)]);
         assert!(number(&truth["step_ns"]["min"]) >= 2_000_000, "{truth}");
         assert_eq!(number(&truth["ops"]["cuLaunchKernel"]), 200, "{truth}");
-    }
-}
-
-#[test]
-fn late_rank_holds_up_the_other() {
-    let folder = Folder::unpack();
-    for operation in ["allreduce", "sendrecv"] {
-        let rank = |rank: u32, late_us: u32| {
-            let id = folder.path(&format!("id-{operation}"));
-            let arguments = format!(
-                "simwork nccl --rank {rank} --nranks 2 --iters 5 --late-us {late_us} --op {operation} --id-file {}",
-                id.display()
-            );
-            folder.command(&arguments).spawn().unwrap()
-        };
-        let (punctual, late) = (rank(0, 0), rank(1, 20_000));
-        let (punctual, late) = (finish(punctual), finish(late));
-        assert!(number(&punctual["sync_ns"]) >= 5 * 15_000_000, "{punctual}");
-        assert!(number(&late["sync_ns"]) < number(&punctual["sync_ns"]), "{late}");
-        assert!(number(&punctual["call_ns"]) < 50_000_000, "the call only queues: {punctual}");
     }
 }
 

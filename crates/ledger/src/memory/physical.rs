@@ -1,0 +1,232 @@
+//! Physical memory: it lives while anybody has a handle of it or an address for it, whichever goes last.
+
+use crate::table::Table;
+use crate::timeline::Span;
+use std::collections::{BTreeMap, HashMap};
+
+/// Handles and addresses followed; beyond, new ones are not.
+const MAX_REFERENCES: usize = 262_144;
+/// Handles given back lately: their mapping may be told late.
+const MAX_RELEASED: usize = 4_096;
+
+/// The ledger's own number of a piece of memory: its handle may be used again while it is still mapped.
+pub(crate) type Id = u64;
+
+#[derive(Debug)]
+pub(crate) struct Physical {
+    /// Handles and mappings of each.
+    references: HashMap<Id, u64>,
+    handles: HashMap<u64, Handle>,
+    mappings: BTreeMap<u64, Mapping>,
+    released: Table<u64, Released>,
+    next_id: Id,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Handle {
+    id: Id,
+    /// How often it was given.
+    count: u64,
+    since_ns: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Mapping {
+    id: Id,
+    since_ns: u64,
+}
+
+#[derive(Debug)]
+struct Released {
+    id: Id,
+    since_ns: u64,
+    until_ns: u64,
+}
+
+/// What a call did to the memory it was about.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Effect {
+    /// Nobody holds these any more.
+    pub(crate) dead: Vec<Id>,
+    /// It was thought to be dead: the record that says otherwise was late.
+    pub(crate) revived: Option<Id>,
+}
+
+impl Physical {
+    pub(crate) fn new() -> Self {
+        Physical {
+            references: HashMap::new(),
+            handles: HashMap::new(),
+            mappings: BTreeMap::new(),
+            released: Table::new(MAX_RELEASED),
+            next_id: 0,
+        }
+    }
+
+    /// New memory, and what its handle stood for before. The new memory may be dead itself, where its record was so
+    /// late that its handle is another's by now.
+    pub(crate) fn create(&mut self, handle: u64, span: Span) -> (Id, Effect) {
+        self.next_id += 1;
+        let id = self.next_id;
+        let mut effect = Effect::default();
+        match self.handles.get(&handle).copied() {
+            Some(newer) if newer.since_ns > span.end_ns => {
+                let released = Released { id, since_ns: span.end_ns, until_ns: newer.since_ns };
+                self.released.insert(handle, released);
+                effect.dead.push(id);
+            }
+            old => {
+                if let Some(old) = old {
+                    self.drop_references(old.id, old.count, &mut effect);
+                }
+                self.handles.insert(handle, Handle { id, count: 1, since_ns: span.end_ns });
+                self.references.insert(id, 1);
+            }
+        }
+        (id, effect)
+    }
+
+    pub(crate) fn map(&mut self, handle: u64, address: u64, span: Span) -> Option<Effect> {
+        let held =
+            self.handles.get(&handle).filter(|held| held.since_ns <= span.start_ns).map(|held| held.id);
+        let id = held.or_else(|| {
+            let was = |was: &&Released| was.since_ns <= span.start_ns && span.start_ns <= was.until_ns;
+            self.released.get(&handle).filter(was).map(|was| was.id)
+        })?;
+        let mut effect = Effect::default();
+        let old = self.mappings.get(&address).copied();
+        if old.is_some_and(|newer| newer.since_ns > span.end_ns) || self.mappings.len() >= MAX_REFERENCES {
+            return Some(effect);
+        }
+        self.mappings.insert(address, Mapping { id, since_ns: span.end_ns });
+        let references = self.references.entry(id).or_default();
+        *references += 1;
+        effect.revived = (*references == 1).then_some(id);
+        if let Some(old) = old {
+            self.drop_references(old.id, 1, &mut effect);
+        }
+        Some(effect)
+    }
+
+    /// One call may unmap several mappings, each as a whole.
+    pub(crate) fn unmap(&mut self, address: u64, bytes: u64, span: Span) -> Option<Effect> {
+        let end = address.saturating_add(bytes.max(1));
+        let old = |(_, mapping): &(&u64, &Mapping)| mapping.since_ns <= span.start_ns;
+        let found: Vec<u64> = self.mappings.range(address..end).filter(old).map(|(at, _)| *at).collect();
+        let mut effect = Effect::default();
+        for address in &found {
+            if let Some(mapping) = self.mappings.remove(address) {
+                self.drop_references(mapping.id, 1, &mut effect);
+            }
+        }
+        (!found.is_empty()).then_some(effect)
+    }
+
+    pub(crate) fn release(&mut self, handle: u64, span: Span) -> Option<Effect> {
+        let held = self.handles.get_mut(&handle).filter(|held| held.since_ns <= span.start_ns)?;
+        held.count -= 1;
+        let Handle { id, count, since_ns } = *held;
+        if count == 0 {
+            self.handles.remove(&handle);
+            self.released.insert(handle, Released { id, since_ns, until_ns: span.end_ns });
+        }
+        let mut effect = Effect::default();
+        self.drop_references(id, 1, &mut effect);
+        Some(effect)
+    }
+
+    /// One more handle, or the same once more, of what is mapped there.
+    pub(crate) fn retain(&mut self, handle: u64, address: u64, span: Span) -> Option<Effect> {
+        let (_, mapping) = self.mappings.range(..=address).next_back()?;
+        let id = Some(mapping).filter(|mapping| mapping.since_ns <= span.start_ns)?.id;
+        let mut effect = Effect::default();
+        let old = self.handles.get(&handle).copied();
+        match old {
+            Some(same) if same.id == id => {
+                self.handles.insert(handle, Handle { count: same.count + 1, ..same });
+            }
+            Some(newer) if newer.since_ns > span.end_ns => return Some(effect),
+            _ if self.handles.len() >= MAX_REFERENCES => return Some(effect),
+            old => {
+                self.handles.insert(handle, Handle { id, count: 1, since_ns: span.end_ns });
+                if let Some(old) = old {
+                    self.drop_references(old.id, old.count, &mut effect);
+                }
+            }
+        }
+        *self.references.entry(id).or_default() += 1;
+        Some(effect)
+    }
+
+    fn drop_references(&mut self, id: Id, count: u64, effect: &mut Effect) {
+        let Some(references) = self.references.get_mut(&id) else { return };
+        *references = references.saturating_sub(count);
+        if *references == 0 {
+            self.references.remove(&id);
+            effect.dead.push(id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(end_ns: u64) -> Span {
+        Span { start_ns: end_ns - 1, end_ns }
+    }
+
+    fn dead(ids: &[Id]) -> Option<Effect> {
+        Some(Effect { dead: ids.to_vec(), revived: None })
+    }
+
+    #[test]
+    fn memory_lives_while_it_is_held_or_mapped() {
+        let mut physical = Physical::new();
+        let (first, _) = physical.create(0xa, at(10));
+        assert_eq!(physical.map(0xa, 0x1000, at(20)), dead(&[]));
+        assert_eq!(physical.release(0xa, at(30)), dead(&[]));
+        assert_eq!(physical.retain(0xb, 0x1000, at(40)), dead(&[]));
+        assert_eq!(physical.unmap(0x1000, 0x1000, at(50)), dead(&[]));
+        assert_eq!(physical.release(0xb, at(60)), dead(&[first]));
+        assert_eq!(physical.release(0xb, at(70)), None);
+        assert!(
+            physical.references.is_empty() && physical.handles.is_empty() && physical.mappings.is_empty()
+        );
+    }
+
+    #[test]
+    fn one_call_unmaps_all_it_covers() {
+        let mut physical = Physical::new();
+        let (first, _) = physical.create(0xa, at(10));
+        let (second, _) = physical.create(0xb, at(11));
+        physical.map(0xa, 0x1000, at(20));
+        physical.map(0xb, 0x2000, at(21));
+        physical.release(0xa, at(30));
+        physical.release(0xb, at(31));
+        assert_eq!(physical.unmap(0x1000, 0x2000, at(40)), dead(&[first, second]));
+    }
+
+    #[test]
+    fn a_handle_may_stand_for_new_memory_while_the_old_is_mapped() {
+        let mut physical = Physical::new();
+        let (first, _) = physical.create(0xa, at(10));
+        physical.map(0xa, 0x1000, at(20));
+        physical.release(0xa, at(30));
+        let (second, effect) = physical.create(0xa, at(40));
+        assert_eq!(effect, Effect::default());
+        assert_eq!(physical.release(0xa, at(50)), dead(&[second]));
+        assert_eq!(physical.unmap(0x1000, 0, at(60)), dead(&[first]));
+    }
+
+    #[test]
+    fn a_mapping_told_late_revives() {
+        let mut physical = Physical::new();
+        let (id, _) = physical.create(0xa, at(10));
+        assert_eq!(physical.release(0xa, at(30)), dead(&[id]));
+        let revived = physical.map(0xa, 0x1000, at(20)).unwrap();
+        assert_eq!(revived.revived, Some(id));
+        assert_eq!(physical.map(0xa, 0x2000, at(90)), None);
+        assert_eq!(physical.unmap(0x1000, 0x1000, at(40)), dead(&[id]));
+    }
+}

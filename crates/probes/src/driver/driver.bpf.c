@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Who is in the GPU's driver: ioctls on its device files, timed as calls are, of every process: the one that
+ * keeps others waiting need not be traced. The device is told by the file's number. */
+#include "call.h"
+
+#define DEVICES 16
+
+struct device {
+    u32 major;
+    s32 minor; /* -1 for all */
+    u32 rule;
+};
+
+const volatile struct device devices[DEVICES];
+
+/* Processes user space was told of that are not traced. */
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 4096);
+    __type(key, u32);
+    __type(value, u8);
+} visitors SEC(".maps");
+
+struct syscall_enter {
+    u64 common;
+    s64 nr;
+    u64 args[6];
+};
+
+struct syscall_exit {
+    u64 common;
+    s64 nr;
+    s64 ret;
+};
+
+#define MINOR_BITS 20
+
+static __always_inline u32 device_of_file(u32 fd) {
+    struct task_struct *current = bpf_get_current_task_btf();
+    struct fdtable *table = BPF_CORE_READ(current, files, fdt);
+    if (!table || fd >= BPF_CORE_READ(table, max_fds))
+        return 0;
+    struct file **files = BPF_CORE_READ(table, fd);
+    struct file *file = 0;
+    bpf_probe_read_kernel(&file, sizeof(file), files + fd);
+    return file ? BPF_CORE_READ(file, f_inode, i_rdev) : 0;
+}
+
+/* The rule of a device, or 0 where it is not one of the driver's. */
+static __always_inline u32 rule_of_device(u32 device) {
+    u32 major = device >> MINOR_BITS;
+    s32 minor = device & ((1 << MINOR_BITS) - 1);
+    if (!major)
+        return 0;
+    for (u32 i = 0; i < DEVICES; i++)
+        if (devices[i].major == major && (devices[i].minor < 0 || devices[i].minor == minor))
+            return devices[i].rule;
+    return 0;
+}
+
+static __always_inline void announce(u32 tgid) {
+    u8 told = 1;
+    if (!target_of(tgid) && !bpf_map_update_elem(&visitors, &tgid, &told, BPF_NOEXIST))
+        emit_process(PROCESS_SEEN, 0, 0);
+}
+
+SEC("tracepoint/syscalls/sys_enter_ioctl")
+int on_enter(struct syscall_enter *ctx) {
+    u32 number = rule_of_device(device_of_file(ctx->args[0]));
+    struct rule *rule = number ? rule_of(number) : 0;
+    if (!rule)
+        return 0;
+    u64 id = bpf_get_current_pid_tgid();
+    struct task *task = task_of_caller(id >> 32, true);
+    if (!task)
+        return 0;
+    announce(id >> 32);
+    struct flight *flight = new_flight(task, rule, number, SYSCALL_SP);
+    if (!flight)
+        return 0;
+    __builtin_memset(flight->args, 0, sizeof(flight->args));
+    flight->args[0] = ctx->args[1];
+    flight->stream = 0;
+    flight->direction = DIRECTION_NONE;
+    flight->library = 0;
+    task->depth++;
+    flight->start_ns = bpf_ktime_get_ns();
+    return 0;
+}
+
+SEC("tracepoint/syscalls/sys_exit_ioctl")
+int on_exit(struct syscall_exit *ctx) {
+    u64 now = bpf_ktime_get_ns();
+    struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+    struct flight *flight = task ? take_flight(task, SYSCALL_SP) : 0;
+    struct rule *rule = flight ? rule_of(flight->rule) : 0;
+    if (rule)
+        count_and_keep(0, task, rule, flight, (s32)ctx->ret, ctx->ret < 0, now);
+    return 0;
+}
+
+KEEP_TYPE(struct, device);
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Calls that have not returned: user space walks over the host's threads now and then, so that a call that
+ * hangs is seen while it does. */
+#include "blame.h"
+
+/* A call that has not returned, as user space asks for them now and then. */
+struct in_flight {
+    u64 now_ns;
+    u64 start_ns;
+    u64 stream;
+    u64 args[6];
+    u64 communicator;
+    u64 seq;
+    u32 tgid;
+    u32 tid;
+    u16 rule;
+    u16 op;
+    u8 layer;
+    u8 depth;
+    u16 reserved;
+};
+
+SEC("iter/task")
+int each_task(struct bpf_iter__task *ctx) {
+    struct seq_file *seq = ctx->meta->seq;
+    struct task_struct *thread = ctx->task;
+    if (!thread)
+        return 0;
+    struct task *task = bpf_task_storage_get(&tasks, thread, 0, 0);
+    if (!task)
+        return 0;
+    for (u32 i = 0; i < CALL_DEPTH; i++) {
+        if (i >= task->depth)
+            break;
+        struct flight *flight = &task->flights[i];
+        struct in_flight out = {
+            .now_ns = bpf_ktime_get_ns(),
+            .start_ns = flight->start_ns,
+            .stream = flight->stream,
+            .communicator = flight->communicator,
+            .seq = flight->seq,
+            .tgid = thread->tgid,
+            .tid = thread->pid,
+            .rule = flight->rule,
+            .op = flight->op,
+            .layer = flight->layer,
+            .depth = i,
+        };
+        __builtin_memcpy(out.args, flight->args, sizeof(out.args));
+        bpf_seq_write(seq, &out, sizeof(out));
+    }
+    return 0;
+}
+
+KEEP_TYPE(struct, in_flight);
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

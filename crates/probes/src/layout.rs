@@ -1,0 +1,83 @@
+//! Where a library keeps a field of a struct of its own, read off the code of a function that returns it: libraries
+//! move their fields from version to version, but their accessors know.
+
+use object::{Object, ObjectSymbol, ReadCache, ReadRef};
+use std::path::Path;
+
+/// No accessor is longer.
+const MOST_CODE: u64 = 4096;
+
+/// Rank and number of ranks in a communicator of NCCL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommunicatorLayout {
+    pub rank: u32,
+    pub nranks: u32,
+}
+
+impl CommunicatorLayout {
+    /// From `ncclCommUserRank(comm, out)` and `ncclCommCount(comm, out)` of a library file.
+    pub fn of_library(path: &Path) -> Option<CommunicatorLayout> {
+        Some(CommunicatorLayout {
+            rank: field_of_accessor(&code_of(path, "ncclCommUserRank")?)?,
+            nranks: field_of_accessor(&code_of(path, "ncclCommCount")?)?,
+        })
+    }
+}
+
+fn code_of(path: &Path, name: &str) -> Option<Vec<u8>> {
+    let cache = ReadCache::new(std::fs::File::open(path).ok()?);
+    let elf = object::File::parse(&cache).ok()?;
+    let symbol =
+        elf.dynamic_symbols().chain(elf.symbols()).find(|s| s.is_definition() && s.name() == Ok(name))?;
+    let offset = crate::load::file_offset(&elf, symbol.address())? as u64;
+    (&cache).read_bytes_at(offset, symbol.size().min(MOST_CODE)).ok().map(<[u8]>::to_vec)
+}
+
+/// The offset in `mov r32, [comm + offset]`, `mov [out], r32`, with at most one instruction between.
+#[cfg(target_arch = "x86_64")]
+fn field_of_accessor(code: &[u8]) -> Option<u32> {
+    use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
+    let instructions: Vec<Instruction> =
+        Decoder::new(64, code, DecoderOptions::NONE).into_iter().take_while(|i| !i.is_invalid()).collect();
+    let is_mov = |i: &Instruction| i.mnemonic() == Mnemonic::Mov;
+    instructions.iter().enumerate().find_map(|(at, load)| {
+        let offset = load.memory_displacement64();
+        let from_struct = is_mov(load)
+            && load.op0_kind() == OpKind::Register
+            && load.op0_register().is_gpr32()
+            && load.op1_kind() == OpKind::Memory
+            && load.memory_index() == Register::None
+            && !matches!(load.memory_base(), Register::RIP | Register::RSP | Register::RBP | Register::None)
+            && offset < 1 << 24;
+        let stored = || {
+            instructions.iter().skip(at + 1).take(2).any(|store| {
+                is_mov(store)
+                    && store.op0_kind() == OpKind::Memory
+                    && store.memory_displacement64() == 0
+                    && store.op1_kind() == OpKind::Register
+                    && store.op1_register() == load.op0_register()
+            })
+        };
+        (from_struct && stored()).then_some(offset as u32)
+    })
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn field_of_accessor(_code: &[u8]) -> Option<u32> {
+    None
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::field_of_accessor;
+
+    #[test]
+    fn a_field_is_read_off_its_accessor() {
+        // push rbp; mov rbp, rsp; mov eax, [rdi+0x148]; mov [rsi], eax; pop rbp; ret
+        let code = [0x55, 0x48, 0x89, 0xe5, 0x8b, 0x87, 0x48, 1, 0, 0, 0x89, 0x06, 0x5d, 0xc3];
+        assert_eq!(field_of_accessor(&code), Some(0x148));
+        // mov eax, [rdi]; ret: nothing is stored
+        assert_eq!(field_of_accessor(&[0x8b, 0x07, 0xc3]), None);
+        assert_eq!(field_of_accessor(&[]), None);
+    }
+}

@@ -1,0 +1,79 @@
+//! Attaching programs to the kernel's own places: typed and classic tracepoints, and the walk over all tasks.
+
+use super::attach::said;
+use super::clock;
+use super::tracefs::{self, NoEvent};
+use crate::probe::Probe;
+use gpuwhy_model::{ProbeState, ProbeStatus};
+use libbpf_rs::{Link, Object, ProgramMut};
+use std::io;
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
+
+/// What came of a probe's programs.
+pub(super) struct Attached {
+    pub(super) links: Vec<Link>,
+    /// The link to walk over all tasks with, if there is one.
+    pub(super) walk: Option<Link>,
+    pub(super) statuses: Vec<ProbeStatus>,
+}
+
+pub(super) fn attach(probe: &Probe, object: &Object, clock_offset_ns: u64) -> Attached {
+    let mut attached = Attached { links: Vec::new(), walk: None, statuses: Vec::new() };
+    for program in object.progs_mut() {
+        let section = program.section().to_string_lossy().into_owned();
+        let target = section.rsplit('/').next().unwrap_or_default().to_string();
+        let (state, reason) = match attach_one(&program, &section) {
+            Ok(link) => {
+                match section.starts_with("iter/") {
+                    true => attached.walk = Some(link),
+                    false => attached.links.push(link),
+                }
+                (ProbeState::Attached, String::new())
+            }
+            Err(refusal) => refusal,
+        };
+        attached.statuses.push(ProbeStatus {
+            probe: probe.name.into(),
+            target,
+            file: String::new(),
+            state,
+            flavour: if section.starts_with("iter/") { "iterator" } else { "tracepoint" }.into(),
+            since_ns: clock::monotonic_ns().wrapping_add(clock_offset_ns),
+            reason,
+        });
+    }
+    attached
+}
+
+fn attach_one(program: &ProgramMut<'_>, section: &str) -> Result<Link, (ProbeState, String)> {
+    let refused = |reason: String| (ProbeState::Refused, reason);
+    let Some(event) = section.strip_prefix("tracepoint/") else {
+        return program.attach().map_err(|error| refused(said(&error)));
+    };
+    let (category, name) = event.split_once('/').unwrap_or_default();
+    let id = tracefs::event_id(category, name).map_err(|error| match error {
+        NoEvent::Absent => (ProbeState::Absent, format!("this kernel has no tracepoint {category}:{name}")),
+        NoEvent::NoTracefs(why) => refused(format!("tracefs cannot be read: {why}")),
+    })?;
+    let event = open_event(id).map_err(|error| refused(error.to_string()))?;
+    // The link closes it.
+    program.attach_perf_event(event.into_raw_fd()).map_err(|error| refused(said(&error)))
+}
+
+/// A perf event of the tracepoint. One CPU's is enough: the program runs wherever it fires.
+fn open_event(id: u64) -> io::Result<OwnedFd> {
+    const PERF_TYPE_TRACEPOINT: u64 = 2;
+    const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
+    let mut attr = [0u64; 16];
+    attr[0] = PERF_TYPE_TRACEPOINT | ((size_of_val(&attr) as u64) << 32);
+    attr[1] = id;
+    attr[2] = 1; // sample_period
+    // SAFETY: the kernel reads `size` bytes of attr; a new descriptor is ours.
+    let fd =
+        unsafe { libc::syscall(libc::SYS_perf_event_open, attr.as_ptr(), -1, 0, -1, PERF_FLAG_FD_CLOEXEC) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: just opened, owned by nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}

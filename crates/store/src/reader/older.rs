@@ -1,0 +1,27 @@
+//! A file of an earlier version, read as if it were of ours: temporary tables and views stand for what it lacks, so
+//! that one set of questions does for all files. They live in memory, and the file stays as it is.
+
+use crate::schema::{Lacks, VIEWS, lacks};
+use rusqlite::Connection;
+
+pub(super) fn supplement(db: &Connection) -> rusqlite::Result<()> {
+    db.pragma_update(None, "temp_store", "MEMORY")?;
+    for lack in lacks(db)? {
+        // A name without a schema means the temporary thing first.
+        let sql = match lack {
+            Lacks::Table(table) => table.create_sql().replacen("CREATE TABLE", "CREATE TEMP TABLE", 1),
+            Lacks::Columns(table, columns) => {
+                let nothing: String = columns
+                    .iter()
+                    .map(|column| format!(", CAST(NULL AS {}) AS {}", column.kind, column.name))
+                    .collect();
+                format!("CREATE TEMP VIEW {0} AS SELECT *{nothing} FROM main.{0}", table.name)
+            }
+        };
+        db.execute_batch(&sql)?;
+    }
+    for view in VIEWS {
+        db.execute_batch(&view.create_sql().replacen("CREATE VIEW", "CREATE TEMP VIEW", 1))?;
+    }
+    Ok(())
+}

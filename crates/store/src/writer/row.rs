@@ -1,0 +1,49 @@
+//! How rows are written: statements made from the schema, values bound by the names of their columns, and the
+//! file's ways to say that something is not known.
+
+use crate::schema;
+use rusqlite::{CachedStatement, Connection};
+
+/// Binds values by the names of their columns and runs the statement. A name that the table does not have fails to
+/// compile; what is not named is NULL.
+macro_rules! put {
+    ($statement:expr, $table:expr, $($column:literal = $value:expr),* $(,)?) => {{
+        $($statement.raw_bind_parameter(const { $table.place($column) } + 1, $value)?;)*
+        $statement.raw_execute()?
+    }};
+}
+pub(super) use put;
+
+/// A statement made from a table of the schema.
+pub(super) fn cached<'c>(
+    db: &'c Connection,
+    table: &str,
+    sql: impl Fn(&schema::Table) -> String,
+) -> rusqlite::Result<CachedStatement<'c>> {
+    let table = schema::table(table).ok_or_else(|| rusqlite::Error::InvalidParameterName(table.into()))?;
+    db.prepare_cached(&sql(table))
+}
+
+/// Empty text is text that is not known.
+pub(super) fn known(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
+pub(super) fn nonzero(number: u64) -> Option<i64> {
+    Some(number as i64).filter(|number| *number != 0)
+}
+
+/// Counts and times: SQLite's integers are signed.
+pub(super) fn number(number: Option<u64>) -> Option<i64> {
+    number.map(|number| number as i64)
+}
+
+/// A handle or an address for people.
+pub(super) fn hex(handle: u64) -> String {
+    format!("{handle:#x}")
+}
+
+/// The same where 0 stands for none.
+pub(super) fn handle(handle: u64) -> Option<String> {
+    Some(handle).filter(|handle| *handle != 0).map(hex)
+}

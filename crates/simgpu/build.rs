@@ -31,8 +31,11 @@ const CODE: &[&str] = &[
 const LIBRARY: &[&str] =
     &["-shared", "-fPIC", "-fvisibility=hidden", "-fsemantic-interposition", "-Wl,-z,nodelete"];
 
-/// The program exports its function names, which is all that a stripped file has for stacks.
-const PROGRAM: &[&str] = &["-Os", "-fno-inline-functions", "-rdynamic"];
+const PROGRAM: &[&str] = &["-Os", "-fno-inline-functions"];
+
+/// A program exports its function names, which is all that a stripped file has for stacks; but one that has a library
+/// linked into it hides them, as such programs do.
+const EXPORTS: &[&str] = &["-rdynamic"];
 
 /// Two segments and no padding between, as the real libraries have; stripped; the others are found beside the file.
 const LINK: &[&str] =
@@ -77,6 +80,12 @@ const TARGETS: &[Target] = &[
         define: "",
         links: &["libcudart.so.13", "libcuda.so.1"],
     },
+    Target {
+        file: "simwork-static",
+        sources: &["simwork", "runtime", "engine/control.c"],
+        define: "-DRUNTIME_VERSION=12080",
+        links: &["libcuda.so.1"],
+    },
 ];
 
 fn main() -> Result<()> {
@@ -98,6 +107,9 @@ fn build(target: &Target, clang: &OsString, c: &Path, out: &Path) -> Result<()> 
         command.args(LIBRARY).arg(format!("-Wl,-soname,{}", target.file));
     } else {
         command.args(PROGRAM);
+        if !target.sources.contains(&"runtime") {
+            command.args(EXPORTS);
+        }
     }
     if !target.define.is_empty() {
         command.arg(target.define);

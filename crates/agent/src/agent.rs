@@ -345,9 +345,13 @@ impl Run {
         Ok(())
     }
 
-    /// What the kernel could not know: how a call was made, and on which of the host's GPUs.
+    /// What the kernel could not know: how a call was made, on which of the host's GPUs, as which rank.
     fn complete(&mut self, batch: &mut Batch) {
         self.callers.tell_via(&mut batch.calls);
+        self.communicators.complete(&mut batch.nccl_calls, &self.engine);
+        if let Some(calls) = &mut batch.in_flight {
+            self.communicators.complete_in_flight(calls);
+        }
         for call in &mut batch.calls {
             if let Some(gpu) = self.gpus.get(&call.pid) {
                 call.device = Some(*gpu);
@@ -365,7 +369,6 @@ impl Run {
         let forgotten = self.census.take(&mut batch);
         for event in batch.process_events.iter().filter(|event| event.kind == ProcessEventKind::Exit) {
             self.gpus.remove(&event.pid);
-            self.communicators.forget(event.pid);
         }
         self.complete(&mut batch);
         if batch.is_empty() {
@@ -379,8 +382,6 @@ impl Run {
             self.coverage.sampled += window.count.saturating_sub(window.kept);
         }
         self.coverage.lost += batch.losses.iter().map(|loss| loss.count).sum::<u64>();
-        self.communicators.take(&batch.nccl_calls, &self.engine);
-        self.communicators.find(&mut self.ledger);
         let mut facts = self.ledger.take(&batch);
         facts.blame = blame_rows(&batch.windows, &batch.waits, self.engine.ops());
         self.names.find(&self.engine, &mut self.ledger);

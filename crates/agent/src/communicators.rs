@@ -1,55 +1,66 @@
-//! Ranks of communicators that no call told: those split off another. The library has them in its own struct.
+//! Ranks of communicators that no call told: those split off another, and those older than the trace. The library has
+//! them in its own struct.
 
-use gpuwhy_ledger::Ledger;
-use gpuwhy_model::NcclCall;
+use gpuwhy_model::{InFlight, NcclCall};
 use gpuwhy_probes::{CommunicatorLayout, Engine, word_at};
 use std::collections::HashMap;
 
 /// More ranks than any job has: then it was not the number of ranks.
 const MOST_RANKS: i32 = 1 << 22;
+/// Communicators remembered; beyond it all are forgotten and read anew.
+const MOST: usize = 65_536;
 
 #[derive(Debug, Default)]
 pub(crate) struct Communicators {
     /// By library number; nothing where it could not be read off the code, or did not fit.
     layouts: HashMap<u16, Option<CommunicatorLayout>>,
-    /// The library each process calls.
-    libraries: HashMap<u32, u16>,
+    /// Rank and number of ranks, by the kernel's number.
+    ranks: HashMap<u64, (i32, i32)>,
 }
 
 impl Communicators {
-    /// Remembers who uses which library, and checks the layout against ranks that calls told.
-    pub(crate) fn take(&mut self, calls: &[NcclCall], engine: &Engine) {
-        for call in calls {
+    /// Fills in the ranks that calls lack, and checks what is read against those that calls have.
+    pub(crate) fn complete(&mut self, calls: &mut [NcclCall], engine: &Engine) {
+        if self.ranks.len() > MOST {
+            self.ranks.clear();
+        }
+        for call in calls.iter_mut().filter(|call| call.communicator != 0) {
             let library = call.call.library;
-            self.libraries.insert(call.call.pid, library);
             let layout = self.layouts.entry(library).or_insert_with(|| engine.communicator_layout(library));
-            let told = call.rank.zip(call.nranks).filter(|_| call.call.ret == 0 && call.seq == Some(1));
-            let read = |layout: &CommunicatorLayout| ranks_at(call.call.pid, call.call.handle, *layout);
-            if let (Some(told), Some(read)) = (told, layout.as_ref().and_then(read))
-                && told != read
-            {
-                *layout = None;
+            match call.rank.zip(call.nranks) {
+                Some(told) if self.ranks.insert(call.communicator, told).is_none() => {
+                    let read = layout.and_then(|layout| ranks_at(call, layout));
+                    if read.is_some_and(|read| read != told) {
+                        *layout = None;
+                    }
+                }
+                Some(_) => {}
+                None => {
+                    let read = || ranks_at(call, (*layout)?);
+                    if let Some(ranks) = self.ranks.get(&call.communicator).copied().or_else(read) {
+                        self.ranks.insert(call.communicator, ranks);
+                        (call.rank, call.nranks) = (Some(ranks.0), Some(ranks.1));
+                    }
+                }
             }
         }
     }
 
-    /// Tells the ledger the ranks it lacks.
-    pub(crate) fn find(&self, ledger: &mut Ledger) {
-        for (communicator, pid, handle) in ledger.unknown_communicators() {
-            let layout = self.libraries.get(&pid).and_then(|library| *self.layouts.get(library)?);
-            if let Some((rank, nranks)) = layout.and_then(|layout| ranks_at(pid, handle, layout)) {
-                ledger.learn(communicator, rank, nranks);
+    /// The same for calls that have not returned.
+    pub(crate) fn complete_in_flight(&self, calls: &mut [InFlight]) {
+        for call in calls.iter_mut().filter(|call| call.rank.is_none()) {
+            if let Some((rank, nranks)) = self.ranks.get(&call.communicator) {
+                (call.rank, call.nranks) = (Some(*rank), Some(*nranks));
             }
         }
-    }
-
-    pub(crate) fn forget(&mut self, pid: u32) {
-        self.libraries.remove(&pid);
     }
 }
 
-fn ranks_at(pid: u32, communicator: u64, layout: CommunicatorLayout) -> Option<(i32, i32)> {
-    let field = |offset: u32| word_at(pid, communicator.checked_add(offset.into())?).map(|word| word as i32);
+fn ranks_at(call: &NcclCall, layout: CommunicatorLayout) -> Option<(i32, i32)> {
+    let field = |offset: u32| {
+        let address = call.call.handle.checked_add(offset.into())?;
+        word_at(call.call.pid, address).map(|word| word as i32)
+    };
     let (rank, nranks) = (field(layout.rank)?, field(layout.nranks)?);
     (rank >= 0 && rank < nranks && nranks < MOST_RANKS).then_some((rank, nranks))
 }

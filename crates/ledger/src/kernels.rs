@@ -129,8 +129,8 @@ impl Kernels {
         self.used(count.handle, count.time_ns);
         let function = self.function(count.handle, count.time_ns);
         let rise = function.counter.rise_to(Counter { count: count.count, sum_ns: count.sum_ns });
-        function.launches += rise.count;
-        function.launch_ns += rise.sum_ns;
+        function.launches = function.launches.saturating_add(rise.count);
+        function.launch_ns = function.launch_ns.saturating_add(rise.sum_ns);
         if rise != Counter::default() {
             self.changed.insert(count.handle);
         }

@@ -205,4 +205,6 @@ fn is_free(role: Role) -> bool {
 }
 
 #[cfg(test)]
+mod memory_model;
+#[cfg(test)]
 mod tests;

@@ -137,7 +137,7 @@ impl Lives {
             })
         });
         let mut holders: Vec<Holder> = sites.collect();
-        let live_bytes = holders.iter().map(|holder| holder.bytes).sum();
+        let live_bytes = holders.iter().fold(0, |sum: u64, holder| sum.saturating_add(holder.bytes));
         holders.sort_by_key(|holder| (Reverse(holder.bytes), holder.pid, holder.stack_id));
         holders.truncate(MAX_HOLDERS);
         (live_bytes, holders)

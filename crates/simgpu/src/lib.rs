@@ -27,6 +27,9 @@ pub const WORKLOAD: &str = "simwork";
 /// The same program, linked to libcudart.so.13.
 pub const WORKLOAD_CUDA_13: &str = "simwork13";
 
+/// The same program with the CUDA runtime 12 linked into it: it has none of the runtime's symbols, only libcuda's.
+pub const WORKLOAD_STATIC: &str = "simwork-static";
+
 /// The workload in Python (3.9 or newer), through ctypes.
 pub const WORKLOAD_PYTHON: &str = "simwork.py";
 
@@ -51,6 +54,7 @@ pub static FILES: &[File] = &[
     built!("libibverbs.so.1", false),
     built!("simwork", true),
     built!("simwork13", true),
+    built!("simwork-static", true),
     File { name: WORKLOAD_PYTHON, bytes: include_bytes!("../c/simwork.py"), executable: true },
 ];
 

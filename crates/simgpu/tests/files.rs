@@ -1,6 +1,6 @@
 //! The embedded files: small, stripped, and probed entries that look like those of the real libraries.
 
-use gpuwhy_simgpu::{FILES, WORKLOAD};
+use gpuwhy_simgpu::{FILES, WORKLOAD, WORKLOAD_STATIC};
 use object::{Object, ObjectSection, ObjectSymbol};
 
 #[test]
@@ -42,12 +42,27 @@ fn libraries_export_what_tools_probe() {
         ("libcuda.so.1", &["cuLaunchKernel", "cuLaunchKernelEx", "cuMemAlloc_v2", "cuStreamSynchronize"][..]),
         ("libcudart.so.12", &["cudaLaunchKernel", "cudaMalloc", "cudaMemcpyAsync", "cudaStreamSynchronize"]),
         ("libcudart.so.13", &["cudaLaunchKernel", "cudaMalloc", "cudaMemcpyAsync", "cudaStreamSynchronize"]),
-        ("libnccl.so.2", &["ncclCommInitRankConfig", "ncclAllReduce", "ncclBroadcast", "ncclBcast"]),
+        (
+            "libnccl.so.2",
+            &["ncclCommInitRankScalable", "ncclAlltoAll", "ncclAllToAll", "ncclGather", "ncclScatter"],
+        ),
         ("libamdhip64.so.6", &["hipLaunchKernel", "hipMalloc", "hipStreamSynchronize"]),
         ("libibverbs.so.1", &["ibv_get_async_event"]),
     ] {
         assert_exports(library, functions);
     }
+}
+
+/// A runtime that is linked into a program leaves none of its names there.
+#[test]
+fn static_program_hides_the_runtime() {
+    let file = FILES.iter().find(|file| file.name == WORKLOAD_STATIC).unwrap();
+    let elf = object::File::parse(file.bytes).unwrap();
+    let defined = elf.dynamic_symbols().filter(ObjectSymbol::is_definition);
+    assert_eq!(defined.filter(|symbol| symbol.name().unwrap().contains("cuda")).count(), 0);
+    let needs: Vec<_> = elf.dynamic_symbols().filter(ObjectSymbol::is_undefined).collect();
+    assert!(needs.iter().any(|symbol| symbol.name() == Ok("cuLaunchKernel")));
+    assert!(!needs.iter().any(|symbol| symbol.name().unwrap().starts_with("cuda")));
 }
 
 /// What a tool that reads the state of GPUs resolves, by several names where the interface has several versions.

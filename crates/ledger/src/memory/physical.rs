@@ -4,7 +4,7 @@ use crate::table::Table;
 use crate::timeline::Span;
 use std::collections::{BTreeMap, HashMap};
 
-/// Handles and addresses followed; beyond, new ones are not.
+/// Handles and addresses followed. Beyond, the oldest handles are forgotten, and new addresses are not followed.
 const MAX_REFERENCES: usize = 262_144;
 /// Handles given back lately: their mapping may be told late.
 const MAX_RELEASED: usize = 4_096;
@@ -16,7 +16,7 @@ pub(crate) type Id = u64;
 pub(crate) struct Physical {
     /// Handles and mappings of each.
     references: HashMap<Id, u64>,
-    handles: HashMap<u64, Handle>,
+    handles: Table<u64, Handle>,
     mappings: BTreeMap<u64, Mapping>,
     released: Table<u64, Released>,
     next_id: Id,
@@ -56,7 +56,7 @@ impl Physical {
     pub(crate) fn new() -> Self {
         Physical {
             references: HashMap::new(),
-            handles: HashMap::new(),
+            handles: Table::new(MAX_REFERENCES),
             mappings: BTreeMap::new(),
             released: Table::new(MAX_RELEASED),
             next_id: 0,
@@ -79,7 +79,7 @@ impl Physical {
                 if let Some(old) = old {
                     self.drop_references(old.id, old.count, &mut effect);
                 }
-                self.handles.insert(handle, Handle { id, count: 1, since_ns: span.end_ns });
+                self.hold(handle, Handle { id, count: 1, since_ns: span.end_ns });
                 self.references.insert(id, 1);
             }
         }
@@ -142,13 +142,10 @@ impl Physical {
         let mut effect = Effect::default();
         let old = self.handles.get(&handle).copied();
         match old {
-            Some(same) if same.id == id => {
-                self.handles.insert(handle, Handle { count: same.count + 1, ..same });
-            }
+            Some(same) if same.id == id => self.hold(handle, Handle { count: same.count + 1, ..same }),
             Some(newer) if newer.since_ns > span.end_ns => return Some(effect),
-            _ if self.handles.len() >= MAX_REFERENCES => return Some(effect),
             old => {
-                self.handles.insert(handle, Handle { id, count: 1, since_ns: span.end_ns });
+                self.hold(handle, Handle { id, count: 1, since_ns: span.end_ns });
                 if let Some(old) = old {
                     self.drop_references(old.id, old.count, &mut effect);
                 }
@@ -156,6 +153,13 @@ impl Physical {
         }
         *self.references.entry(id).or_default() += 1;
         Some(effect)
+    }
+
+    fn hold(&mut self, handle: u64, held: Handle) {
+        if let Some((_, forgotten)) = self.handles.insert(handle, held) {
+            // It is not freed, only out of sight.
+            self.drop_references(forgotten.id, forgotten.count, &mut Effect::default());
+        }
     }
 
     fn drop_references(&mut self, id: Id, count: u64, effect: &mut Effect) {
@@ -190,9 +194,8 @@ mod tests {
         assert_eq!(physical.unmap(0x1000, 0x1000, at(50)), dead(&[]));
         assert_eq!(physical.release(0xb, at(60)), dead(&[first]));
         assert_eq!(physical.release(0xb, at(70)), None);
-        assert!(
-            physical.references.is_empty() && physical.handles.is_empty() && physical.mappings.is_empty()
-        );
+        assert!(physical.references.is_empty() && physical.mappings.is_empty());
+        assert_eq!(physical.handles.keys().count(), 0);
     }
 
     #[test]

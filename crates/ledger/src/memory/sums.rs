@@ -10,6 +10,19 @@ pub(crate) struct Held {
     pub(crate) count: u64,
 }
 
+impl Held {
+    /// Sizes are a stranger's data: their sum may be anything.
+    fn add(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.count += 1;
+    }
+
+    fn remove(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.count = self.count.saturating_sub(1);
+    }
+}
+
 #[derive(Debug, Default)]
 struct Sum {
     live: Held,
@@ -34,12 +47,13 @@ impl Sums {
     }
 
     pub(crate) fn allocated(&mut self, row: &Allocation) {
-        self.changed(row.gpu, row.kind, row.allocated_ns).allocated_bytes += row.bytes;
+        let sum = self.changed(row.gpu, row.kind, row.allocated_ns);
+        sum.allocated_bytes = sum.allocated_bytes.saturating_add(row.bytes);
     }
 
     pub(crate) fn freed(&mut self, row: &Allocation) {
-        let at_ns = row.freed_ns.unwrap_or(0);
-        self.changed(row.gpu, row.kind, at_ns).freed_bytes += row.bytes;
+        let sum = self.changed(row.gpu, row.kind, row.freed_ns.unwrap_or(0));
+        sum.freed_bytes = sum.freed_bytes.saturating_add(row.bytes);
     }
 
     /// It was counted as freed, and is not.
@@ -51,26 +65,21 @@ impl Sums {
     /// From now on it is live.
     pub(crate) fn hold(&mut self, row: &Allocation, at_ns: u64) {
         let sum = self.changed(row.gpu, row.kind, at_ns);
-        sum.live.bytes += row.bytes;
-        sum.live.count += 1;
+        sum.live.add(row.bytes);
         sum.peak_bytes = sum.peak_bytes.max(sum.live.bytes);
         if is_on_device(row.kind) {
-            let held = self.sites.entry(row.stack_id).or_default();
-            held.bytes += row.bytes;
-            held.count += 1;
+            self.sites.entry(row.stack_id).or_default().add(row.bytes);
         }
     }
 
     /// It is live no more, or was forgotten, and nobody knows.
     pub(crate) fn let_go(&mut self, row: &Allocation, at_ns: u64) {
         let sum = self.changed(row.gpu, row.kind, at_ns);
-        sum.live.bytes = sum.live.bytes.saturating_sub(row.bytes);
-        sum.live.count = sum.live.count.saturating_sub(1);
+        sum.live.remove(row.bytes);
         if is_on_device(row.kind)
             && let Some(held) = self.sites.get_mut(&row.stack_id)
         {
-            held.bytes = held.bytes.saturating_sub(row.bytes);
-            held.count = held.count.saturating_sub(1);
+            held.remove(row.bytes);
             if held.count == 0 {
                 self.sites.remove(&row.stack_id);
             }

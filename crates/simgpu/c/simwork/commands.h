@@ -19,7 +19,10 @@ int command_nccl(char **arguments);
 int command_nccl_all(char **arguments);
 int command_nccl_hang(char **arguments);
 int command_hip(char **arguments);
+int command_hip_mixed(char **arguments);
 int command_ibverbs(char **arguments);
+int command_two_runtimes(char **arguments);
+int command_ioctl(char **arguments);
 int command_hog(char **arguments);
 int command_ctl(char **arguments);
 

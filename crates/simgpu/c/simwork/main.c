@@ -31,7 +31,10 @@ static const struct {
     {"nccl-all", "all ranks of a communicator in one process", command_nccl_all},
     {"nccl-hang", "a communicator that one rank never joins", command_nccl_hang},
     {"hip", "launches and copies through HIP", command_hip},
+    {"hip-mixed", "every probed function of HIP, with distinct sizes", command_hip_mixed},
     {"ibverbs", "waits for asynchronous events of an InfiniBand device", command_ibverbs},
+    {"two-runtimes", "two versions of the CUDA runtime in one process", command_two_runtimes},
+    {"ioctl", "ioctls on a device file", command_ioctl},
     {"hog", "burns CPU time, and makes no calls", command_hog},
     {"ctl", "prints or sets the fields of a control page", command_ctl},
 };

@@ -62,7 +62,13 @@ static void runtime_nodes(void) {
 }
 
 static void driver_nodes(void) {
-    CUDA_KERNEL_NODE_PARAMS kernel = {kernels_function(KERNEL_ADAMW), 7, 5, 3, 32, 4, 2};
+    CUDA_KERNEL_NODE_PARAMS kernel = {.func = kernels_function(KERNEL_ADAMW),
+                                      .gridDimX = 7,
+                                      .gridDimY = 5,
+                                      .gridDimZ = 3,
+                                      .blockDimX = 32,
+                                      .blockDimY = 4,
+                                      .blockDimZ = 2};
     CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
                           .srcHost = mixed_host,
                           .dstMemoryType = CU_MEMORYTYPE_DEVICE,

@@ -2,7 +2,7 @@
 
 use crate::figures::{Figures, Limit};
 use anyhow::Result;
-use gpuwhy_model::{Batch, Blame, Call, Kept, Launch, OpId};
+use gpuwhy_model::{Batch, Blame, Call, Facts, Kept, Launch, OpId};
 use gpuwhy_probes::{PROBES, op_infos};
 use gpuwhy_store::{Options, SessionInfo, Writer};
 use std::time::Instant;
@@ -21,7 +21,7 @@ pub(crate) fn measure(records: u64, figures: &mut Figures) -> Result<()> {
         for call in &mut batch.calls {
             call.start_ns += BATCH * 1_000;
         }
-        writer.write(&batch, &[])?;
+        writer.write(&batch, &Facts::default())?;
         writer.commit()?;
     }
     let seconds = began.elapsed().as_secs_f64();
@@ -39,15 +39,12 @@ fn call(i: u64) -> Call {
         tid: 4242 + (i % 4) as u32,
         cgroup_id: 1,
         kept: Kept::Slow,
-        sample_weight: 0,
-        ret: 0,
-        bytes: 0,
         stream: 0x7f00_dead_0000,
         handle: 0x5600_beef_0000 + (i % 64) * 64,
         caller: 0x7f11_0000_1234,
-        via: None,
         launch: Some(Launch { grid: [128, 1, 1], block: [256, 1, 1], shared_bytes: 0 }),
         stack_id: Some((i % 128) as i64),
         blame: Blame { oncpu_ns: 5_000, runq_ns: i % 977, ..Blame::default() },
+        ..Call::default()
     }
 }

@@ -153,7 +153,7 @@ impl Run {
             ledger: Ledger::new(engine.ops()),
             names: KernelNames::default(),
             communicators: Communicators::default(),
-            pollers: Pollers::start(move || gpuwhy_probes::now_ns(clock_offset_ns)),
+            pollers: Pollers::start(config.nvml.clone(), move || gpuwhy_probes::now_ns(clock_offset_ns)),
             gpus: HashMap::new(),
             overview: Overview::default(),
             libraries_written: 0,
@@ -319,7 +319,9 @@ impl Run {
             }
         }
         self.sink.write_probes(statuses.clone())?;
-        let _ = updates.send(Update::Attached(statuses));
+        // What a version of a library does not have is in the file; nobody need read hundreds of lines of it.
+        let said = |status: &ProbeStatus| status.state != ProbeState::Absent || status.file.is_empty();
+        let _ = updates.send(Update::Attached(statuses.into_iter().filter(said).collect()));
         Ok(())
     }
 
@@ -390,7 +392,7 @@ impl Run {
             recording.batches.push(batch.clone());
         }
         if self.config.watch_batches {
-            let _ = updates.send(Update::Batch(Box::new(batch.clone())));
+            let _ = updates.send(Update::Batch(Box::new((batch.clone(), facts.clone()))));
         }
         self.sink.write(batch, facts)?;
         Ok(())

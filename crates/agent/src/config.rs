@@ -30,6 +30,8 @@ pub struct Config {
     pub flavour: Option<Flavour>,
     /// Device files whose ioctls count as the GPU driver's, besides those that are.
     pub devices: Vec<Device>,
+    /// The GPU's management library, instead of the one the dynamic linker finds.
+    pub nvml: Option<PathBuf>,
     /// The command line, for the record.
     pub flags: Vec<String>,
     /// Send each batch as an update too.
@@ -58,6 +60,7 @@ impl Config {
             store: Options::default(),
             flavour: None,
             devices: Vec::new(),
+            nvml: None,
             flags: Vec::new(),
             watch_batches: false,
             record: false,

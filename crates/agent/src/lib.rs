@@ -19,7 +19,10 @@ mod update;
 pub use agent::Agent;
 pub use config::{CommandOutput, Config};
 pub use error::AgentError;
-pub use overview::{CollectiveSum, CopySum, GraphSum, KernelSum, Overview, StreamBusy};
+pub use overview::{
+    CollectiveSum, Collectives, CopySum, GpuSum, GraphSum, KernelSum, Lateness, MemorySum, Overview, Spread,
+    Straggling, StreamBusy, StreamWindow,
+};
 pub use own::{OwnCost, OwnMeter};
 pub use sink::session_info;
 pub use update::{Snapshot, Summary, Update};

@@ -3,7 +3,7 @@
 
 use gpuwhy_host::{GpuMeter, RdmaMeter};
 use gpuwhy_model::{GpuError, GpuSample, ProbeState, ProbeStatus, RdmaEvent};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -35,15 +35,15 @@ pub(crate) struct Pollers {
 }
 
 impl Pollers {
-    /// `clock_offset_ns` as for every timestamp of the run.
-    pub(crate) fn start(now_ns: impl Fn() -> u64 + Send + 'static) -> Pollers {
+    /// `nvml` is a library to use instead of the one installed, `now_ns` the clock of all timestamps of the run.
+    pub(crate) fn start(nvml: Option<PathBuf>, now_ns: impl Fn() -> u64 + Send + 'static) -> Pollers {
         let (sender, readings) = sync_channel(QUEUE);
         let stop = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stop);
         // Without a thread there are no samples, and nothing else changes.
         let _ = std::thread::Builder::new()
             .name("gpuwhy-pollers".into())
-            .spawn(move || run(&sender, &flag, &now_ns));
+            .spawn(move || run(&sender, &flag, nvml.as_deref(), &now_ns));
         Pollers { readings, stop }
     }
 
@@ -58,8 +58,8 @@ impl Drop for Pollers {
     }
 }
 
-fn run(sender: &SyncSender<Reading>, stop: &AtomicBool, now_ns: &dyn Fn() -> u64) {
-    let mut gpus = GpuMeter::open();
+fn run(sender: &SyncSender<Reading>, stop: &AtomicBool, nvml: Option<&Path>, now_ns: &dyn Fn() -> u64) {
+    let mut gpus = nvml.map_or_else(GpuMeter::open, GpuMeter::open_at);
     let mut fabric = RdmaMeter::new(Path::new(FABRIC));
     fabric.read(now_ns());
     let statuses = vec![gpu_status(gpus.as_ref().err(), now_ns()), fabric_status(fabric.ports(), now_ns())];

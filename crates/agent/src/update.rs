@@ -3,7 +3,7 @@
 use crate::{AgentError, Overview, OwnCost};
 use gpuwhy_cause::Tallies;
 use gpuwhy_host::Load;
-use gpuwhy_model::{Batch, Coverage, OpInfo, ProbeStatus, Process, Recording};
+use gpuwhy_model::{Batch, Coverage, Facts, OpInfo, ProbeStatus, Process, Recording};
 use std::path::PathBuf;
 
 #[derive(Debug)]
@@ -12,8 +12,8 @@ pub enum Update {
     Started { start_ns: u64, ops: Vec<OpInfo>, flavour: &'static str, command_pid: Option<u32> },
     /// Functions of a library were attached, or could not be.
     Attached(Vec<ProbeStatus>),
-    /// What just came in.
-    Batch(Box<Batch>),
+    /// What just came in, and what follows from it.
+    Batch(Box<(Batch, Facts)>),
     /// Once a second.
     Snapshot(Box<Snapshot>),
     /// The last one.

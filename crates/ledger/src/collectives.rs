@@ -50,6 +50,12 @@ pub(crate) fn is_work(event: &str) -> bool {
     !event.is_empty() && !others.iter().any(|prefix| event.starts_with(prefix))
 }
 
+/// A library in non-blocking mode answers `ncclInProgress` while it works.
+pub(crate) fn went_well(ret: i32) -> bool {
+    const IN_PROGRESS: i32 = 7;
+    matches!(ret, 0 | IN_PROGRESS)
+}
+
 pub(crate) fn collective(nccl: &NcclCall, event: &str, communicators: &Communicators) -> Collective {
     let (rank, nranks) = communicators.ranks_of(nccl);
     let bytes = bytes(nccl);

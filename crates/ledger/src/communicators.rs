@@ -1,5 +1,6 @@
 //! Communicators whose rank the kernel could not tell: those split from another learn theirs later.
 
+use crate::collectives::went_well;
 use crate::table::Table;
 use gpuwhy_model::{InFlight, NcclCall};
 
@@ -36,7 +37,7 @@ impl Communicators {
 
     pub(crate) fn seen(&mut self, nccl: &NcclCall, event: &str) {
         let call = &nccl.call;
-        if nccl.communicator == 0 || call.handle == 0 {
+        if nccl.communicator == 0 || call.handle == 0 || !went_well(call.ret) {
             return;
         }
         let known = self.known.get_or_insert_with(nccl.communicator, Communicator::default);
@@ -45,7 +46,7 @@ impl Communicators {
         }
         known.rank = known.rank.or(nccl.rank);
         known.nranks = known.nranks.or(nccl.nranks);
-        known.destroyed |= call.ret == 0 && matches!(event, "COMM_DESTROY" | "COMM_ABORT");
+        known.destroyed |= matches!(event, "COMM_DESTROY" | "COMM_ABORT");
     }
 
     pub(crate) fn learn(&mut self, communicator: u64, rank: i32, nranks: i32) {

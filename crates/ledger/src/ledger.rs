@@ -1,7 +1,7 @@
 //! The ledger: batches in, facts out.
 
 use crate::cgroups::Cgroups;
-use crate::collectives::{collective, is_work};
+use crate::collectives::{collective, is_work, went_well};
 use crate::communicators::Communicators;
 use crate::copies::copies;
 use crate::graphs::Kind;
@@ -14,10 +14,8 @@ use crate::streams::Streams;
 use crate::timeline::{LATE_NS, Moment, Span, What, newest_ns, timeline};
 use gpuwhy_model::{Batch, Call, Facts, MemoryFailure, NcclCall, OpInfo, Role};
 
-/// Calls held back until what they are about is known, if it ever is.
-const MAX_HELD: usize = 16_384;
-/// A library in non-blocking mode answers so while it works (`ncclInProgress`).
-const IN_PROGRESS: i32 = 7;
+/// Calls held back until what they are about is known, if it ever is; each batch tries them again.
+const MAX_HELD: usize = 4_096;
 
 /// What the kernel's records say about kernels, graphs, memory, collectives, streams and copies, kept over time.
 #[derive(Debug)]
@@ -126,7 +124,8 @@ impl Ledger {
                 }
                 taken
             }
-            None => Taken::NotYet,
+            // Its process ended long ago.
+            None => Taken::Done,
         };
         match taken {
             Taken::Done => {}
@@ -145,7 +144,7 @@ impl Ledger {
             self.communicators.seen(nccl, event);
         }
         facts.collectives.push(collective(nccl, event, &self.communicators));
-        if !is_work(event) || !matches!(call.ret, 0 | IN_PROGRESS) {
+        if !is_work(event) || !went_well(call.ret) {
             return;
         }
         match process {

@@ -8,6 +8,8 @@ use std::cmp::Reverse;
 
 /// Far more than have a GPU open at once; those that ended are forgotten anyway.
 const MAX_PROCESSES: usize = 4_096;
+/// Ended ones kept for a few batches.
+const MAX_CLOSED: usize = 1_024;
 /// Ends remembered, to know late records for what they are.
 const MAX_ENDS: usize = 16_384;
 /// Records of a process come at most so many batches after its end.
@@ -86,10 +88,13 @@ impl Lives {
     pub(crate) fn end(&mut self, pid: u32, at_ns: u64) {
         let latest_ns = self.ends.get(&pid).copied().unwrap_or(0);
         self.ends.insert(pid, at_ns.max(latest_ns));
-        if let Some(process) = self.open.remove(&pid) {
-            self.closed.push(Closed { pid, ended_ns: at_ns, process, batches: 0 });
-            self.closed.sort_by_key(|closed| closed.ended_ns);
+        // Of a short one, all records may come after its end.
+        let process = self.open.remove(&pid).unwrap_or_else(|| Process::new(pid));
+        if self.closed.len() == MAX_CLOSED {
+            self.closed.remove(0);
         }
+        self.closed.push(Closed { pid, ended_ns: at_ns, process, batches: 0 });
+        self.closed.sort_by_key(|closed| closed.ended_ns);
     }
 
     /// A batch is over: all say what has changed, and what ended is dropped when nothing more can come.

@@ -80,7 +80,7 @@ impl Process {
                 self.memory.physical_created(call, capture.as_ref());
             }
             Role::PhysicalMap => return self.memory.physical_mapped(call),
-            Role::PhysicalUnmap => return self.memory.physical_unmapped(call),
+            Role::PhysicalUnmap => self.memory.physical_unmapped(call),
             Role::PhysicalRelease => return self.memory.physical_released(call),
             Role::PhysicalRetain => return self.memory.physical_retained(call),
             Role::ModuleLoad => self.kernels.module_loaded(call),

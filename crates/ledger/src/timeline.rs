@@ -2,7 +2,7 @@
 
 use crate::ops::Ops;
 use gpuwhy_model::{Batch, Call, NcclCall, ProcessEventKind, Role};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// Records of one moment reach the ledger at most this far apart: rings are drained many times a second.
 pub(crate) const LATE_NS: u64 = 1_000_000_000;
@@ -82,8 +82,8 @@ fn matters(call: &Call, ops: &Ops) -> bool {
 }
 
 /// When processes ended, each one's ends in order.
-fn ends(batch: &Batch) -> HashMap<u32, Vec<u64>> {
-    let mut ends: HashMap<u32, Vec<u64>> = HashMap::new();
+fn ends(batch: &Batch) -> BTreeMap<u32, Vec<u64>> {
+    let mut ends: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
     for event in &batch.process_events {
         if matches!(event.kind, ProcessEventKind::Exit | ProcessEventKind::Exec) {
             ends.entry(event.pid).or_default().push(event.time_ns);

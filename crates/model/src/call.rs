@@ -4,7 +4,7 @@ use crate::{Blame, Histogram, OpId};
 use serde::{Deserialize, Serialize};
 
 /// Why a call was kept in full. Calls that are not kept are still counted in [`CallWindow`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kept {
     /// It returned an error.
@@ -16,6 +16,7 @@ pub enum Kept {
     /// Its operation was called so seldom in that second that every call was kept.
     Rare,
     /// Everything was asked for.
+    #[default]
     All,
     /// Only the ledger needs it (an allocation, a name, a node of a graph): it is no row of its own.
     State,
@@ -99,7 +100,7 @@ pub struct Launch {
 }
 
 /// One call, kept in full.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Call {
     /// When it began, unix time.
     pub start_ns: u64,

@@ -1,5 +1,7 @@
 //! The embedded files: small, stripped, and probed entries that look like those of the real libraries.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
 use gpuwhy_simgpu::{FILES, WORKLOAD, WORKLOAD_STATIC};
 use object::{Object, ObjectSection, ObjectSymbol};
 

@@ -8,6 +8,7 @@ use gpuwhy_model::{GpuError, GpuSample};
 use gpuwhy_nvml::{Error, Event, Events, Library};
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::path::Path;
 
 /// The name under which the driver installs it.
 const LIBRARY: &str = "libnvidia-ml.so.1";
@@ -30,7 +31,16 @@ pub struct GpuMeter {
 impl GpuMeter {
     /// Loads the library, or says in a sentence why there is nothing to read.
     pub fn open() -> Result<GpuMeter, String> {
-        let library = load().map_err(|error| why(&error))?;
+        GpuMeter::of(load())
+    }
+
+    /// The same of the library in this file.
+    pub fn open_at(path: &Path) -> Result<GpuMeter, String> {
+        GpuMeter::of(Library::open(path.as_os_str()))
+    }
+
+    fn of(library: Result<Library, Error>) -> Result<GpuMeter, String> {
+        let library = library.map_err(|error| why(&error))?;
         let answers = library.gpus().map_err(|error| why(&error))?;
         if answers.is_empty() {
             return Err("the NVIDIA driver has no GPU".to_string());

@@ -3,10 +3,10 @@
 
 mod contents;
 mod row;
+mod rows;
 mod share;
 
 use crate::captures::Capture;
-use crate::counter::Counter;
 use crate::process::Taken;
 use crate::table::Table;
 use crate::timeline::{LATE_NS, Span};
@@ -14,37 +14,24 @@ pub(crate) use contents::Kind;
 use contents::{Contents, Node};
 use gpuwhy_model::{Call, Facts, Graph, LaunchCount};
 use row::Row;
-use share::share;
-use std::collections::{BTreeSet, HashMap};
+use rows::{MAX_GRAPHS, Rows};
 use std::sync::Arc;
 
-/// Graphs and executables remembered of a process; an inference server has one for each batch size.
-const MAX_GRAPHS: usize = 4_096;
 const MAX_CAPTURES: usize = 1_024;
 /// Nodes remembered of a process, over all its graphs: some 20 MB. The contents of the oldest graphs go first; their
 /// rows have been told.
 const MAX_KEPT_NODES: usize = 262_144;
-/// Launches are counted by window: the last ones of an executable are told after its end.
-const LINGER_NS: u64 = 2 * LATE_NS;
 
 #[derive(Debug)]
 pub(crate) struct Graphs {
     pid: u32,
-    rows: Table<u64, Row>,
-    next_row: u64,
+    rows: Rows,
     /// Graphs by handle.
     made: Table<u64, Made>,
-    /// Rows by the handle of their executable, in the order they came.
-    execs: HashMap<u64, Vec<u64>>,
     /// Rows of executables whose graph was not known, by the graph's handle.
     orphans: Table<u64, u64>,
     /// Nodes by the number of their capture.
     captured: Table<u64, Captured>,
-    /// Launches by executable, when they were last read.
-    readings: Table<u64, Reading>,
-    /// Rows of executables without a graph are told apart by their time alone.
-    last_unknown_ns: u64,
-    changed: BTreeSet<u64>,
 }
 
 /// A graph that the program holds.
@@ -73,36 +60,25 @@ enum Outcome {
     Row(u64),
 }
 
-#[derive(Debug, Default)]
-struct Reading {
-    counter: Counter,
-    time_ns: u64,
-}
-
 impl Graphs {
     pub(crate) fn new(pid: u32) -> Self {
         Graphs {
             pid,
-            rows: Table::new(MAX_GRAPHS),
-            next_row: 0,
+            rows: Rows::new(pid),
             made: Table::new(MAX_GRAPHS),
-            execs: HashMap::new(),
             orphans: Table::new(MAX_GRAPHS),
             captured: Table::new(MAX_CAPTURES),
-            readings: Table::new(MAX_GRAPHS),
-            last_unknown_ns: 0,
-            changed: BTreeSet::new(),
         }
     }
 
     pub(crate) fn knows_exec(&self, exec: u64) -> bool {
-        self.execs.contains_key(&exec)
+        self.rows.knows_exec(exec)
     }
 
     /// A call became a node of its capture. Its record may come after that of the capture's end.
     pub(crate) fn node(&mut self, call: &Call, kind: Kind) {
-        let launched = (kind == Kind::Graph).then(|| self.exec_at(call.handle, call.start_ns)).flatten();
-        let inside = launched.and_then(|row| self.rows.get(&row)?.contents.clone());
+        let launched = (kind == Kind::Graph).then(|| self.rows.exec_at(call.handle, call.start_ns)).flatten();
+        let inside = launched.and_then(|row| self.rows.get(row)?.contents.clone());
         let node = Node::new(kind, call);
         let captured = self.captured.get_or_insert_with(call.capture, Captured::default);
         match captured.outcome {
@@ -138,9 +114,9 @@ impl Graphs {
                 self.make(graph, Span::of(call), contents, true)
             }
         };
-        if let Some(row) = self.change(id) {
+        if let Some(row) = self.rows.change(id) {
             let durations = [row.graph.capture_ns, capture.duration_ns()];
-            row.graph.capture_ns = durations.into_iter().flatten().reduce(|all, one| all + one);
+            row.graph.capture_ns = durations.into_iter().flatten().reduce(u64::saturating_add);
             row.shows_nodes = true;
         }
         if let Some(captured) = self.captured.get_mut(&capture.number) {
@@ -152,7 +128,7 @@ impl Graphs {
     pub(crate) fn capture_begun_late(&mut self, capture: &Capture) {
         let outcome = self.captured.get(&capture.number).map(|captured| captured.outcome);
         if let Some(Outcome::Row(row)) = outcome
-            && let Some(row) = self.change(row)
+            && let Some(row) = self.rows.change(row)
         {
             row.graph.capture_ns = capture.duration_ns();
         }
@@ -181,9 +157,9 @@ impl Graphs {
         if exec == 0 {
             return;
         }
-        let (ended_ns, launches) = self.displace(exec, span);
+        let (ended_ns, launches) = self.rows.displace(exec, span);
         let id = self.row_to_instantiate(call, span);
-        let Some(row) = self.change(id) else { return };
+        let Some(row) = self.rows.change(id) else { return };
         row.instantiated = Some(span);
         row.shows_nodes = true;
         row.graph.exec = Some(exec);
@@ -193,18 +169,18 @@ impl Graphs {
         row.graph.destroyed_ns = ended_ns;
         row.graph.launches += launches.count;
         row.graph.launch_ns += launches.sum_ns;
-        self.execs.entry(exec).or_default().push(id);
+        self.rows.link(exec, id);
     }
 
     /// The executable does from now on what the graph `aux` says.
     pub(crate) fn updated(&mut self, call: &Call) {
         let contents = self.contents_at(call.aux, call.start_ns);
-        let id = match self.exec_at(call.handle, call.start_ns) {
+        let id = match self.rows.exec_at(call.handle, call.start_ns) {
             Some(id) => id,
-            None if call.handle == 0 || self.has_live_exec(call.handle) => return,
-            None => self.add_unknown(call.handle, call.start_ns),
+            None if call.handle == 0 || self.rows.live_exec(call.handle).is_some() => return,
+            None => self.rows.add_unknown(call.handle, call.start_ns),
         };
-        if let Some(row) = self.change(id) {
+        if let Some(row) = self.rows.change(id) {
             row.graph.updates += 1;
             row.shows_nodes = true;
             row.replace(contents);
@@ -216,85 +192,38 @@ impl Graphs {
         let end_ns = Span::of(call).end_ns;
         made.destroyed_ns = Some(end_ns);
         let (id, instantiated) = (made.row, made.instantiated);
-        if !instantiated && let Some(row) = self.change(id) {
+        if !instantiated && let Some(row) = self.rows.change(id) {
             row.graph.destroyed_ns = Some(end_ns);
         }
         Taken::Done
     }
 
     pub(crate) fn exec_destroyed(&mut self, call: &Call) -> Taken {
-        let Some(id) = self.exec_at(call.handle, call.start_ns) else { return Taken::NotYet };
-        if let Some(row) = self.change(id) {
+        let Some(id) = self.rows.exec_at(call.handle, call.start_ns) else { return Taken::NotYet };
+        if let Some(row) = self.rows.change(id) {
             row.graph.destroyed_ns = Some(Span::of(call).end_ns.max(row.graph.created_ns));
         }
         Taken::Done
     }
 
-    /// The count goes to those that had the handle since it was last read, by the time they had it.
     pub(crate) fn launched(&mut self, count: &LaunchCount) {
-        let reading = self.readings.get_or_insert_with(count.handle, Reading::default);
-        let since_ns = std::mem::replace(&mut reading.time_ns, count.time_ns);
-        let rise = reading.counter.rise_to(Counter { count: count.count, sum_ns: count.sum_ns });
-        let ids = self.execs.get(&count.handle).map_or(&[][..], Vec::as_slice);
-        let (mut launched, mut weights) = (Vec::new(), Vec::new());
-        for id in ids {
-            let Some(row) = self.rows.get(id) else { continue };
-            let from_ns = row.executable_from_ns().max(since_ns);
-            let to_ns = row.graph.destroyed_ns.unwrap_or(count.time_ns).min(count.time_ns);
-            if from_ns <= to_ns {
-                launched.push(*id);
-                weights.push((to_ns - from_ns).max(1));
-            }
-        }
-        if launched.is_empty() && rise.count > 0 {
-            // The count was read a moment before or after its time.
-            let latest = ids.last().copied();
-            launched.push(latest.unwrap_or_else(|| self.add_unknown(count.handle, count.time_ns)));
-            weights.push(1);
-        }
-        let shares = share(rise.count, &weights).into_iter().zip(share(rise.sum_ns, &weights));
-        for (id, (launches, launch_ns)) in launched.into_iter().zip(shares) {
-            if (launches, launch_ns) != (0, 0)
-                && let Some(row) = self.change(id)
-            {
-                row.graph.launches += launches;
-                row.graph.launch_ns += launch_ns;
-            }
-        }
+        self.rows.launched(count);
     }
 
     /// The process ended, and all of its graphs with it.
     pub(crate) fn close(&mut self, at_ns: u64) {
-        let open = |(id, row): (&u64, &Row)| row.graph.destroyed_ns.is_none().then_some(*id);
-        let open: Vec<u64> = self.rows.iter().filter_map(open).collect();
-        for id in open {
-            if let Some(row) = self.change(id) {
-                row.graph.destroyed_ns = Some(at_ns.max(row.graph.created_ns));
-            }
-        }
+        self.rows.close(at_ns);
     }
 
     pub(crate) fn tell(&mut self, facts: &mut Facts) {
-        for id in std::mem::take(&mut self.changed) {
-            if let Some(row) = self.rows.get_mut(&id) {
-                row.tell(facts);
-            }
-        }
+        self.rows.tell(facts);
     }
 
     /// Forgets what nothing more can come of.
     pub(crate) fn forget(&mut self, newest_ns: u64) {
-        let over = |at_ns: Option<u64>, wait_ns| {
-            at_ns.is_some_and(|at_ns| at_ns.saturating_add(wait_ns) < newest_ns)
-        };
-        let ended = |(id, row): (&u64, &Row)| over(row.graph.destroyed_ns, LINGER_NS).then_some(*id);
-        let ended: Vec<u64> = self.rows.iter().filter_map(ended).collect();
-        for id in ended {
-            if let Some(row) = self.rows.remove(&id) {
-                self.unlink(id, &row);
-            }
-        }
-        self.made.retain(|_, made| !over(made.destroyed_ns, LATE_NS));
+        self.rows.forget(newest_ns);
+        let over = |at_ns: u64| at_ns.saturating_add(LATE_NS) < newest_ns;
+        self.made.retain(|_, made| !made.destroyed_ns.is_some_and(over));
         self.shed();
     }
 
@@ -302,31 +231,27 @@ impl Graphs {
     fn shed(&mut self) {
         let listed =
             |contents: &Option<Arc<Contents>>| contents.as_ref().map_or(0, |kept| kept.listed().len());
-        let in_rows: usize = self.rows.values().map(|row| listed(&row.contents)).sum();
+        let in_rows: usize = self.rows.iter().map(|(_, row)| listed(&row.contents)).sum();
         let in_graphs: usize = self.made.values().map(|made| listed(&made.contents)).sum();
         let in_captures: usize = self.captured.values().map(|captured| captured.nodes.listed().len()).sum();
         let mut excess = (in_rows + in_graphs + in_captures).saturating_sub(MAX_KEPT_NODES);
-        let ids: Vec<u64> = if excess == 0 { Vec::new() } else { self.rows.keys().copied().collect() };
-        for row in ids {
-            if excess == 0 {
-                return;
-            }
-            let Some(row) = self.rows.get_mut(&row) else { continue };
-            excess = excess.saturating_sub(listed(&row.contents));
-            row.contents = None;
-            let made = self.made.get_mut(&row.graph.graph);
-            if let Some(contents) = made.and_then(|made| made.contents.take()) {
-                excess = excess.saturating_sub(contents.listed().len());
-            }
+        if excess == 0 {
+            return;
         }
-        let numbers: Vec<u64> =
-            if excess == 0 { Vec::new() } else { self.captured.keys().copied().collect() };
-        for number in numbers {
-            if excess == 0 {
-                return;
-            }
-            let Some(captured) = self.captured.remove(&number) else { continue };
-            excess = excess.saturating_sub(captured.nodes.listed().len());
+        let mut shed = |contents: Option<Arc<Contents>>| {
+            excess = excess.saturating_sub(listed(&contents));
+            excess > 0
+        };
+        let rows: Vec<u64> = self.rows.iter().map(|(id, _)| id).collect();
+        let graphs: Vec<u64> = self.made.keys().copied().collect();
+        let captures: Vec<u64> = self.captured.keys().copied().collect();
+        let more = rows.into_iter().all(|id| shed(self.rows.forget_contents(id)))
+            && graphs
+                .into_iter()
+                .all(|graph| shed(self.made.get_mut(&graph).and_then(|made| made.contents.take())));
+        if more {
+            let nodes = |captured: Captured| Arc::new(captured.nodes);
+            captures.into_iter().all(|number| shed(self.captured.remove(&number).map(nodes)));
         }
     }
 
@@ -358,20 +283,20 @@ impl Graphs {
             return row;
         }
         made.contents = None;
-        made.row = self.add_row(Row::new(graph, contents));
+        made.row = self.rows.add(Row::new(graph, contents));
         let row = made.row;
         let old = self.made.get(&handle).map(|old| (old.made, old.row, old.instantiated, old.destroyed_ns));
         match old {
             // A late record: another graph has the handle by now.
             Some((newer, ..)) if newer.start_ns >= span.end_ns => {
-                if let Some(row) = self.change(row) {
+                if let Some(row) = self.rows.change(row) {
                     row.graph.destroyed_ns = Some(newer.start_ns);
                 }
                 return row;
             }
             // The old one must have been destroyed, though nobody told.
             Some((_, old_row, false, None)) => {
-                if let Some(old_row) = self.change(old_row) {
+                if let Some(old_row) = self.rows.change(old_row) {
                     old_row.graph.destroyed_ns = Some(span.start_ns);
                 }
             }
@@ -384,13 +309,13 @@ impl Graphs {
     /// The row of an executable that was made of this graph, where that record came first.
     fn adopt(&mut self, graph: u64, span: Span, contents: &Option<Arc<Contents>>) -> Option<u64> {
         let id = *self.orphans.get(&graph)?;
-        let instantiated = self.rows.get(&id)?.instantiated?;
+        let instantiated = self.rows.get(id)?.instantiated?;
         let gap_ns = instantiated.start_ns.checked_sub(span.end_ns)?;
         if gap_ns > LATE_NS {
             return None;
         }
         self.orphans.remove(&graph);
-        let row = self.change(id)?;
+        let row = self.rows.change(id)?;
         row.replace(contents.clone());
         Some(id)
     }
@@ -411,88 +336,25 @@ impl Graphs {
             (first, made.row, made.contents.clone())
         });
         match first {
-            Some((true, row, _)) if self.rows.contains(&row) => {
-                let contents = self.rows.get(&row).and_then(|row| row.contents.clone());
+            Some((true, row, _)) if self.rows.get(row).is_some() => {
+                let contents = self.rows.get(row).and_then(|row| row.contents.clone());
                 if let Some(made) = self.made.get_mut(&call.aux) {
                     made.contents = contents;
                 }
                 row
             }
-            Some((_, _, contents)) => self.add_row(Row::new(graph, contents)),
+            Some((_, _, contents)) => self.rows.add(Row::new(graph, contents)),
             None => {
-                let row = self.add_row(Row::new(graph, None));
+                let row = self.rows.add(Row::new(graph, None));
                 self.orphans.insert(call.aux, row);
                 row
             }
         }
     }
 
-    /// Another executable gets the handle. When that one ended, if it is the older, and the launches that were
-    /// counted before its record came.
-    fn displace(&mut self, exec: u64, span: Span) -> (Option<u64>, Counter) {
-        let nothing = (None, Counter::default());
-        let Some(id) = self.live_exec(exec) else { return nothing };
-        let Some(row) = self.change(id) else { return nothing };
-        match row.instantiated {
-            Some(newer) if newer.end_ns >= span.end_ns => return (Some(newer.start_ns), Counter::default()),
-            None if row.graph.created_ns >= span.end_ns => {}
-            _ => {
-                row.graph.destroyed_ns = Some(span.end_ns.max(row.graph.created_ns));
-                return nothing;
-            }
-        }
-        // It was seen to be launched before it was seen to be made: no graph from before the trace after all.
-        let launches = Counter {
-            count: std::mem::take(&mut row.graph.launches),
-            sum_ns: std::mem::take(&mut row.graph.launch_ns),
-        };
-        row.graph.destroyed_ns = Some(row.graph.created_ns);
-        (None, launches)
-    }
-
-    /// A row for an executable that was made before the trace.
-    fn add_unknown(&mut self, exec: u64, at_ns: u64) -> u64 {
-        let created_ns = at_ns.max(self.last_unknown_ns + 1);
-        self.last_unknown_ns = created_ns;
-        let graph = Graph { pid: self.pid, exec: Some(exec), created_ns, ..Graph::default() };
-        let id = self.add_row(Row::new(graph, None));
-        self.execs.entry(exec).or_default().push(id);
-        id
-    }
-
-    fn add_row(&mut self, row: Row) -> u64 {
-        self.next_row += 1;
-        let id = self.next_row;
-        if let Some((forgotten, row)) = self.rows.insert(id, row) {
-            self.unlink(forgotten, &row);
-        }
-        self.changed.insert(id);
-        id
-    }
-
-    fn unlink(&mut self, id: u64, row: &Row) {
-        self.changed.remove(&id);
-        if self.orphans.get(&row.graph.graph) == Some(&id) {
-            self.orphans.remove(&row.graph.graph);
-        }
-        let Some(exec) = row.graph.exec else { return };
-        if let Some(rows) = self.execs.get_mut(&exec) {
-            rows.retain(|row| *row != id);
-            if rows.is_empty() {
-                self.execs.remove(&exec);
-            }
-        }
-    }
-
-    fn change(&mut self, id: u64) -> Option<&mut Row> {
-        let row = self.rows.get_mut(&id)?;
-        self.changed.insert(id);
-        Some(row)
-    }
-
     /// Adds a node to a row's graph, whose record may come after the executable was made.
     fn add_late(&mut self, row: u64, node: Node, inside: Option<&Contents>) {
-        let handle = self.rows.get(&row).map_or(0, |row| row.graph.graph);
+        let handle = self.rows.get(row).map_or(0, |row| row.graph.graph);
         self.add(handle, row, 0, node, inside);
     }
 
@@ -502,7 +364,7 @@ impl Graphs {
         if let Some(contents) = made.and_then(|made| made.contents.as_mut()) {
             Arc::make_mut(contents).insert(node, inside);
         }
-        if let Some(row) = self.change(id)
+        if let Some(row) = self.rows.change(id)
             && row.instantiated.is_none_or(|instantiated| at_ns <= instantiated.start_ns)
         {
             row.insert(node, inside);
@@ -521,22 +383,7 @@ impl Graphs {
             return made.contents.clone();
         }
         let row = made.row;
-        self.rows.get(&row)?.contents.clone()
-    }
-
-    /// The row whose executable had the handle then.
-    fn exec_at(&self, exec: u64, at_ns: u64) -> Option<u64> {
-        let executable = |id: &&u64| self.rows.get(*id).is_some_and(|row| row.was_executable_at(at_ns));
-        self.execs.get(&exec)?.iter().rev().find(executable).copied()
-    }
-
-    fn live_exec(&self, exec: u64) -> Option<u64> {
-        let live = |id: &&u64| self.rows.get(*id).is_some_and(|row| row.graph.destroyed_ns.is_none());
-        self.execs.get(&exec)?.iter().rev().find(live).copied()
-    }
-
-    fn has_live_exec(&self, exec: u64) -> bool {
-        self.live_exec(exec).is_some()
+        self.rows.get(row)?.contents.clone()
     }
 }
 

@@ -1,3 +1,4 @@
+use super::rows::LINGER_NS;
 use super::*;
 use crate::captures::Captures;
 use crate::testing::{PID, call, handle, op};
@@ -69,15 +70,7 @@ impl Both {
 
 /// Node, kind, handle and whether it was replaced.
 fn nodes(facts: &Facts) -> Vec<(u32, &str, u64, bool)> {
-    let node = |node: &gpuwhy_model::GraphNode| (node.node, node.handle, node.replaced);
-    facts
-        .graph_nodes
-        .iter()
-        .map(|row| {
-            let (number, handle, replaced) = node(row);
-            (number, row.kind.as_str(), handle, replaced)
-        })
-        .collect()
+    facts.graph_nodes.iter().map(|row| (row.node, row.kind.as_str(), row.handle, row.replaced)).collect()
 }
 
 #[test]
@@ -105,7 +98,7 @@ fn a_capture_becomes_a_graph_and_an_executable() {
         ..Graph::default()
     };
     let facts = both.told();
-    assert_eq!(facts.graphs, [row.clone()]);
+    assert_eq!(facts.graphs, std::slice::from_ref(&row));
     assert_eq!(nodes(&facts), [(0, "kernel", 0x50, false), (1, "copy", 0, false)]);
     let second = &facts.graph_nodes[1];
     assert_eq!((second.created_ns, second.op, second.bytes), (100, op("cudaMemcpyAsync"), 64));
@@ -314,7 +307,7 @@ fn handles_are_used_again() {
     ];
     assert_eq!(seen, expected);
     both.graphs.forget(4_000 + LINGER_NS);
-    assert_eq!((both.graphs.rows.keys().count(), both.graphs.execs.len()), (0, 0));
+    assert_eq!((both.graphs.rows.iter().count(), both.graphs.knows_exec(0xe)), (0, false));
 }
 
 #[test]
@@ -373,17 +366,11 @@ fn graphs_end_with_their_process() {
     both.begin(1, 100);
     both.end(1, 0xa, 200);
     both.instantiate(0xb, 0xe, 300);
-    both.close(5_000);
+    both.graphs.close(5_000);
     assert!(both.told().graphs.iter().all(|row| row.destroyed_ns == Some(5_000)));
     // The last launches are counted after the end.
     both.count(0xe, 7, 6_000);
     assert_eq!(both.told().graphs[0].launches, 7);
-}
-
-impl Both {
-    fn close(&mut self, at_ns: u64) {
-        self.graphs.close(at_ns);
-    }
 }
 
 #[test]
@@ -393,8 +380,8 @@ fn tables_are_bounded() {
         both.graphs.created(&handle("cudaGraphCreate", 2 + i, 0x1000 + i));
         both.instantiate(0x1000 + i, 0x9000 + i, 3 + i);
     }
-    assert_eq!(both.graphs.rows.keys().count(), MAX_GRAPHS);
-    assert_eq!(both.graphs.execs.len(), MAX_GRAPHS);
+    assert_eq!(both.graphs.rows.iter().count(), MAX_GRAPHS);
+    assert!(!both.graphs.knows_exec(0x9009) && both.graphs.knows_exec(0x900a));
 
     let mut both = Both::new();
     for number in 1..=8 {
@@ -408,5 +395,5 @@ fn tables_are_bounded() {
     }
     let kept: Vec<_> = both.graphs.rows.iter().map(|(_, row)| row.contents.is_some()).collect();
     assert_eq!(kept, [false, false, true, true, true, true, true, true]);
-    assert!(both.graphs.rows.values().all(|row| row.graph.nodes == Some(MAX_KEPT_NODES as u64 / 6)));
+    assert!(both.graphs.rows.iter().all(|(_, row)| row.graph.nodes == Some(MAX_KEPT_NODES as u64 / 6)));
 }

@@ -44,15 +44,19 @@ pub(crate) struct Memory {
 #[derive(Debug)]
 struct Ended {
     row: Allocation,
-    /// Its address was another's before it was told to be freed: that may still come.
-    displaced: bool,
+    /// It was seen to be over before it was told to be freed: that may still come.
+    presumed: bool,
 }
 
 impl Memory {
     pub(crate) fn new(pid: u32) -> Self {
+        Memory::with_room(pid, MAX_LIVE)
+    }
+
+    fn with_room(pid: u32, most_live: usize) -> Self {
         Memory {
             pid,
-            live: Table::new(MAX_LIVE),
+            live: Table::new(most_live),
             ended: Table::new(MAX_ENDED),
             physical: Physical::new(),
             sums: Sums::default(),
@@ -105,10 +109,10 @@ impl Memory {
             self.end(key, row, span.end_ns, false);
             return Taken::Done;
         }
-        let displaced = self.ended.get_mut(&key);
-        match displaced.filter(|ended| ended.displaced && ended.row.allocated_ns <= span.start_ns) {
+        let presumed = self.ended.get_mut(&key);
+        match presumed.filter(|ended| ended.presumed && ended.row.allocated_ns <= span.start_ns) {
             Some(ended) => {
-                ended.displaced = false;
+                ended.presumed = false;
                 ended.row.freed_ns = Some(span.end_ns);
                 let row = ended.row.clone();
                 self.change(row);
@@ -134,13 +138,13 @@ impl Memory {
 
     /// The memory `aux` gets the address `handle`.
     pub(crate) fn physical_mapped(&mut self, call: &Call) -> Taken {
-        let effect = self.physical.map(call.aux, call.handle, Span::of(call));
+        let effect = self.physical.map(call.aux, call.handle, call.bytes, Span::of(call));
         self.take_effect_if_known(effect, call)
     }
 
-    pub(crate) fn physical_unmapped(&mut self, call: &Call) -> Taken {
+    pub(crate) fn physical_unmapped(&mut self, call: &Call) {
         let effect = self.physical.unmap(call.handle, call.bytes, Span::of(call));
-        self.take_effect_if_known(effect, call)
+        self.take_effect(effect, Span::of(call));
     }
 
     pub(crate) fn physical_released(&mut self, call: &Call) -> Taken {
@@ -175,12 +179,12 @@ impl Memory {
         }
     }
 
-    /// The process ended, and gave all back.
+    /// The process ended, and gave all back; what it freed itself may still be told.
     pub(crate) fn close(&mut self, at_ns: u64) {
         let keys: Vec<Key> = self.live.keys().copied().collect();
         for key in keys {
             if let Some(row) = self.live.remove(&key) {
-                self.end(key, row, at_ns, false);
+                self.end(key, row, at_ns, true);
             }
         }
     }
@@ -261,16 +265,16 @@ impl Memory {
         self.sums.allocated(&row);
         self.sums.freed(&row);
         self.change(row.clone());
-        self.ended.insert(key, Ended { row, displaced: true });
+        self.ended.insert(key, Ended { row, presumed: true });
     }
 
-    fn end(&mut self, key: Key, mut row: Allocation, at_ns: u64, displaced: bool) {
+    fn end(&mut self, key: Key, mut row: Allocation, at_ns: u64, presumed: bool) {
         let freed_ns = at_ns.max(row.allocated_ns);
         row.freed_ns = Some(freed_ns);
         self.sums.freed(&row);
         self.sums.let_go(&row, freed_ns);
         self.change(row.clone());
-        self.ended.insert(key, Ended { row, displaced });
+        self.ended.insert(key, Ended { row, presumed });
     }
 
     fn change(&mut self, row: Allocation) {

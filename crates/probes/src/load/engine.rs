@@ -32,16 +32,25 @@ struct Loaded {
     object: Object,
 }
 
+/// How to load a probe whose library turns up later.
+struct Later {
+    settings: Settings,
+    shards: usize,
+    probes: Vec<&'static Probe>,
+}
+
 /// The loaded probes.
 pub struct Engine {
     // Links go first: nothing may fire into maps that are gone.
     links: Vec<Link>,
     loaded: Vec<Loaded>,
+    later: Later,
     maps: SharedMaps,
     rings: Rings,
     ops: Vec<OpInfo>,
     rules: Vec<Rule>,
     keep_all: bool,
+    stacks: StackMode,
     flavour: Flavour,
     statuses: Vec<ProbeStatus>,
     attached_files: HashSet<FileId>,
@@ -88,7 +97,8 @@ impl Engine {
         let mut links = Vec::new();
         let mut statuses = Vec::new();
         let mut walk = None;
-        for probe in &settings.probes {
+        let (first, later) = now_and_later(&settings.probes);
+        for probe in first {
             let mut result = load_probe(probe, settings, &rules, ladder[0], shards, &mut maps);
             // A kernel may attach a kind of probe and yet refuse the real program: then the next kind.
             while let Err(LoadError::Refused { reason, .. }) = &result
@@ -120,14 +130,16 @@ impl Engine {
         let inner: Vec<MapHandle> =
             (0..shards).map(|_| rings::create(settings.ring_bytes)).collect::<Result<_, _>>()?;
         let rings = Rings::new(maps.get("rings")?, &inner, clock_offset_ns)?;
-        let engine = Engine {
+        let mut engine = Engine {
             links,
             loaded,
+            later: Later { settings: settings.clone(), shards, probes: later },
             maps,
             rings,
             ops,
             rules,
             keep_all: settings.keep_all,
+            stacks: settings.stacks,
             flavour: ladder[0],
             statuses,
             attached_files: HashSet::new(),
@@ -143,10 +155,8 @@ impl Engine {
         if !engine.rules.is_empty() {
             for rule in &engine.rules {
                 rules::write(engine.maps.get("rules")?, rule, rule.function.slow_ns, engine.keep_all)?;
-                if rule.function.layer == Layer::Nccl {
-                    rules::write_nccl(engine.maps.get("nccl_rules")?, rule)?;
-                }
             }
+            engine.write_nccl_rules()?;
             engine.set_stacks(settings.stacks)?;
         }
         if let Scope::Cgroup(path) = &settings.scope {
@@ -222,7 +232,7 @@ impl Engine {
         if !wanted || !self.attached_files.insert(file.id) {
             return Vec::new();
         }
-        let mut fresh = Vec::new();
+        let mut fresh = self.load_for(file);
         let now = self.now_ns();
         let number = self.libraries.len() as u16 + 1;
         for loaded in &self.loaded {
@@ -251,6 +261,36 @@ impl Engine {
         fresh
     }
 
+    /// Loads the probe of a library that turned up for the first time.
+    fn load_for(&mut self, file: &LibraryFile) -> Vec<ProbeStatus> {
+        let name = file.library.probe();
+        let Some(at) = self.later.probes.iter().position(|probe| probe.name == name) else {
+            return Vec::new();
+        };
+        let probe = self.later.probes.remove(at);
+        let later = &self.later;
+        let loaded =
+            load_probe(probe, &later.settings, &self.rules, self.flavour, later.shards, &mut self.maps);
+        let result = loaded.and_then(|object| {
+            self.loaded.push(Loaded { probe, object });
+            self.write_nccl_rules()?;
+            self.set_stacks(self.stacks)
+        });
+        match result {
+            Ok(()) => Vec::new(),
+            Err(error) => vec![refused(probe, self.flavour.name(), &error.to_string())],
+        }
+    }
+
+    /// Where the probe that reads them is loaded.
+    fn write_nccl_rules(&self) -> Result<(), LoadError> {
+        let Ok(map) = self.maps.get("nccl_rules") else { return Ok(()) };
+        for rule in self.rules.iter().filter(|rule| rule.function.layer == Layer::Nccl) {
+            rules::write_nccl(map, rule)?;
+        }
+        Ok(())
+    }
+
     /// The library files attached so far, by number.
     pub fn libraries(&self) -> &[LibraryInfo] {
         &self.libraries
@@ -273,7 +313,8 @@ impl Engine {
         Ok(())
     }
 
-    pub fn set_stacks(&self, mode: StackMode) -> Result<(), LoadError> {
+    pub fn set_stacks(&mut self, mode: StackMode) -> Result<(), LoadError> {
+        self.stacks = mode;
         let value = match mode {
             StackMode::Off => raw::cuda::STACKS_OFF,
             StackMode::Auto => raw::cuda::STACKS_AUTO,
@@ -404,6 +445,14 @@ impl Engine {
             .update(&0u32.to_ne_bytes(), &folder.as_raw_fd().to_ne_bytes(), MapFlags::ANY)
             .map_err(|error| failed(format!("{error}; it must be a folder of the unified (v2) hierarchy")))
     }
+}
+
+/// The first probe on functions is loaded at once, which tells whether the kernel lets us; the others when their library
+/// turns up: most hosts have one vendor's.
+fn now_and_later(probes: &[&'static Probe]) -> (Vec<&'static Probe>, Vec<&'static Probe>) {
+    let is_functions = |probe: &Probe| matches!(probe.attach, Attach::Functions(_));
+    let first = probes.iter().find(|probe| is_functions(probe)).map(|probe| probe.name);
+    probes.iter().partition(|probe| !is_functions(probe) || Some(probe.name) == first)
 }
 
 fn load_probe(

@@ -48,19 +48,18 @@ pub(crate) const CALLS: Table = Table {
         int("block_z", "threads", "launch block"),
         int("shared_bytes", "bytes", "dynamic shared memory of the launch"),
         SESSION,
-        int("aux", "", "a second handle, see `ops.role`"),
-        int(
-            "direction",
-            "",
-            "of a copy: 1 host to host, 2 host to device, 3 device to host, 4 device to device, 5 peer, \
-            6 unknown",
-        ),
         int("library_id", "", "the file the function is in, see `libraries`"),
         int(
             "device",
             "",
             "device the thread had chosen, as its process counts them; NULL where that was not seen",
         ),
+        int(
+            "direction",
+            "",
+            "of a copy: 1 host to host, 2 host to device, 3 device to host, 4 device to device, 5 peer, 6 unknown",
+        ),
+        int("aux", "", "a second handle, see `ops.role`"),
         int("first", "", "1 for the first launch of a function by its process"),
     ],
     key: &[],

@@ -1,0 +1,65 @@
+//! What was seen, by topic: one file a panel. The live screen, the end of a trace and the demo show the same panels.
+
+mod busy;
+mod coldstart;
+mod collectives;
+mod copies;
+mod driver;
+mod fabric;
+mod gpus;
+mod graphs;
+mod kernels;
+mod memory;
+mod operations;
+mod panel;
+mod trouble;
+mod view;
+mod why;
+mod words;
+
+pub(crate) use panel::Panel;
+pub(crate) use view::View;
+pub(crate) use words::counted;
+
+/// A topic's panel, where there is anything to show.
+pub(crate) type Topic = fn(&View<'_>) -> Option<Panel>;
+
+/// What the live screen shows together.
+pub(crate) struct Page {
+    pub(crate) name: &'static str,
+    pub(crate) topics: &'static [Topic],
+}
+
+/// Shown on every page.
+pub(crate) const TROUBLE: Topic = trouble::panel;
+
+pub(crate) static PAGES: &[Page] = &[
+    Page { name: "operations", topics: &[gpus::panel, operations::panel, why::panel] },
+    Page { name: "GPU work", topics: &[busy::panel, graphs::panel, kernels::panel, memory::panel] },
+    Page {
+        name: "communication",
+        topics: &[
+            collectives::panel,
+            copies::panel,
+            driver::panel,
+            coldstart::panel,
+            fabric::panel,
+        ],
+    },
+];
+
+/// The end of a trace: first what was called, then the rest in the order in which it is asked for.
+pub(crate) const OPERATIONS: Topic = operations::panel;
+pub(crate) static REST: &[Topic] = &[
+    busy::panel,
+    graphs::panel,
+    kernels::panel,
+    memory::panel,
+    collectives::panel,
+    copies::panel,
+    driver::panel,
+    coldstart::panel,
+    fabric::panel,
+    gpus::panel,
+    trouble::panel,
+];

@@ -1,0 +1,65 @@
+//! The operations: how often, how long, and where their time went.
+
+use super::panel::{Panel, bad_count, plain};
+use super::{View, words::percent};
+use gpuwhy_cause::Tally;
+use gpuwhy_model::units::{count, duration};
+use gpuwhy_model::{OpInfo, Part, Reason};
+use ratatui::style::{Color, Style};
+use ratatui::text::Span;
+
+const BAR_WIDTH: usize = 10;
+
+pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
+    let mut rows: Vec<(&OpInfo, Tally)> = view
+        .tallies
+        .by_op()
+        .into_iter()
+        .filter_map(|(id, tally)| Some((view.op(id)?, tally)))
+        .filter(|(_, tally)| tally.count > 0)
+        .collect();
+    rows.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.sum_ns));
+    let mut panel = Panel::new("operation", "op_summary").column("calls").column("p50").spare("p95");
+    panel = panel.column("p99").column("max");
+    let failures = rows.iter().any(|(_, tally)| tally.errors > 0);
+    if failures {
+        panel = panel.column("failed");
+    }
+    panel = match view.live {
+        true => panel.text("where the").text("time went"),
+        false => panel.column("on-CPU").column("ready").column("blocked"),
+    };
+    for (op, tally) in rows {
+        let mut cells = vec![
+            plain(op.name.as_str()),
+            plain(count(tally.count)),
+            plain(duration(tally.quantile_ns(0.5))),
+            plain(duration(tally.quantile_ns(0.95))),
+            plain(duration(tally.quantile_ns(0.99))),
+            plain(duration(tally.max_ns)),
+        ];
+        cells.extend(failures.then(|| bad_count(tally.errors)));
+        match view.live {
+            true => cells.extend(split(op, &tally)),
+            false => {
+                let blame = &tally.blame;
+                let parts = [blame.oncpu_ns, blame.runq_ns, blame.blocked_total_ns()];
+                cells.extend(parts.map(|ns| plain(percent(ns, tally.sum_ns))));
+            }
+        }
+        panel.row(cells);
+    }
+    panel.if_any()
+}
+
+/// The largest part of the time as a bar and in words.
+fn split(op: &OpInfo, tally: &Tally) -> [Span<'static>; 2] {
+    let total = tally.blame.total_ns().max(1);
+    let Some((part, ns)) = tally.blame.parts().max_by_key(|(_, ns)| *ns) else {
+        return [plain(""), plain("")];
+    };
+    let (symbol, colour, name) = look(part, op.waits_for_gpu);
+    let width = ((ns as f64 / total as f64) * BAR_WIDTH as f64).round() as usize;
+    let bar = symbol.repeat(width) + &"·".repeat(BAR_WIDTH.saturating_sub(width));
+    [Span::styled(bar, Style::new().fg(colour)), plain(format!("{} {name}", percent(ns, total)))]
+}

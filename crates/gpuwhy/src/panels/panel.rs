@@ -1,0 +1,200 @@
+//! Lines in columns, under a heading whose first word is the topic.
+
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+
+/// Columns are so far apart.
+const GAP: usize = 2;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Panel {
+    columns: Vec<Column>,
+    rows: Vec<Row>,
+    /// Where all of it is in the file.
+    table: &'static str,
+}
+
+#[derive(Debug, Clone)]
+struct Column {
+    heading: &'static str,
+    left: bool,
+    /// Left out where the line is too short.
+    spare: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Row {
+    Cells(Vec<Span<'static>>),
+    /// A line across all columns.
+    Note(Line<'static>),
+}
+
+impl Panel {
+    pub(crate) fn new(title: &'static str, table: &'static str) -> Panel {
+        let first = Column { heading: title, left: true, spare: false };
+        Panel { columns: vec![first], rows: Vec::new(), table }
+    }
+
+    /// A column of numbers.
+    pub(crate) fn column(mut self, heading: &'static str) -> Panel {
+        self.columns.push(Column { heading, left: false, spare: false });
+        self
+    }
+
+    /// A column that is left out where the line is too short; the last such column goes first.
+    pub(crate) fn spare(mut self, heading: &'static str) -> Panel {
+        self.columns.push(Column { heading, left: false, spare: true });
+        self
+    }
+
+    /// A column of words.
+    pub(crate) fn text(mut self, heading: &'static str) -> Panel {
+        self.columns.push(Column { heading, left: true, spare: false });
+        self
+    }
+
+    pub(crate) fn row(&mut self, cells: Vec<Span<'static>>) {
+        debug_assert_eq!(cells.len(), self.columns.len());
+        self.rows.push(Row::Cells(cells));
+    }
+
+    pub(crate) fn note(&mut self, line: Line<'static>) {
+        self.rows.push(Row::Note(line));
+    }
+
+    /// Nothing where there is nothing to show.
+    pub(crate) fn if_any(self) -> Option<Panel> {
+        (!self.rows.is_empty()).then_some(self)
+    }
+
+    /// How many lines it takes to show all of it.
+    pub(crate) fn height(&self) -> usize {
+        1 + self.rows.len()
+    }
+
+    /// At most so many lines of at most so many characters.
+    pub(crate) fn lines(&self, width: usize, height: usize) -> Vec<Line<'static>> {
+        let columns = self.fitting(width);
+        let widths: Vec<usize> = columns.iter().map(|column| self.width(*column)).collect();
+        let heading = columns.iter().map(|column| Span::raw(self.columns[*column].heading));
+        let bold = Style::new().add_modifier(Modifier::BOLD);
+        let mut lines = vec![self.in_columns(&columns, &widths, heading).style(bold)];
+        let room = height.saturating_sub(1);
+        let shown = if self.rows.len() > room { room.saturating_sub(1) } else { self.rows.len() };
+        lines.extend(self.rows.iter().take(shown).map(|row| match row {
+            Row::Cells(cells) => {
+                let cells = columns.iter().filter_map(|column| cells.get(*column).cloned());
+                self.in_columns(&columns, &widths, cells)
+            }
+            Row::Note(line) => line.clone(),
+        }));
+        if shown < self.rows.len() {
+            let more = format!("... {} more in table {}", self.rows.len() - shown, self.table);
+            lines.push(Line::from(more).style(DIM));
+        }
+        lines.truncate(height);
+        lines
+    }
+
+    fn width(&self, column: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| match row {
+            Row::Cells(cells) => cells.get(column).map(Span::width),
+            Row::Note(_) => None,
+        });
+        cells.chain([self.columns[column].heading.len()]).max().unwrap_or(0)
+    }
+
+    fn fitting(&self, width: usize) -> Vec<usize> {
+        let mut columns: Vec<usize> = (0..self.columns.len()).collect();
+        let total = |columns: &[usize]| -> usize {
+            columns.iter().map(|column| self.width(*column) + GAP).sum::<usize>().saturating_sub(GAP)
+        };
+        while total(&columns) > width
+            && let Some(at) = columns.iter().rposition(|column| self.columns[*column].spare)
+        {
+            columns.remove(at);
+        }
+        columns
+    }
+
+    fn in_columns(
+        &self,
+        columns: &[usize],
+        widths: &[usize],
+        cells: impl Iterator<Item = Span<'static>>,
+    ) -> Line<'static> {
+        let mut spans = Vec::new();
+        let last = columns.len().saturating_sub(1);
+        for (at, cell) in cells.enumerate() {
+            let left = self.columns[columns[at]].left;
+            let room = " ".repeat(widths[at].saturating_sub(cell.width()));
+            let gap = " ".repeat(if at > 0 { GAP } else { 0 });
+            let (before, behind) = if left { (gap, room) } else { (gap + &room, String::new()) };
+            spans.push(Span::raw(before));
+            spans.push(cell);
+            if at < last {
+                spans.push(Span::raw(behind));
+            }
+        }
+        Line::from(spans)
+    }
+}
+
+pub(super) const DIM: Style = Style::new().fg(Color::DarkGray);
+const BAD: Style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
+const ODD: Style = Style::new().fg(Color::Yellow);
+
+/// Text as it is.
+pub(super) fn plain(text: impl Into<String>) -> Span<'static> {
+    Span::raw(text.into())
+}
+
+/// Something is wrong.
+pub(super) fn bad(text: impl Into<String>) -> Span<'static> {
+    Span::styled(text.into(), BAD)
+}
+
+/// Worth a second look.
+pub(super) fn odd(text: impl Into<String>) -> Span<'static> {
+    Span::styled(text.into(), ODD)
+}
+
+/// Wrong where it is not zero; zero is not worth a word.
+pub(super) fn bad_count(n: u64) -> Span<'static> {
+    if n > 0 { bad(gpuwhy_model::units::count(n)) } else { plain("") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn panel() -> Panel {
+        let mut panel = Panel::new("GPU busy", "gpu_time").column("now").spare("launches/s").text("note");
+        for pid in 1..=5 {
+            panel.row(vec![plain(format!("simwork {pid}")), plain("62%"), plain("12,000"), plain("x")]);
+        }
+        panel
+    }
+
+    fn texts(lines: &[Line<'_>]) -> Vec<String> {
+        lines.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn columns_are_aligned_under_their_headings() {
+        let lines = texts(&panel().lines(80, 80));
+        assert_eq!(lines[0], "GPU busy   now  launches/s  note");
+        assert_eq!(lines[1], "simwork 1  62%      12,000  x");
+        assert_eq!(lines.len(), panel().height());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_out_and_counted() {
+        let lines = texts(&panel().lines(24, 4));
+        assert_eq!(lines[0], "GPU busy   now  note");
+        assert_eq!(lines[2], "simwork 2  62%  x");
+        assert_eq!(lines[3], "... 3 more in table gpu_time");
+        assert_eq!(panel().lines(80, 1).len(), 1);
+        assert!(panel().lines(80, 0).is_empty());
+    }
+}

@@ -1,0 +1,61 @@
+//! A trace so far or at its end, as the panels read it.
+
+use gpuwhy_agent::{Overview, Snapshot};
+use gpuwhy_cause::Tallies;
+use gpuwhy_model::units::printable;
+use gpuwhy_model::{OpId, OpInfo, Process};
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub(crate) start_ns: u64,
+    pub(crate) now_ns: u64,
+    pub(crate) tallies: &'a Tallies,
+    pub(crate) ops: &'a [OpInfo],
+    pub(crate) processes: &'a [Process],
+    pub(crate) overview: &'a Overview,
+    /// It still runs: what happens now matters more than the whole.
+    pub(crate) live: bool,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn of(snapshot: &'a Snapshot, ops: &'a [OpInfo], live: bool) -> View<'a> {
+        View {
+            start_ns: snapshot.start_ns,
+            now_ns: snapshot.now_ns,
+            tallies: &snapshot.tallies,
+            ops,
+            processes: &snapshot.processes,
+            overview: &snapshot.overview,
+            live,
+        }
+    }
+
+    pub(crate) fn wall_ns(&self) -> u64 {
+        self.now_ns.saturating_sub(self.start_ns).max(1)
+    }
+
+    pub(crate) fn op(&self, id: OpId) -> Option<&'a OpInfo> {
+        self.ops.iter().find(|op| op.id == id)
+    }
+
+    pub(crate) fn process(&self, pid: u32) -> Option<&'a Process> {
+        self.processes.iter().find(|process| process.pid == pid)
+    }
+
+    /// Until when a process was seen: now, if it lives.
+    pub(crate) fn until_ns(&self, pid: u32) -> Option<u64> {
+        self.process(pid).map(|process| process.end_ns.unwrap_or(self.now_ns).min(self.now_ns))
+    }
+
+    pub(crate) fn lives(&self, pid: u32) -> bool {
+        self.process(pid).is_some_and(|process| process.end_ns.is_none())
+    }
+
+    /// Name, number and rank of a process.
+    pub(crate) fn who(&self, pid: u32) -> String {
+        let process = self.process(pid);
+        let name = process.map_or_else(|| "pid".into(), |process| printable(&process.comm));
+        let rank = process.and_then(|process| process.rank).map(|rank| format!(" rank {rank}"));
+        format!("{name} {pid}{}", rank.unwrap_or_default())
+    }
+}

@@ -157,8 +157,8 @@ static __always_inline void count_and_keep(struct pt_regs *regs, struct task *ta
     u32 kept = why_keep(rule, sum, duration_ns, failed, sampled);
     if (kept == KEPT_NOT && ((rule->flags & RULE_STATE) || flight->capture || flight->first))
         kept = KEPT_STATE;
-    if (kept != KEPT_NOT &&
-        keep_call(regs, task, rule, flight, ret, duration_ns, bytes, kept, sampled) && kept != KEPT_STATE)
+    if (kept != KEPT_NOT && keep_call(regs, task, rule, flight, ret, duration_ns, bytes, kept, sampled) &&
+        kept != KEPT_STATE)
         sum->kept++;
 }
 

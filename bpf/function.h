@@ -26,8 +26,7 @@ static __always_inline u32 function_slot(struct task *task, u32 tgid, u64 handle
     if (cached->key == handle && cached->slot)
         return cached->slot;
     struct slot_key key = {.tgid = tgid, .handle = handle};
-    u32 slot =
-        slot_of(&function_index, &key, &function_slots_free, SLOT_FUNCTION, FUNCTION_SLOTS, fresh);
+    u32 slot = slot_of(&function_index, &key, &function_slots_free, SLOT_FUNCTION, FUNCTION_SLOTS, fresh);
     if (!slot)
         return 0;
     if (*fresh) {

@@ -146,9 +146,10 @@ static __always_inline void fill_call(struct call_record *out, struct pt_regs *r
     out->stack_bytes = 0;
 }
 
-static __always_inline bool wants_stack(u32 kept) {
+/* What the ledger needs is told by where it came from, so that one has its stack even when drawn. */
+static __always_inline bool wants_stack(const struct rule *rule, u32 kept) {
     u32 mode = stack_mode;
-    return mode == STACKS_ON || (mode == STACKS_AUTO && kept != KEPT_SAMPLE);
+    return mode == STACKS_ON || (mode == STACKS_AUTO && (kept != KEPT_SAMPLE || (rule->flags & RULE_STATE)));
 }
 
 static __always_inline void count_lost_call(u32 kept) {
@@ -202,7 +203,7 @@ static __always_inline bool keep_call(struct pt_regs *regs, const struct task *t
     bool sent = false;
     if (ring && rule->name_arg)
         sent = keep_named(ring, regs, task, rule, flight, ret, duration_ns, bytes, kept, sampled);
-    else if (ring && regs && wants_stack(kept))
+    else if (ring && regs && wants_stack(rule, kept))
         sent = keep_with_stack(ring, regs, task, rule, flight, ret, duration_ns, bytes, kept, sampled);
     else if (ring)
         sent = keep_plain(ring, regs, task, rule, flight, ret, duration_ns, bytes, kept, sampled);

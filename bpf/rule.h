@@ -8,23 +8,25 @@
 #define RULES 1024
 
 enum rule_flags {
-    RULE_STACK_ARGS = 1,         /* arguments beyond the registers are wanted */
-    RULE_HANDLE_OUT = 2,         /* the handle is what the argument points to, on return */
-    RULE_LAUNCH_ARGS = 4,        /* grid and block are arguments 2 to 7, shared memory the 8th */
-    RULE_LAUNCH_CONFIG = 8,      /* the first argument points to grid, block, shared memory and stream */
-    RULE_COPY_2D = 16,           /* the first argument points to a CUDA_MEMCPY2D */
-    RULE_HOT = 32,               /* never kept for being rare */
-    RULE_BYTES_PRODUCT = 64,     /* bytes are the product of `bytes_arg` and the argument after it */
-    RULE_BYTES_WORDS = 128,      /* `bytes_arg` counts words of four bytes */
-    RULE_AUX_OUT = 256,          /* as RULE_HANDLE_OUT, for `aux_arg` */
-    RULE_BYTES_PITCH = 512,      /* bytes are what the 2nd argument points to, times the 4th */
-    RULE_STATE = 1024,           /* sent even where it is not kept: the ledger needs it */
-    RULE_THREAD_STREAM = 2048,   /* stream 0 is the thread's own */
-    RULE_LAUNCH_DIM3 = 4096,     /* grid and block are structs by value in arguments 2 to 5 */
-    RULE_GRID_THREADS = 8192,    /* the grid counts threads, not blocks */
-    RULE_NO_RETURN = 16384,      /* entry is all there is to see */
-    RULE_BYTES_POINTED = 32768,  /* bytes are what the argument points to, on return */
-    RULE_WAITS = 65536,          /* returns only after queued work has finished */
+    RULE_STACK_ARGS = 1,        /* arguments beyond the registers are wanted */
+    RULE_HANDLE_OUT = 2,        /* the handle is what the argument points to, on return */
+    RULE_LAUNCH_ARGS = 4,       /* grid and block are arguments 2 to 7, shared memory the 8th */
+    RULE_LAUNCH_CONFIG = 8,     /* the first argument points to grid, block, shared memory and stream */
+    RULE_COPY_2D = 16,          /* the first argument points to a CUDA_MEMCPY2D */
+    RULE_HOT = 32,              /* never kept for being rare */
+    RULE_BYTES_PRODUCT = 64,    /* bytes are the product of `bytes_arg` and the argument after it */
+    RULE_BYTES_WORDS = 128,     /* `bytes_arg` counts words of four bytes */
+    RULE_AUX_OUT = 256,         /* as RULE_HANDLE_OUT, for `aux_arg` */
+    RULE_BYTES_PITCH = 512,     /* bytes are what the 2nd argument points to, times the 4th */
+    RULE_STATE = 1024,          /* sent even where it is not kept: the ledger needs it */
+    RULE_THREAD_STREAM = 2048,  /* stream 0 is the thread's own */
+    RULE_LAUNCH_DIM3 = 4096,    /* grid and block are structs by value in arguments 2 to 5 */
+    RULE_GRID_THREADS = 8192,   /* the grid counts threads, not blocks */
+    RULE_NO_RETURN = 16384,     /* entry is all there is to see */
+    RULE_BYTES_POINTED = 32768, /* bytes are what the argument points to, on return */
+    RULE_WAITS = 65536,         /* returns only after queued work has finished */
+    RULE_ARRAY = 131072,        /* the 2nd argument points to a CUDA_ARRAY_DESCRIPTOR */
+    RULE_ARRAY_3D = 262144,     /* or to its form with a depth */
 };
 
 /* What a call does to streams and captures. Model's `Role` says more; the kernel needs this. */
@@ -110,12 +112,36 @@ static __always_inline u8 direction_of(const struct rule *rule, const struct fli
     return kind < 4 ? DIRECTION_HOST_TO_HOST + kind : DIRECTION_UNKNOWN;
 }
 
+/* Width, height, depth where there is one, format and channels; a height or depth of 0 is none. */
+static __always_inline u64 array_bytes(u64 address, bool has_depth) {
+    u64 width = read_u64(address), height = read_u64(address + 8);
+    u64 depth = has_depth ? read_u64(address + 16) : 0;
+    u64 element = read_u64(address + (has_depth ? 24 : 16));
+    u32 format = (u32)element, channels = element >> 32, size;
+    switch (format) {
+    case 0x01: /* 8 bits, with and without sign */
+    case 0x08:
+        size = 1;
+        break;
+    case 0x03: /* 32 bits, and floating point */
+    case 0x0a:
+    case 0x20:
+        size = 4;
+        break;
+    default: /* 16 bits, and half precision */
+        size = 2;
+    }
+    return width * (height ? height : 1) * (depth ? depth : 1) * channels * size;
+}
+
 static __always_inline u64 bytes_of(const struct rule *rule, const struct flight *flight, s32 ret) {
     if (rule->flags & RULE_COPY_2D) {
         u64 extent[2] = {0, 0}; /* WidthInBytes and Height end the struct */
         bpf_probe_read_user(extent, sizeof(extent), (void *)(flight->args[0] + 112));
         return extent[0] * extent[1];
     }
+    if (rule->flags & (RULE_ARRAY | RULE_ARRAY_3D))
+        return array_bytes(flight->args[1], rule->flags & RULE_ARRAY_3D);
     if ((rule->flags & RULE_BYTES_PITCH) && ret == 0)
         return read_u64(flight->args[1]) * flight->args[3];
     u64 bytes = flight_arg(flight, rule->bytes_arg);

@@ -65,7 +65,8 @@ struct event_mark {
     u64 mark;
 };
 
-/* What each event was recorded behind. The least used are forgotten: a program makes new ones all the time. */
+/* What each event was recorded behind. The least used are forgotten: a program makes new ones all the time.
+ */
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
     __uint(max_entries, 32768);

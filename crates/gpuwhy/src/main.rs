@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod failure;
+mod panels;
 mod paths;
 mod screen;
 mod stream;

@@ -1,9 +1,11 @@
 //! `trace --json`: one object a line.
 
+mod lines;
+
 use crate::failure::Failure;
 use gpuwhy_agent::{Agent, Snapshot, Summary, Update};
 use gpuwhy_cause::stalls;
-use gpuwhy_model::{Batch, Call, OpId, OpInfo};
+use gpuwhy_model::OpInfo;
 use serde_json::{Value, json};
 use std::io::Write;
 
@@ -19,9 +21,9 @@ pub(crate) fn run(agent: &Agent) -> Result<(), Failure> {
             }
             Update::Attached(statuses) => statuses
                 .iter()
-                .map(|status| tagged("probe", serde_json::to_value(status)?))
+                .map(|status| lines::line("probe", status, &ops))
                 .collect::<Result<_, _>>()?,
-            Update::Batch(batch) => batch_lines(&batch, &ops)?,
+            Update::Batch(news) => lines::of(&news.0, &news.1, &ops)?,
             Update::Snapshot(snapshot) => vec![snapshot_line(&snapshot, &ops)],
             Update::Ended(result) => {
                 let summary = (*result)?;
@@ -50,50 +52,6 @@ fn print(lines: &[Value]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn tagged(kind: &str, value: Value) -> Result<Value, serde_json::Error> {
-    match value {
-        Value::Object(mut fields) => {
-            fields.insert("type".into(), kind.into());
-            Ok(Value::Object(fields))
-        }
-        other => Ok(json!({"type": kind, "value": other})),
-    }
-}
-
-fn op_name(id: OpId, ops: &[OpInfo]) -> &str {
-    ops.iter().find(|op| op.id == id).map_or("", |op| &op.name)
-}
-
-fn batch_lines(batch: &Batch, ops: &[OpInfo]) -> Result<Vec<Value>, serde_json::Error> {
-    let calls = batch.calls.iter().map(|call| Ok(call_line(call, ops)));
-    let processes = batch.processes.iter().map(|process| tagged("process", serde_json::to_value(process)?));
-    let losses = batch.losses.iter().map(|loss| tagged("loss", serde_json::to_value(loss)?));
-    calls.chain(processes).chain(losses).collect()
-}
-
-/// The columns of `cuda_events`.
-fn call_line(call: &Call, ops: &[OpInfo]) -> Value {
-    json!({
-        "type": "call",
-        "timestamp_ns": call.start_ns,
-        "duration_ns": call.duration_ns,
-        "op": op_name(call.op, ops),
-        "pid": call.pid,
-        "tid": call.tid,
-        "cgroup_id": call.cgroup_id,
-        "stream": format!("{:#x}", call.stream),
-        "bytes": call.bytes,
-        "ret": call.ret,
-        "kept": call.kept.name(),
-        "via": call.via.map(gpuwhy_model::Via::name),
-        "sample_weight": call.sample_weight,
-        "stack_id": call.stack_id,
-        "oncpu_ns": call.blame.oncpu_ns,
-        "runq_ns": call.blame.runq_ns,
-        "blocked_ns": call.blame.blocked_total_ns(),
-    })
-}
-
 fn snapshot_line(snapshot: &Snapshot, ops: &[OpInfo]) -> Value {
     let rows: Vec<Value> = snapshot
         .tallies
@@ -101,7 +59,7 @@ fn snapshot_line(snapshot: &Snapshot, ops: &[OpInfo]) -> Value {
         .map(|(pid, op, tally)| {
             json!({
                 "pid": pid,
-                "op": op_name(op, ops),
+                "op": lines::op_name(op, ops),
                 "count": tally.count,
                 "errors": tally.errors,
                 "p50_us": tally.quantile_ns(0.5) as f64 / 1e3,

@@ -1,18 +1,22 @@
 //! The end of a trace, for people: what was called, where the time went, what was not seen, where the file is.
 
+use crate::panels::{OPERATIONS, REST, Topic, View};
 use gpuwhy_agent::Summary;
-use gpuwhy_cause::{CauseShare, Stall, Tally, stalls};
+use gpuwhy_cause::{CauseShare, Stall, stalls};
 use gpuwhy_model::units::{count, duration, printable};
-use gpuwhy_model::{Coverage, OpInfo, Process};
+use gpuwhy_model::{Coverage, Process};
 use std::io::{self, Write};
 
 /// Operations with less excess than this share of the trace's time are not worth a line.
 const WORTH_SAYING: f64 = 0.001;
 const MOST_STALLS: usize = 5;
 const MOST_CULPRITS: usize = 3;
+/// Of a topic; the file has all.
+const MOST_LINES: usize = 40;
 
 pub(crate) fn write(summary: &Summary, out: &mut impl Write) -> io::Result<()> {
     let last = &summary.last;
+    let view = View::of(last, &summary.ops, false);
     let seconds = last.now_ns.saturating_sub(last.start_ns);
     writeln!(
         out,
@@ -26,10 +30,10 @@ pub(crate) fn write(summary: &Summary, out: &mut impl Write) -> io::Result<()> {
     if last.tallies.calls() == 0 {
         writeln!(out, "{}", nothing_seen(last.libraries))?;
     } else {
-        writeln!(out)?;
-        write_operations(&operations(summary), out)?;
+        write_panels(&view, &[OPERATIONS], out)?;
         write_stalls(&stalls(&last.tallies, &summary.ops), &last.processes, seconds, out)?;
     }
+    write_panels(&view, REST, out)?;
     write_coverage(&last.coverage, out)?;
     if let Some(status) = summary.command_status.filter(|status| !status.success()) {
         writeln!(out, "The command ended with {status}.")?;
@@ -45,41 +49,13 @@ fn nothing_seen(libraries: usize) -> &'static str {
     }
 }
 
-fn operations(summary: &Summary) -> Vec<(&OpInfo, Tally)> {
-    let mut rows: Vec<(&OpInfo, Tally)> = summary
-        .last
-        .tallies
-        .by_op()
-        .into_iter()
-        .filter_map(|(id, tally)| Some((summary.ops.iter().find(|op| op.id == id)?, tally)))
-        .filter(|(_, tally)| tally.count > 0)
-        .collect();
-    rows.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.sum_ns));
-    rows
-}
-
-fn write_operations(rows: &[(&OpInfo, Tally)], out: &mut impl Write) -> io::Result<()> {
-    writeln!(
-        out,
-        "{:<26} {:>11} {:>8} {:>8} {:>8} {:>8}  {:>6} {:>6} {:>6}",
-        "operation", "calls", "p50", "p95", "p99", "max", "on-CPU", "ready", "blckd"
-    )?;
-    for (op, tally) in rows {
-        let share = |ns: u64| format!("{:.0}%", 100.0 * ns as f64 / tally.sum_ns.max(1) as f64);
-        writeln!(
-            out,
-            "{:<26} {:>11} {:>8} {:>8} {:>8} {:>8}  {:>6} {:>6} {:>6}{}",
-            op.name,
-            count(tally.count),
-            duration(tally.quantile_ns(0.5)),
-            duration(tally.quantile_ns(0.95)),
-            duration(tally.quantile_ns(0.99)),
-            duration(tally.max_ns),
-            share(tally.blame.oncpu_ns),
-            share(tally.blame.runq_ns),
-            share(tally.blame.blocked_total_ns()),
-            if tally.errors > 0 { format!("  {} failed", count(tally.errors)) } else { String::new() },
-        )?;
+/// One topic after the other; nothing of those that have nothing to tell.
+pub(crate) fn write_panels(view: &View<'_>, topics: &[Topic], out: &mut impl Write) -> io::Result<()> {
+    for panel in topics.iter().filter_map(|topic| topic(view)) {
+        writeln!(out)?;
+        for line in panel.lines(usize::MAX, MOST_LINES) {
+            writeln!(out, "{}", line.to_string().trim_end())?;
+        }
     }
     Ok(())
 }

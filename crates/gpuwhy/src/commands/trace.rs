@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::screen::Screen;
 use crate::{paths, stream, summary};
 use gpuwhy_agent::{Agent, Config, Update};
-use gpuwhy_model::ProbeState;
+use gpuwhy_model::{ProbeState, ProbeStatus};
 use gpuwhy_probes::{Device, PROBES, Probe, When};
 use gpuwhy_store::Options;
 use std::io::{IsTerminal, Write};
@@ -90,14 +90,19 @@ fn live(agent: &Agent) -> Result<(), Failure> {
             Ok(Update::Started { ops, flavour, .. }) => screen = Some(Screen::open(ops, flavour)?),
             Ok(Update::Snapshot(snapshot)) => {
                 if let Some(screen) = &mut screen {
-                    screen.show(&snapshot)?;
+                    screen.show(snapshot)?;
                 }
             }
             Ok(Update::Ended(result)) => {
                 drop(screen);
                 return end(*result, &mut std::io::stdout());
             }
-            Ok(Update::Attached(_) | Update::Batch(_)) => {}
+            Ok(Update::Attached(statuses)) => {
+                if let (Some(screen), Some(why)) = (&mut screen, no_gpu_counters(&statuses)) {
+                    screen.say_no_gpus(why);
+                }
+            }
+            Ok(Update::Batch(_)) => {}
             Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
             Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
         }
@@ -121,12 +126,21 @@ fn quiet(agent: &Agent, file: &str, command: Option<&str>) -> Result<(), Failure
                 for status in statuses.iter().filter(|status| status.state == ProbeState::Refused) {
                     eprintln!("gpuwhy: {} {} is not traced: {}", status.file, status.target, status.reason);
                 }
+                if let Some(why) = no_gpu_counters(&statuses) {
+                    eprintln!("gpuwhy: no counters of GPUs: {why}");
+                }
             }
             Update::Ended(result) => return end(*result, &mut std::io::stdout()),
             Update::Batch(_) | Update::Snapshot(_) => {}
         }
     }
     Ok(())
+}
+
+/// Why there are none; told once a trace.
+fn no_gpu_counters(statuses: &[ProbeStatus]) -> Option<&str> {
+    let absent = |status: &&ProbeStatus| status.target == "nvml" && status.state == ProbeState::Absent;
+    statuses.iter().find(absent).map(|status| status.reason.as_str())
 }
 
 fn end(

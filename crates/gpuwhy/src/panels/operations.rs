@@ -6,7 +6,7 @@ use gpuwhy_cause::Tally;
 use gpuwhy_model::units::{count, duration};
 use gpuwhy_model::{OpInfo, Part, Reason};
 use ratatui::style::{Color, Style};
-use ratatui::text::Span;
+use ratatui::text::{Line, Span};
 
 const BAR_WIDTH: usize = 10;
 
@@ -52,14 +52,37 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
     panel.if_any()
 }
 
-/// The largest part of the time as a bar and in words.
-fn split(op: &OpInfo, tally: &Tally) -> [Span<'static>; 2] {
+/// The split as a bar, each part with its own character so that it reads without colour too, and its largest part.
+fn split(op: &OpInfo, tally: &Tally) -> [Line<'static>; 2] {
     let total = tally.blame.total_ns().max(1);
-    let Some((part, ns)) = tally.blame.parts().max_by_key(|(_, ns)| *ns) else {
-        return [plain(""), plain("")];
-    };
-    let (symbol, colour, name) = look(part, op.waits_for_gpu);
-    let width = ((ns as f64 / total as f64) * BAR_WIDTH as f64).round() as usize;
-    let bar = symbol.repeat(width) + &"·".repeat(BAR_WIDTH.saturating_sub(width));
-    [Span::styled(bar, Style::new().fg(colour)), plain(format!("{} {name}", percent(ns, total)))]
+    let (mut spans, mut used, mut largest) = (Vec::new(), 0, (0, ""));
+    for (part, ns) in tally.blame.parts() {
+        let (symbol, colour, name) = look(part, op.waits_for_gpu);
+        if ns > largest.0 {
+            largest = (ns, name);
+        }
+        let width = (ns as f64 / total as f64 * BAR_WIDTH as f64).round() as usize;
+        let width = width.min(BAR_WIDTH - used);
+        used += width;
+        spans.push(Span::styled(symbol.repeat(width), Style::new().fg(colour)));
+    }
+    [Line::from(spans), plain(format!("{} {}", percent(largest.0, total), largest.1))]
+}
+
+/// Character, colour and name of a part of time.
+fn look(part: Part, waits_for_gpu: bool) -> (&'static str, Color, &'static str) {
+    match part {
+        Part::OnCpu if waits_for_gpu => ("█", Color::Blue, "waiting for the GPU"),
+        Part::OnCpu => ("█", Color::Green, "on CPU"),
+        Part::Runnable => ("▓", Color::Red, "ready, CPU taken"),
+        Part::Blocked(Reason::Futex) => ("▒", Color::Yellow, "lock"),
+        Part::Blocked(Reason::BlockIo) => ("░", Color::Magenta, "disk"),
+        Part::Blocked(Reason::File) => ("░", Color::Magenta, "file"),
+        Part::Blocked(Reason::Socket) => ("░", Color::Cyan, "socket"),
+        Part::Blocked(Reason::Poll) => ("░", Color::Cyan, "poll"),
+        Part::Blocked(Reason::Ioctl) => ("░", Color::Blue, "driver"),
+        Part::Blocked(Reason::Fault) => ("░", Color::Yellow, "page fault"),
+        Part::Blocked(Reason::Sleep) => ("·", Color::Gray, "asleep"),
+        Part::Blocked(Reason::Other) => ("·", Color::Gray, "blocked"),
+    }
 }

@@ -24,7 +24,7 @@ struct Column {
 
 #[derive(Debug, Clone)]
 enum Row {
-    Cells(Vec<Span<'static>>),
+    Cells(Vec<Line<'static>>),
     /// A line across all columns.
     Note(Line<'static>),
 }
@@ -53,7 +53,7 @@ impl Panel {
         self
     }
 
-    pub(crate) fn row(&mut self, cells: Vec<Span<'static>>) {
+    pub(crate) fn row(&mut self, cells: Vec<Line<'static>>) {
         debug_assert_eq!(cells.len(), self.columns.len());
         self.rows.push(Row::Cells(cells));
     }
@@ -76,7 +76,7 @@ impl Panel {
     pub(crate) fn lines(&self, width: usize, height: usize) -> Vec<Line<'static>> {
         let columns = self.fitting(width);
         let widths: Vec<usize> = columns.iter().map(|column| self.width(*column)).collect();
-        let heading = columns.iter().map(|column| Span::raw(self.columns[*column].heading));
+        let heading = columns.iter().map(|column| Line::from(self.columns[*column].heading));
         let bold = Style::new().add_modifier(Modifier::BOLD);
         let mut lines = vec![self.in_columns(&columns, &widths, heading).style(bold)];
         let room = height.saturating_sub(1);
@@ -98,7 +98,7 @@ impl Panel {
 
     fn width(&self, column: usize) -> usize {
         let cells = self.rows.iter().filter_map(|row| match row {
-            Row::Cells(cells) => cells.get(column).map(Span::width),
+            Row::Cells(cells) => cells.get(column).map(Line::width),
             Row::Note(_) => None,
         });
         cells.chain([self.columns[column].heading.len()]).max().unwrap_or(0)
@@ -121,7 +121,7 @@ impl Panel {
         &self,
         columns: &[usize],
         widths: &[usize],
-        cells: impl Iterator<Item = Span<'static>>,
+        cells: impl Iterator<Item = Line<'static>>,
     ) -> Line<'static> {
         let mut spans = Vec::new();
         let last = columns.len().saturating_sub(1);
@@ -131,7 +131,7 @@ impl Panel {
             let gap = " ".repeat(if at > 0 { GAP } else { 0 });
             let (before, behind) = if left { (gap, room) } else { (gap + &room, String::new()) };
             spans.push(Span::raw(before));
-            spans.push(cell);
+            spans.extend(cell.spans);
             if at < last {
                 spans.push(Span::raw(behind));
             }
@@ -145,22 +145,22 @@ const BAD: Style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
 const ODD: Style = Style::new().fg(Color::Yellow);
 
 /// Text as it is.
-pub(super) fn plain(text: impl Into<String>) -> Span<'static> {
-    Span::raw(text.into())
+pub(super) fn plain(text: impl Into<String>) -> Line<'static> {
+    Line::from(text.into())
 }
 
 /// Something is wrong.
-pub(super) fn bad(text: impl Into<String>) -> Span<'static> {
-    Span::styled(text.into(), BAD)
+pub(super) fn bad(text: impl Into<String>) -> Line<'static> {
+    Line::from(Span::styled(text.into(), BAD))
 }
 
 /// Worth a second look.
-pub(super) fn odd(text: impl Into<String>) -> Span<'static> {
-    Span::styled(text.into(), ODD)
+pub(super) fn odd(text: impl Into<String>) -> Line<'static> {
+    Line::from(Span::styled(text.into(), ODD))
 }
 
 /// Wrong where it is not zero; zero is not worth a word.
-pub(super) fn bad_count(n: u64) -> Span<'static> {
+pub(super) fn bad_count(n: u64) -> Line<'static> {
     if n > 0 { bad(gpuwhy_model::units::count(n)) } else { plain("") }
 }
 

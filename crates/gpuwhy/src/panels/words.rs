@@ -8,11 +8,11 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
     if share > 0.0 && share < 9.95 { format!("{share:.1}%") } else { format!("{share:.0}%") }
 }
 
-/// Between two shares of a whole: `62-71%`.
+/// Between two shares of a whole: `62–71%`.
 pub(super) fn interval(lower: u64, upper: u64, whole: u64) -> String {
     let share = |part: u64| (100.0 * part as f64 / whole.max(1) as f64).min(100.0).round();
     let (lower, upper) = (share(lower), share(upper));
-    if lower == upper { format!("{upper}%") } else { format!("{lower}-{upper}%") }
+    if lower == upper { format!("{upper}%") } else { format!("{lower}–{upper}%") }
 }
 
 pub(super) fn rate(bytes_per_s: u64) -> String {
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(percent(5, 1000), "0.5%");
         assert_eq!(percent(0, 0), "0%");
         assert_eq!(percent(62, 100), "62%");
-        assert_eq!(interval(62, 71, 100), "62-71%");
+        assert_eq!(interval(62, 71, 100), "62–71%");
         assert_eq!(interval(700, 710, 100), "100%");
     }
 

@@ -182,8 +182,8 @@ static __always_inline bool nccl_enter(struct pt_regs *regs, u64 cookie) {
         break;
     case NCCL_INIT:
         /* Computed now: what was passed by value belongs to the callee, which may write over it. */
-        flight->seq = hash_of_id(nccl->id_arg ? flight_arg(flight, nccl->id_arg)
-                                              : flight->sp + FIRST_STACK_ARG_OFFSET);
+        flight->seq =
+            hash_of_id(nccl->id_arg ? flight_arg(flight, nccl->id_arg) : flight->sp + FIRST_STACK_ARG_OFFSET);
         break;
     case NCCL_INIT_SCALABLE:
         flight->seq = hash_of_id(flight_arg(flight, nccl->id_arg));
@@ -300,7 +300,7 @@ static __always_inline void nccl_return(struct pt_regs *regs) {
         fill_call(&out->nccl.call, regs, task, rule, flight, ret, duration_ns, 0, kept, false);
         fill_nccl(&out->nccl, task, nccl, flight, tgid, handle);
         long got = 0;
-        if (wants_stack(kept))
+        if (wants_stack(rule, kept))
             got = bpf_get_stack(regs, out->stack, sizeof(out->stack), BPF_F_USER_STACK);
         out->nccl.call.stack_bytes = got > 0 ? got : 0;
         out->nccl.call.head.kind = RECORD_NCCL;

@@ -39,11 +39,21 @@ impl Table {
 
     /// An insert that completes the row with the same key: what is NULL in the new row keeps its old value.
     pub fn upsert_sql(&self) -> String {
+        self.on_conflict(|column| format!("{column} = coalesce(excluded.{column}, {}.{column})", self.name))
+    }
+
+    /// An insert that takes the place of the row with the same key, NULLs and all. Unlike `REPLACE` it leaves
+    /// indexes alone whose columns stay as they are.
+    pub fn replace_sql(&self) -> String {
+        self.on_conflict(|column| format!("{column} = excluded.{column}"))
+    }
+
+    fn on_conflict(&self, update: impl Fn(&str) -> String) -> String {
         let updates: Vec<String> = self
             .columns
             .iter()
             .filter(|column| !self.key.contains(&column.name))
-            .map(|column| format!("{0} = coalesce(excluded.{0}, {1}.{0})", column.name, self.name))
+            .map(|column| update(column.name))
             .collect();
         format!(
             "{} ON CONFLICT ({}) DO UPDATE SET {}",

@@ -39,7 +39,11 @@ pub(crate) const GRAPHS: Table = Table {
         int("instantiate_ns", "ns", "how long making it executable took"),
         int("nodes", "", "nodes in it; NULL where it was made before the trace"),
         int("launches", "calls", "how often it was launched"),
-        int("destroyed_ns", "ns", "when it was destroyed; NULL while it lives"),
+        int(
+            "destroyed_ns",
+            "ns",
+            "when it, or its executable once it has one, was destroyed; NULL while it lives",
+        ),
         STACK,
         SESSION,
         int("kernels", "", "nodes in it that run a kernel"),
@@ -54,7 +58,7 @@ pub(crate) const GRAPHS: Table = Table {
 
 pub(crate) const GRAPH_NODES: Table = Table {
     name: "graph_nodes",
-    about: "what the graphs are made of",
+    about: "what the graphs are made of; what is in a graph inside a graph follows behind it",
     columns: &[
         PID.required(),
         text("graph", "", "handle of the graph, 0x and hex").required(),
@@ -79,7 +83,7 @@ const KERNEL: Column = text("kernel", "", "name of the kernel; NULL where unknow
 
 pub(crate) const GRAPH_KERNELS: View = View {
     name: "graph_kernels",
-    about: "the kernels in each graph, as it is after its last update; those of child graphs are under the child",
+    about: "the kernels in each graph, those of graphs inside it included, as it is after its last update",
     columns: &[
         PID,
         text("exec", "", "handle of the executable, 0x and hex"),
@@ -103,7 +107,7 @@ pub(crate) const GRAPH_KERNELS: View = View {
 
 pub(crate) const GRAPH_LAUNCHES: View = View {
     name: "graph_launches",
-    about: "every kept launch of a graph, with a row for each node that it ran",
+    about: "every kept launch of a graph, with a row for each node of the graph, as it is after its last update",
     columns: &[
         TIMESTAMP,
         DURATION,
@@ -127,19 +131,20 @@ pub(crate) const GRAPH_LAUNCHES: View = View {
     sql: graph_launches,
 };
 
-/// The launches lead, by time. Of the graphs that ever had the executable's handle, the one that has it then is
-/// the newest; and it is none where that one has been destroyed.
+/// The launches lead, by time. Handles are used again: of the graphs that live then and ever had this executable, it
+/// is the newest.
 fn graph_launches() -> String {
-    "SELECT c.timestamp_ns AS timestamp_ns, ifnull(c.duration_ns, 0) AS duration_ns, o.op AS op, c.pid AS pid, c.tid AS tid, \
-     CASE WHEN c.stream IS NOT NULL THEN printf('0x%x', c.stream) END AS stream, g.exec AS exec, g.graph AS graph, \
-     g.created_ns AS created_ns, n.node AS node, n.kind AS kind, n.op AS node_op, n.handle AS handle, \
+    "SELECT c.timestamp_ns AS timestamp_ns, ifnull(c.duration_ns, 0) AS duration_ns, o.op AS op, c.pid AS pid, \
+     c.tid AS tid, CASE WHEN c.stream IS NOT NULL THEN printf('0x%x', c.stream) END AS stream, g.exec AS exec, \
+     g.graph AS graph, g.created_ns AS created_ns, n.node AS node, n.kind AS kind, n.op AS node_op, \
+     n.handle AS handle, \
      CASE n.kind WHEN 'kernel' THEN (SELECT k.name FROM kernels k WHERE k.pid = n.pid AND k.handle = n.handle) END \
      AS kernel, n.bytes AS bytes, n.direction AS direction, n.stack_id AS stack_id, c.session_id AS session_id \
      FROM calls c CROSS JOIN ops o CROSS JOIN graphs g CROSS JOIN graph_nodes n \
      WHERE o.op_id = c.op_id AND o.role = 'graph_launch' AND g.pid = c.pid AND g.exec = printf('0x%x', c.handle) \
      AND g.created_ns = (SELECT max(x.created_ns) FROM graphs x WHERE x.pid = c.pid \
-     AND x.exec = printf('0x%x', c.handle) AND x.created_ns <= c.timestamp_ns) \
-     AND (g.destroyed_ns IS NULL OR g.destroyed_ns >= c.timestamp_ns) \
+     AND x.exec = printf('0x%x', c.handle) AND x.created_ns <= c.timestamp_ns \
+     AND (x.destroyed_ns IS NULL OR x.destroyed_ns >= c.timestamp_ns)) \
      AND n.pid = g.pid AND n.graph = g.graph AND n.created_ns = g.created_ns AND ifnull(n.replaced, 0) = 0"
         .into()
 }

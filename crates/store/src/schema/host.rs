@@ -124,7 +124,7 @@ pub(crate) const PROBES: Table = Table {
         text("probe", "", "the probe").required(),
         text("target", "", "the function or tracepoint").required(),
         text("file", "", "the library file; empty for a tracepoint").required(),
-        text("state", "", "`attached`, `degraded` or `refused`").required(),
+        text("state", "", "`attached`, `degraded`, `refused` or `absent`").required(),
         text("flavour", "", "`session`, `multi`, `single` or `tracepoint`"),
         int("since_ns", "ns", "when it was attached, unix time"),
         text("reason", "", "why it is degraded or refused"),

@@ -1,4 +1,4 @@
-//! Kernels, graphs and their nodes. A later row completes or replaces an earlier one of the same key.
+//! Kernels, graphs and their nodes: a later row is about the same thing as an earlier one of the same key.
 
 use super::Ops;
 use super::row::{handle, hex, known, nonzero, number, put};
@@ -6,6 +6,7 @@ use crate::schema::graphs::{GRAPH_NODES, GRAPHS, KERNELS};
 use gpuwhy_model::{Graph, GraphNode, Kernel};
 use rusqlite::Connection;
 
+/// What a later row does not know any more, such as a name, stays.
 pub(super) fn kernels(db: &Connection, kernels: &[Kernel], session_id: i64) -> rusqlite::Result<()> {
     if kernels.is_empty() {
         return Ok(());
@@ -29,14 +30,15 @@ pub(super) fn kernels(db: &Connection, kernels: &[Kernel], session_id: i64) -> r
     Ok(())
 }
 
+/// A later row may take back what an earlier one said: a graph that was destroyed lives on as its executable.
 pub(super) fn graphs(db: &Connection, graphs: &[Graph], session_id: i64) -> rusqlite::Result<()> {
     if graphs.is_empty() {
         return Ok(());
     }
-    let mut upsert = db.prepare_cached(&GRAPHS.upsert_sql())?;
+    let mut replace = db.prepare_cached(&GRAPHS.replace_sql())?;
     for graph in graphs {
         put!(
-            upsert,
+            replace,
             GRAPHS,
             "pid" = graph.pid,
             "graph" = hex(graph.graph),
@@ -66,10 +68,10 @@ pub(super) fn nodes(
     if nodes.is_empty() {
         return Ok(());
     }
-    let mut upsert = db.prepare_cached(&GRAPH_NODES.upsert_sql())?;
+    let mut replace = db.prepare_cached(&GRAPH_NODES.replace_sql())?;
     for node in nodes {
         put!(
-            upsert,
+            replace,
             GRAPH_NODES,
             "pid" = node.pid,
             "graph" = hex(node.graph),

@@ -6,7 +6,7 @@ use crate::schema::memory::{ALLOCATIONS, MEMORY_FAILURES, MEMORY_STATS};
 use gpuwhy_model::{Allocation, MemoryFailure, MemoryUse};
 use rusqlite::Connection;
 
-/// The row of a free completes that of its allocation.
+/// The row of a free takes the place of that of its allocation; so does one that takes a free back.
 pub(super) fn allocations(
     db: &Connection,
     allocations: &[Allocation],
@@ -16,10 +16,10 @@ pub(super) fn allocations(
     if allocations.is_empty() {
         return Ok(());
     }
-    let mut upsert = db.prepare_cached(&ALLOCATIONS.upsert_sql())?;
+    let mut replace = db.prepare_cached(&ALLOCATIONS.replace_sql())?;
     for piece in allocations {
         put!(
-            upsert,
+            replace,
             ALLOCATIONS,
             "pid" = piece.pid,
             "address" = hex(piece.address),

@@ -96,10 +96,10 @@ pub(super) fn in_flight(
     if calls.is_empty() {
         return Ok(());
     }
-    let mut upsert = db.prepare_cached(&CALLS_IN_FLIGHT.upsert_sql())?;
+    let mut replace = db.prepare_cached(&CALLS_IN_FLIGHT.replace_sql())?;
     for call in calls {
         put!(
-            upsert,
+            replace,
             CALLS_IN_FLIGHT,
             "pid" = call.pid,
             "tid" = call.tid,

@@ -1,7 +1,7 @@
 //! Several runs write one file, one after the other.
 
 use crate::made::{START, calls, op, ops, plain, session, writer};
-use gpuwhy_model::{Batch, Call, Family, Layer, OpId};
+use gpuwhy_model::{Batch, Call, Facts, Family, Layer, OpId};
 use gpuwhy_store::{Filter, Options, Reader, SessionInfo, StoreError, Writer};
 
 #[test]
@@ -9,7 +9,7 @@ fn a_second_run_appends_under_its_own_numbers() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.db");
     let mut first = writer(&path);
-    first.write(&calls(0..3), &[]).unwrap();
+    first.write(&calls(0..3), &Facts::default()).unwrap();
     first.finish(START + 9).unwrap();
     let renumbered =
         [op(1, "cudaMalloc", Layer::Cuda, Family::Alloc), op(2, "cudaFree", Layer::Cuda, Family::Free)];
@@ -18,7 +18,7 @@ fn a_second_run_appends_under_its_own_numbers() {
         calls: vec![Call { op: OpId(1), ..plain(10) }, Call { op: OpId(2), ..plain(11) }],
         ..Batch::default()
     };
-    second.write(&batch, &[]).unwrap();
+    second.write(&batch, &Facts::default()).unwrap();
     second.finish(START + 99).unwrap();
     let reader = Reader::open(&path).unwrap();
     let count = |op: &str| reader.calls(&Filter { op: Some(op.into()), ..Filter::default() }).unwrap().len();
@@ -33,7 +33,7 @@ fn finishing_leaves_one_plain_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.db");
     let mut writer = writer(&path);
-    writer.write(&calls(0..100), &[]).unwrap();
+    writer.write(&calls(0..100), &Facts::default()).unwrap();
     writer.finish(START).unwrap();
     let names: Vec<_> =
         std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -48,7 +48,7 @@ fn readers_see_commits_while_it_is_written() {
     let path = folder.path().join("trace.db");
     let mut writer = writer(&path);
     let reader = Reader::open(&path).unwrap();
-    writer.write(&calls(0..10), &[]).unwrap();
+    writer.write(&calls(0..10), &Facts::default()).unwrap();
     assert_eq!(reader.event_count().unwrap(), 0);
     writer.commit().unwrap();
     assert_eq!(reader.event_count().unwrap(), 10);
@@ -67,7 +67,7 @@ fn a_second_writer_is_refused_and_the_first_goes_on() {
     let words = refused.to_string();
     assert!(matches!(refused, StoreError::Busy { .. }), "{words}");
     assert!(words.starts_with("another gpuwhy trace is writing ") && words.contains("(pid "), "{words}");
-    first.write(&calls(0..5), &[]).unwrap();
+    first.write(&calls(0..5), &Facts::default()).unwrap();
     first.finish(START).unwrap();
     drop(writer(&path));
     assert_eq!(Reader::open(&path).unwrap().event_count().unwrap(), 5);

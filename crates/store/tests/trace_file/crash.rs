@@ -1,6 +1,7 @@
 //! A writer that is killed leaves everything it committed, and readers of every kind can have it.
 
 use crate::made::{calls, skip, writer};
+use gpuwhy_model::Facts;
 use gpuwhy_store::{Options, Reader, StoreError, Writer};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -28,10 +29,10 @@ fn role() {
         "write" => {
             let mut writer = writer(path);
             for round in 0..50 {
-                writer.write(&calls(round * 100..round * 100 + 100), &[]).unwrap();
+                writer.write(&calls(round * 100..round * 100 + 100), &Facts::default()).unwrap();
                 writer.commit().unwrap();
             }
-            writer.write(&calls(9000..9100), &[]).unwrap();
+            writer.write(&calls(9000..9100), &Facts::default()).unwrap();
             println!("\ncommitted");
             std::thread::park();
         }
@@ -78,7 +79,7 @@ fn a_killed_writer_leaves_what_it_committed() {
     drop(reader);
     assert_eq!((bytes(&path), bytes(&log)), before, "reading changed the file");
     let mut writer = writer(&path);
-    writer.write(&calls(0..1), &[]).unwrap();
+    writer.write(&calls(0..1), &Facts::default()).unwrap();
     writer.finish(1).unwrap();
     assert!(!log.exists());
     assert_eq!(Reader::open(&path).unwrap().event_count().unwrap(), 5001);
@@ -93,7 +94,7 @@ fn another_process_is_told_who_writes() {
     let words = line(&mut child, "another gpuwhy trace");
     child.wait().unwrap();
     assert!(words.contains(&format!("(pid {})", std::process::id())), "{words}");
-    first.write(&calls(0..1), &[]).unwrap();
+    first.write(&calls(0..1), &Facts::default()).unwrap();
     first.finish(1).unwrap();
 }
 

@@ -1,15 +1,20 @@
 //! Values made up for the tests.
 
 use gpuwhy_model::{
-    Batch, Blame, Call, CallWindow, Family, Histogram, Kept, Launch, Layer, OpId, OpInfo, Reason,
+    Batch, Blame, Call, CallWindow, Direction, Facts, Family, Histogram, Kept, Launch, Layer, OpId, OpInfo, Reason, Role,
 };
-use gpuwhy_store::{Options, SessionInfo, Writer};
+use gpuwhy_store::{Limits, Options, Reader, SessionInfo, Value, Writer};
 use std::path::Path;
 
 pub(crate) const START: u64 = 1_790_000_000_000_000_000;
 
 pub(crate) fn op(id: u16, name: &str, layer: Layer, family: Family) -> OpInfo {
-    OpInfo { id: OpId(id), name: name.into(), layer, family, waits_for_gpu: family == Family::Sync }
+    let role = match (family, name.contains("GraphLaunch")) {
+        (Family::Launch, _) => Role::Launch,
+        (_, true) => Role::GraphLaunch,
+        _ => Role::None,
+    };
+    OpInfo { id: OpId(id), name: name.into(), layer, family, waits_for_gpu: family == Family::Sync, role }
 }
 
 pub(crate) fn ops() -> Vec<OpInfo> {
@@ -18,6 +23,11 @@ pub(crate) fn ops() -> Vec<OpInfo> {
         op(2, "cudaMalloc", Layer::Cuda, Family::Alloc),
         op(3, "hipLaunchKernel", Layer::Hip, Family::Launch),
         op(4, "cudaStreamSynchronize", Layer::Cuda, Family::Sync),
+        op(5, "cudaGraphLaunch", Layer::Cuda, Family::Graph),
+        op(6, "ncclAllReduce", Layer::Nccl, Family::Collective),
+        op(7, "ncclSend", Layer::Nccl, Family::Collective),
+        op(8, "ioctl nvidia-uvm", Layer::Driver, Family::Ioctl),
+        op(9, "cudaMemcpyAsync", Layer::Cuda, Family::Copy),
     ]
 }
 
@@ -46,18 +56,9 @@ pub(crate) fn plain(number: u64) -> Call {
         op: OpId(2),
         pid: 10,
         tid: 11,
-        cgroup_id: 0,
         kept: Kept::Slow,
-        sample_weight: 0,
-        ret: 0,
-        bytes: 0,
-        stream: 0,
-        handle: 0,
-        caller: 0,
-        via: None,
-        launch: None,
-        stack_id: None,
         blame: Blame { oncpu_ns: 700, ..Blame::default() },
+        ..Call::default()
     }
 }
 
@@ -77,6 +78,11 @@ pub(crate) fn full(number: u64) -> Call {
         bytes: 1 << 40,
         stream: u64::MAX,
         handle: 0x7f00_dead_beef,
+        aux: u64::MAX - 1,
+        direction: Some(Direction::Unknown),
+        device: Some(0),
+        library: 3,
+        first: true,
         caller: 1 << 63,
         via: None,
         launch: Some(Launch { grid: [u32::MAX, 70_000, 0], block: [1024, 1, 1], shared_bytes: 0 }),
@@ -103,6 +109,7 @@ pub(crate) fn window(second: u64, tid: u32, op: u16, durations: &[u64]) -> CallW
         pid: 10,
         tid,
         op: OpId(op),
+        direction: None,
         count: durations.len() as u64,
         errors: 1,
         kept: 2,

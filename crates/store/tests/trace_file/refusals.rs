@@ -1,6 +1,7 @@
 //! Files that are not traces: told apart in words, and left as they are.
 
 use crate::made::{calls, ops, session, writer};
+use gpuwhy_model::Facts;
 use gpuwhy_store::{Limits, Options, Reader, StoreError, Writer};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ fn snapshot(folder: &Path) -> BTreeMap<PathBuf, (Vec<u8>, std::time::SystemTime)
 
 fn trace(path: &Path) -> Vec<u8> {
     let mut writer = writer(path);
-    writer.write(&calls(0..2000), &[]).unwrap();
+    writer.write(&calls(0..2000), &Facts::default()).unwrap();
     writer.finish(1).unwrap();
     std::fs::read(path).unwrap()
 }

@@ -1,7 +1,7 @@
 //! The file keeps within its size, the newest data stays, and what went is recorded.
 
 use crate::made::{START, calls, ops, session, window};
-use gpuwhy_model::{Batch, BlameRow, Cause, OpId, Process, Stack};
+use gpuwhy_model::{Batch, BlameRow, Cause, Facts, OpId, Process, Stack};
 use gpuwhy_store::{Filter, Limits, Options, Reader, Value, Writer};
 use std::path::Path;
 
@@ -30,7 +30,7 @@ fn the_oldest_rows_go_and_are_counted() {
     let mut writer = Writer::create_or_append(&path, &session(), &ops(), &options).unwrap();
     let process = Process { pid: 10, start_ns: START, end_ns: Some(START + 1), ..Process::default() };
     let stack = Stack { stack_id: 1, pid: 10, addresses: vec![1, 2] };
-    writer.write(&Batch { processes: vec![process], stacks: vec![stack], ..Batch::default() }, &[]).unwrap();
+    writer.write(&Batch { processes: vec![process], stacks: vec![stack], ..Batch::default() }, &Facts::default()).unwrap();
     const ROUNDS: u64 = 150;
     const CALLS: u64 = 2000;
     let mut largest = 0;
@@ -51,7 +51,7 @@ fn the_oldest_rows_go_and_are_counted() {
             ns: 5,
             count: 1,
         };
-        writer.write(&batch, &[blame]).unwrap();
+        writer.write(&batch, &Facts { blame: vec![blame], ..Facts::default() }).unwrap();
         writer.commit().unwrap();
         largest = largest.max(size(&path));
     }
@@ -84,7 +84,7 @@ fn windows_alone_are_deleted_by_time() {
     let mut writer = Writer::create_or_append(&path, &session(), &ops(), &options).unwrap();
     for round in 0..400 {
         let windows = (0..50).map(|i| window(round * 50 + i, 11, 1, &[500, 6000, 70_000, 800_000])).collect();
-        writer.write(&Batch { windows, ..Batch::default() }, &[]).unwrap();
+        writer.write(&Batch { windows, ..Batch::default() }, &Facts::default()).unwrap();
         writer.commit().unwrap();
     }
     writer.finish(1).unwrap();
@@ -104,7 +104,7 @@ fn one_huge_batch_does_not_pass_the_limit() {
     let path = folder.path().join("trace.db");
     let options = Options { max_size: LIMIT, ..Options::default() };
     let mut writer = Writer::create_or_append(&path, &session(), &ops(), &options).unwrap();
-    writer.write(&calls(0..300_000), &[]).unwrap();
+    writer.write(&calls(0..300_000), &Facts::default()).unwrap();
     writer.commit().unwrap();
     assert!(size(&path) <= LIMIT + LIMIT / 50, "{}", size(&path));
     writer.finish(1).unwrap();

@@ -1,6 +1,7 @@
 //! SQL of users: what reads is answered, what does anything else is refused by the engine.
 
 use crate::made::{calls, writer};
+use gpuwhy_model::Facts;
 use gpuwhy_store::{Limits, Reader, StoreError, Value};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -9,7 +10,7 @@ fn reader() -> (TempDir, Reader) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.db");
     let mut writer = writer(&path);
-    writer.write(&calls(0..500), &[]).unwrap();
+    writer.write(&calls(0..500), &Facts::default()).unwrap();
     writer.finish(1).unwrap();
     let reader = Reader::open(&path).unwrap();
     (folder, reader)

@@ -1,10 +1,7 @@
 //! What is written is what is read, through the views and by other programs' SQLite.
 
 use crate::made::{calls, full, plain, session, skip, window, writer};
-use gpuwhy_model::{
-    Batch, BlameRow, Call, Cause, Loss, OpId, ProbeState, ProbeStatus, Process, ProcessEvent,
-    ProcessEventKind, Stack,
-};
+use gpuwhy_model::{Batch, BlameRow, Call, Cause, Facts, Loss, OpId, ProbeState, ProbeStatus, Process, ProcessEvent, ProcessEventKind, Stack};
 use gpuwhy_store::{Filter, Limits, ProbeCost, Reader, Value};
 use std::path::Path;
 use std::process::Command;
@@ -27,7 +24,7 @@ fn calls_come_back_as_they_were_in_order_of_time() {
     // More than one wide statement, out of order, with a rest.
     let mut written: Vec<Call> = (0..100).map(|n| if n % 3 == 0 { full(n) } else { plain(n) }).collect();
     written.reverse();
-    writer.write(&Batch { calls: written.clone(), ..Batch::default() }, &[]).unwrap();
+    writer.write(&Batch { calls: written.clone(), ..Batch::default() }, &Facts::default()).unwrap();
     writer.finish(5).unwrap();
     written.reverse();
     let reader = Reader::open(&path).unwrap();
@@ -55,7 +52,7 @@ fn the_views_speak_of_calls_as_people_do() {
     let hip = Call { op: OpId(3), ..plain(9) };
     let process = Process { pid: 10, start_ns: plain(0).start_ns - 5, rank: Some(3), ..Process::default() };
     let batch = Batch { calls: vec![full(0), plain(1), hip], processes: vec![process], ..Batch::default() };
-    writer.write(&batch, &[]).unwrap();
+    writer.write(&batch, &Facts::default()).unwrap();
     writer.finish(5).unwrap();
     let reader = Reader::open(&path).unwrap();
     assert_eq!(
@@ -116,9 +113,9 @@ fn threads_are_summed_and_late_parts_of_a_window_are_added() {
     let mut writer = writer(&path);
     let first = vec![window(0, 11, 1, &[1000, 2000]), window(0, 12, 1, &[500]), window(0, 11, 2, &[9])];
     let late = vec![window(0, 13, 1, &[70_000])];
-    writer.write(&Batch { windows: first, ..Batch::default() }, &[]).unwrap();
+    writer.write(&Batch { windows: first, ..Batch::default() }, &Facts::default()).unwrap();
     writer.commit().unwrap();
-    writer.write(&Batch { windows: late, ..Batch::default() }, &[]).unwrap();
+    writer.write(&Batch { windows: late, ..Batch::default() }, &Facts::default()).unwrap();
     writer.finish(5).unwrap();
     let reader = Reader::open(&path).unwrap();
     let stats =
@@ -145,7 +142,7 @@ fn summary(path: &Path) -> Vec<(String, u64, [u64; 4], u64)> {
             })
             .collect();
         let windows = vec![window(second, 11, 1, &durations), window(second, 11, 4, &durations[..3])];
-        writer.write(&Batch { windows, ..Batch::default() }, &[]).unwrap();
+        writer.write(&Batch { windows, ..Batch::default() }, &Facts::default()).unwrap();
     }
     writer.finish(5).unwrap();
     let reader = Reader::open(path).unwrap();
@@ -214,7 +211,7 @@ fn shares_of_the_summary_are_of_the_time_in_calls() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.db");
     let mut writer = writer(&path);
-    writer.write(&Batch { windows: vec![window(0, 11, 1, &[100, 300])], ..Batch::default() }, &[]).unwrap();
+    writer.write(&Batch { windows: vec![window(0, 11, 1, &[100, 300])], ..Batch::default() }, &Facts::default()).unwrap();
     writer.finish(5).unwrap();
     let reader = Reader::open(&path).unwrap();
     assert_eq!(
@@ -253,7 +250,7 @@ fn a_process_is_completed_by_later_rows() {
         ..Process::default()
     };
     let end = Process { pid: 10, start_ns: 100, end_ns: Some(900), exit_code: Some(0), ..Process::default() };
-    writer.write(&Batch { processes: vec![whole.clone(), end], ..Batch::default() }, &[]).unwrap();
+    writer.write(&Batch { processes: vec![whole.clone(), end], ..Batch::default() }, &Facts::default()).unwrap();
     writer.finish(5).unwrap();
     let expected = Process { end_ns: Some(900), exit_code: Some(0), ..whole };
     assert_eq!(Reader::open(&path).unwrap().processes().unwrap(), [expected]);
@@ -287,8 +284,8 @@ fn threads_follow_what_happened_to_them() {
         event(9, Exit, 10, 10, 0),
     ];
     let processes = vec![Process { pid: 10, ..Process::default() }];
-    writer.write(&Batch { processes, ..Batch::default() }, &[]).unwrap();
-    writer.write(&Batch { process_events, ..Batch::default() }, &[]).unwrap();
+    writer.write(&Batch { processes, ..Batch::default() }, &Facts::default()).unwrap();
+    writer.write(&Batch { process_events, ..Batch::default() }, &Facts::default()).unwrap();
     writer.finish(5).unwrap();
     let reader = Reader::open(&path).unwrap();
     let sql = "SELECT group_concat(pid || '/' || tid || ' ' || ifnull(start_ns, '-') || '..' || ifnull(end_ns, '-'), ', ') \
@@ -337,7 +334,7 @@ fn blame_loss_probes_and_stacks_are_kept() {
         stacks: vec![Stack { stack_id: -7, pid: 10, addresses: vec![0xffff_ffff_ffff_fff0, 0x401000] }],
         ..calls(0..1)
     };
-    writer.write(&batch, &[row.clone(), nobody.clone()]).unwrap();
+    writer.write(&batch, &Facts { blame: vec![row.clone(), nobody.clone()], ..Facts::default() }).unwrap();
     let probe = |target: &str, state, reason: &str| ProbeStatus {
         probe: "cuda".into(),
         target: target.into(),
@@ -387,7 +384,7 @@ fn an_operation_nobody_named_is_not_lost() {
     let path = folder.path().join("trace.db");
     let mut writer = writer(&path);
     let call = Call { op: OpId(900), ..plain(0) };
-    writer.write(&Batch { calls: vec![call], ..Batch::default() }, &[]).unwrap();
+    writer.write(&Batch { calls: vec![call], ..Batch::default() }, &Facts::default()).unwrap();
     writer.finish(5).unwrap();
     let reader = Reader::open(&path).unwrap();
     assert_eq!(one(&reader, "SELECT op FROM cuda_events"), [text("op_900")]);

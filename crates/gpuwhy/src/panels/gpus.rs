@@ -1,0 +1,139 @@
+//! The GPUs: a line each, and one more for what is not as it should be.
+
+use super::panel::{Panel, bad, odd, plain};
+use super::view::View;
+use super::words::{percent, rate};
+use gpuwhy_agent::{GpuSum, Spread};
+use gpuwhy_model::GpuSample;
+use gpuwhy_model::units::{count, printable};
+use ratatui::text::Line;
+
+const GIB: f64 = (1u64 << 30) as f64;
+
+pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
+    let gpus = &view.overview.gpus;
+    let monitored = gpus.values().any(|gpu| gpu.sm_active_pct.count > 0);
+    let mut panel = Panel::new("GPU", "gpu_samples").column("SM");
+    if monitored {
+        panel = panel.column("active").column("tensor").column("DRAM");
+    }
+    panel = panel.column("memory").column("power").column("temp");
+    if view.live {
+        panel = panel.column("clock").spare("PCIe in").spare("out").spare("NVLink in").spare("out");
+    }
+    for gpu in gpus.values() {
+        let mut cells = vec![plain(name(&gpu.last)), share(view, gpu.last.sm_pct, gpu.sm_pct)];
+        if monitored {
+            cells.extend([
+                share(view, gpu.last.sm_active_pct, gpu.sm_active_pct),
+                share(view, gpu.last.tensor_active_pct, gpu.tensor_active_pct),
+                share(view, gpu.last.dram_active_pct, gpu.dram_active_pct),
+            ]);
+        }
+        match view.live {
+            true => cells.extend(now(&gpu.last)),
+            false => cells.extend(whole(gpu)),
+        }
+        panel.row(cells);
+        for note in notes(view, gpu) {
+            panel.note(note);
+        }
+    }
+    panel.if_any()
+}
+
+fn name(sample: &GpuSample) -> String {
+    let model = printable(&sample.name);
+    let part = sample.mig.as_ref().map(|mig| format!(" MIG {}", printable(mig))).unwrap_or_default();
+    format!("{} {}{part}", sample.gpu, model.strip_prefix("NVIDIA ").unwrap_or(&model))
+}
+
+/// Now, or on average and at most.
+fn share(view: &View<'_>, now: Option<f64>, spread: Spread) -> Line<'static> {
+    match (view.live, now, spread.mean()) {
+        (true, Some(now), _) => plain(format!("{now:.0}%")),
+        (false, _, Some(mean)) => plain(format!("{mean:.0}% (max {:.0})", spread.max)),
+        _ => plain(""),
+    }
+}
+
+fn told<T>(value: Option<T>, write: impl Fn(T) -> String) -> Line<'static> {
+    plain(value.map(write).unwrap_or_default())
+}
+
+fn now(sample: &GpuSample) -> [Line<'static>; 8] {
+    let memory = sample.memory_used_bytes.map(|used| used as f64 / GIB);
+    let power = sample.power_mw.map(|power| power as f64 / 1e3);
+    [
+        told(memory, |used| format!("{used:.1}{} GiB", of(sample.memory_total_bytes, GIB))),
+        told(power, |watts| format!("{watts:.0}{} W", of(sample.power_limit_mw, 1e3))),
+        told(sample.temperature_c, |degrees| format!("{degrees}°C")),
+        told(sample.sm_clock_mhz, |clock| {
+            format!("{clock}{} MHz", of(sample.sm_clock_max_mhz.map(u64::from), 1.0))
+        }),
+        told(sample.pcie_rx_bytes_per_s, rate),
+        told(sample.pcie_tx_bytes_per_s, rate),
+        told(sample.nvlink_rx_bytes_per_s, rate),
+        told(sample.nvlink_tx_bytes_per_s, rate),
+    ]
+}
+
+fn of(limit: Option<u64>, unit: f64) -> String {
+    limit.map(|limit| format!("/{:.0}", limit as f64 / unit)).unwrap_or_default()
+}
+
+fn whole(gpu: &GpuSum) -> [Line<'static>; 3] {
+    let most = |spread: Spread, unit: f64| spread.mean().map(|_| spread.max / unit);
+    let memory = most(gpu.memory_used_bytes, GIB);
+    [
+        told(memory, |used| format!("max {used:.1}{} GiB", of(gpu.last.memory_total_bytes, GIB))),
+        told(gpu.power_mw.mean(), |mean| format!("{:.0} W (max {:.0})", mean / 1e3, gpu.power_mw.max / 1e3)),
+        told(most(gpu.temperature_c, 1.0), |degrees| format!("max {degrees:.0}°C")),
+    ]
+}
+
+/// What is not as it should be.
+fn notes(view: &View<'_>, gpu: &GpuSum) -> Vec<Line<'static>> {
+    let mut notes = Vec::new();
+    let mut add = |line: Line<'static>| notes.push(line);
+    for (reason, samples) in &gpu.throttled {
+        let share = percent(*samples, gpu.samples);
+        let reason_now = gpu.last.throttle_reasons.contains(reason);
+        if view.live && reason_now {
+            add(bad(format!("  clocks held down by {}", printable(reason))));
+        } else if !view.live {
+            add(bad(format!("  clocks held down by {} in {share} of the samples", printable(reason))));
+        }
+    }
+    let below = |now: Option<u32>, max: Option<u32>| now.zip(max).filter(|(now, max)| now < max);
+    let sample = &gpu.last;
+    // An idle link saves power.
+    let works = sample.sm_pct.is_some_and(|share| share > 0.0);
+    if let Some((now, max)) = below(sample.pcie_generation, sample.pcie_generation_max).filter(|_| works) {
+        add(odd(format!("  PCIe generation {now}, could be {max}")));
+    }
+    if let Some((now, max)) = below(sample.pcie_width, sample.pcie_width_max) {
+        add(odd(format!("  PCIe with {now} lanes, could be {max}")));
+    }
+    if let Some((now, max)) = below(sample.nvlink_active, sample.nvlink_total) {
+        add(odd(format!("  {now} of {max} NVLinks up")));
+    }
+    for (counter, name) in COUNTERS {
+        let (total, rise) = (counter(sample).unwrap_or(0), gpu.rise(*counter));
+        if rise > 0 {
+            add(bad(format!("  {} {name}, {} of them in this trace", count(total), count(rise))));
+        } else if total > 0 {
+            add(odd(format!("  {} {name} before this trace", count(total))));
+        }
+    }
+    notes
+}
+
+type Counter = fn(&GpuSample) -> Option<u64>;
+
+const COUNTERS: &[(Counter, &str)] = &[
+    (|sample| sample.ecc_uncorrected, "memory errors (ECC) not corrected"),
+    (|sample| sample.ecc_corrected, "memory errors (ECC) corrected"),
+    (|sample| sample.nvlink_errors, "NVLink errors"),
+    (|sample| sample.pcie_replays, "PCIe replays"),
+];

@@ -1,0 +1,110 @@
+//! What must not be overlooked: errors of GPUs and the fabric, calls that do not return, ranks that do not come,
+//! allocations that failed, clocks that are held down.
+
+use super::panel::{Panel, bad};
+use super::view::View;
+use super::words::{counted, hex};
+use gpuwhy_agent::Straggling;
+use gpuwhy_model::units::{duration, printable, size};
+use gpuwhy_model::{CallInFlight, GpuError};
+
+const MOST_OF_A_KIND: usize = 3;
+/// Ranks never come at the same moment.
+const LONG_NS: u64 = 1_000_000_000;
+const MOST_RANKS: usize = 8;
+
+pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
+    let overview = view.overview;
+    let mut panel = Panel::new("TROUBLE", "events");
+    for error in overview.gpu_errors.iter().rev().take(MOST_OF_A_KIND) {
+        panel.note(bad(gpu_error(view, error)));
+    }
+    let older = overview.gpu_errors_seen.saturating_sub(MOST_OF_A_KIND as u64);
+    if older > 0 {
+        panel.note(bad(format!("... and {} before, see table gpu_errors", counted(older, "GPU error", "GPU errors"))));
+    }
+    let straggling = overview.collectives.straggling();
+    let stuck = straggling.iter().filter(|straggling| is_stuck(view, straggling));
+    for straggling in stuck.take(MOST_OF_A_KIND) {
+        panel.note(bad(not_reached(view, straggling)));
+    }
+    let mut calls: Vec<&CallInFlight> = overview.in_flight.values().collect();
+    calls.sort_by_key(|call| call.start_ns);
+    for call in calls.iter().take(MOST_OF_A_KIND) {
+        panel.note(bad(in_flight(view, call)));
+    }
+    if calls.len() > MOST_OF_A_KIND {
+        let more = calls.len() - MOST_OF_A_KIND;
+        panel.note(bad(format!("... and {more} more calls that have not returned, see table calls_in_flight")));
+    }
+    if let Some(failure) = &overview.memory_failure {
+        panel.note(bad(format!(
+            "{} failed; the last, {} ago: {} asked for {} while {} were in use",
+            counted(overview.memory_failures, "allocation", "allocations"),
+            duration(view.now_ns.saturating_sub(failure.time_ns)),
+            view.who(failure.pid),
+            size(failure.bytes),
+            size(failure.live_bytes),
+        )));
+    }
+    panel.if_any()
+}
+
+fn gpu_error(view: &View<'_>, error: &GpuError) -> String {
+    let gpu = match error.gpu {
+        Some(gpu) => format!("GPU {gpu}"),
+        None => format!("GPU {}", printable(&error.device)),
+    };
+    let what = match error.event.as_str() {
+        "xid" => format!("Xid {}", error.code),
+        event => printable(event),
+    };
+    let who = error.pid.filter(|pid| *pid != 0).map(|pid| format!(" in {}", view.who(pid)));
+    let ago = duration(view.now_ns.saturating_sub(error.time_ns));
+    format!("{gpu}: {what}{} {ago} ago: {}", who.unwrap_or_default(), printable(&error.message))
+}
+
+/// Somebody still waits for it.
+fn is_stuck(view: &View<'_>, straggling: &Straggling) -> bool {
+    view.now_ns.saturating_sub(straggling.since_ns) >= LONG_NS
+        && straggling.waiting.iter().any(|(_, pid)| view.lives(*pid))
+}
+
+fn not_reached(view: &View<'_>, straggling: &Straggling) -> String {
+    let missing: Vec<String> = straggling
+        .missing
+        .iter()
+        .take(MOST_RANKS)
+        .map(|(rank, pid, seq)| match view.lives(*pid) {
+            true => format!("rank {rank} (pid {pid}) is at {seq}"),
+            false => format!("rank {rank} (pid {pid}) has ended at {seq}"),
+        })
+        .collect();
+    let others = straggling.missing.len().saturating_sub(MOST_RANKS);
+    let others = if others > 0 { format!(" and {others} more") } else { String::new() };
+    format!(
+        "{} {} of communicator {}: {} waiting for {}; {}{others}",
+        straggling.event,
+        straggling.seq,
+        hex(straggling.comm_id_hash),
+        counted(straggling.waiting.len() as u64, "rank", "ranks"),
+        duration(view.now_ns.saturating_sub(straggling.since_ns)),
+        missing.join(", "),
+    )
+}
+
+fn in_flight(view: &View<'_>, call: &CallInFlight) -> String {
+    let name = view.op(call.op).map_or("a call", |op| &op.name);
+    let collective = call.comm_id_hash.map(|hash| {
+        let rank = call.rank.map(|rank| format!(" rank {rank}")).unwrap_or_default();
+        let nranks = call.nranks.map(|nranks| format!(" of {nranks}")).unwrap_or_default();
+        let seq = call.seq.map(|seq| format!(" seq {seq}")).unwrap_or_default();
+        format!(", communicator {}{rank}{nranks}{seq}", hex(hash))
+    });
+    format!(
+        "{name} of {} has not returned for {}{}",
+        view.who(call.pid),
+        duration(view.now_ns.saturating_sub(call.start_ns)),
+        collective.unwrap_or_default(),
+    )
+}

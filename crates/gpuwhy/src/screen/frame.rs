@@ -1,0 +1,139 @@
+//! One picture of the live screen: header, panels, footer.
+
+use super::room::{is_enough, share};
+use crate::panels::{PAGES, Panel, TROUBLE, Topic, View, counted};
+use gpuwhy_agent::Snapshot;
+use gpuwhy_model::OpInfo;
+use gpuwhy_model::units::{count, duration, size};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+
+pub(super) struct Picture<'a> {
+    /// Nothing before the first second is over.
+    pub(super) snapshot: Option<&'a Snapshot>,
+    pub(super) ops: &'a [OpInfo],
+    pub(super) flavour: &'a str,
+    pub(super) colour: bool,
+    pub(super) page: usize,
+    pub(super) no_gpus: Option<&'a str>,
+}
+
+impl Picture<'_> {
+    pub(super) fn draw(&self, frame: &mut Frame<'_>) {
+        let [head, body, foot] =
+            Layout::vertical([Constraint::Length(3), Constraint::Min(0), Constraint::Length(2)])
+                .areas(frame.area());
+        let (width, height) = (body.width as usize, body.height as usize);
+        let (lines, all) = match self.snapshot {
+            Some(snapshot) => self.body(&View::of(snapshot, self.ops, true), width, height),
+            None => (vec![Line::from("starting ...")], true),
+        };
+        frame.render_widget(Paragraph::new(self.header()), head);
+        frame.render_widget(Paragraph::new(lines), body);
+        frame.render_widget(Paragraph::new(self.footer(all)), foot);
+        if !self.colour {
+            for cell in &mut frame.buffer_mut().content {
+                cell.fg = Color::Reset;
+            }
+        }
+    }
+
+    /// The lines, and whether they are of all pages.
+    fn body(&self, view: &View<'_>, width: usize, height: usize) -> (Vec<Line<'static>>, bool) {
+        let all: Vec<Panel> = panels(view, PAGES.iter().flat_map(|page| page.topics));
+        let heights = |panels: &[Panel]| panels.iter().map(Panel::height).collect::<Vec<usize>>();
+        if all.is_empty() {
+            return (vec![Line::from("waiting for GPU calls ...")], true);
+        }
+        let fits = is_enough(&heights(&all), height);
+        let shown = if fits { all } else { panels(view, PAGES[self.page].topics) };
+        if shown.is_empty() {
+            return (vec![Line::from("nothing to show on this page")], false);
+        }
+        let wanted = heights(&shown);
+        // Empty lines between the panels, where there is room for them.
+        let gap = wanted.iter().map(|wanted| wanted + 1).sum::<usize>() <= height || fits;
+        let gaps = if gap { shown.len() } else { 0 };
+        let given = share(&wanted, height.saturating_sub(gaps));
+        let mut lines = Vec::new();
+        for (panel, given) in shown.iter().zip(given).filter(|(_, given)| *given > 0) {
+            lines.extend(panel.lines(width, given));
+            lines.extend(gap.then(Line::default));
+        }
+        (lines, fits)
+    }
+
+    fn header(&self) -> Vec<Line<'static>> {
+        let bold = Style::new().add_modifier(Modifier::BOLD);
+        let Some(snapshot) = self.snapshot else { return vec![Line::styled("gpuwhy", bold)] };
+        let living = snapshot.processes.iter().filter(|process| process.end_ns.is_none()).count() as u64;
+        let load = snapshot.load;
+        let mut first = vec![
+            Span::styled("gpuwhy ", bold),
+            Span::raw(format!(
+                "tracing {}   {}, {} ({} probes)",
+                duration(snapshot.now_ns.saturating_sub(snapshot.start_ns)),
+                counted(living, "process", "processes"),
+                counted(snapshot.libraries as u64, "library", "libraries"),
+                self.flavour,
+            )),
+        ];
+        if let Some(why) = self.no_gpus {
+            first.push(Span::styled(format!("   no GPU counters: {why}"), Style::new().fg(Color::DarkGray)));
+        }
+        let second = format!(
+            "host   CPU {:.0}% of {}, {} running or waiting; memory {} of {} free",
+            load.cpu * 100.0,
+            load.cpus,
+            load.runnable,
+            size(load.memory_available),
+            size(load.memory_total),
+        );
+        vec![Line::from(first), Line::from(second)]
+    }
+
+    fn footer(&self, all: bool) -> Vec<Line<'static>> {
+        let Some(snapshot) = self.snapshot else { return Vec::new() };
+        let (coverage, own) = (&snapshot.coverage, snapshot.own);
+        let mut first = vec![Span::raw(format!("{} kept, ", count(snapshot.tallies.kept())))];
+        first.push(match coverage.lost {
+            0 => Span::raw("nothing lost"),
+            lost => Span::styled(format!("{} records LOST", count(lost)), Style::new().fg(Color::Red)),
+        });
+        if !coverage.unattached.is_empty() {
+            let text = format!(", {} probes not attached", coverage.unattached.len());
+            first.push(Span::styled(text, Style::new().fg(Color::Yellow)));
+        }
+        first.push(Span::raw(format!(
+            "   gpuwhy itself: {:.1}% CPU, {}",
+            own.cpu * 100.0,
+            size(own.rss_bytes)
+        )));
+        vec![Line::from(first), self.keys(all)]
+    }
+
+    fn keys(&self, all: bool) -> Line<'static> {
+        let mut spans = Vec::new();
+        if !all {
+            for (number, page) in PAGES.iter().enumerate() {
+                let style = match number == self.page {
+                    true => Style::new().add_modifier(Modifier::REVERSED),
+                    false => Style::new(),
+                };
+                spans.push(Span::styled(format!(" {} {} ", number + 1, page.name), style));
+                spans.push(Span::raw(" "));
+            }
+            spans.push(Span::raw("  Tab next page   "));
+        }
+        spans.push(Span::raw("q ends the trace"));
+        Line::from(spans)
+    }
+}
+
+/// What has anything to show, after what must not be overlooked.
+fn panels<'a>(view: &View<'_>, topics: impl IntoIterator<Item = &'a Topic>) -> Vec<Panel> {
+    std::iter::once(&TROUBLE).chain(topics).filter_map(|topic| topic(view)).collect()
+}

@@ -1,0 +1,119 @@
+//! The live screen of `gpuwhy trace`: what was seen in panels, on one page where there is room, else on pages; the
+//! host, what gpuwhy itself costs, and loss.
+
+mod frame;
+mod room;
+
+use crate::panels::PAGES;
+use frame::Picture;
+use gpuwhy_agent::Snapshot;
+use gpuwhy_model::OpInfo;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
+use std::io;
+use std::time::Duration;
+
+/// The terminal while the trace runs; given back when dropped.
+pub(crate) struct Screen {
+    terminal: DefaultTerminal,
+    ops: Vec<OpInfo>,
+    flavour: &'static str,
+    colour: bool,
+    page: usize,
+    /// Why there are no counters of GPUs.
+    no_gpus: Option<String>,
+    last: Option<Box<Snapshot>>,
+}
+
+impl Screen {
+    pub(crate) fn open(ops: Vec<OpInfo>, flavour: &'static str) -> io::Result<Screen> {
+        let terminal = ratatui::try_init()?;
+        let colour = std::env::var_os("NO_COLOR").is_none();
+        let mut screen = Screen { terminal, ops, flavour, colour, page: 0, no_gpus: None, last: None };
+        screen.draw()?;
+        Ok(screen)
+    }
+
+    pub(crate) fn show(&mut self, snapshot: Box<Snapshot>) -> io::Result<()> {
+        self.last = Some(snapshot);
+        self.draw()
+    }
+
+    pub(crate) fn say_no_gpus(&mut self, why: &str) {
+        self.no_gpus = Some(why.to_string());
+    }
+
+    fn draw(&mut self) -> io::Result<()> {
+        let picture = Picture {
+            snapshot: self.last.as_deref(),
+            ops: &self.ops,
+            flavour: self.flavour,
+            colour: self.colour,
+            page: self.page,
+            no_gpus: self.no_gpus.as_deref(),
+        };
+        self.terminal.draw(|frame| picture.draw(frame))?;
+        Ok(())
+    }
+
+    /// Takes the keys that were pressed: turns pages, and tells whether the trace is to end. Does not wait.
+    pub(crate) fn wants_to_quit(&mut self) -> io::Result<bool> {
+        let (mut quit, mut changed) = (false, false);
+        while event::poll(Duration::ZERO)? {
+            match event::read()? {
+                Event::Key(key) if is_quit(key) => quit = true,
+                Event::Key(key) => {
+                    let page = page_after(self.page, key.code);
+                    changed |= page != self.page;
+                    self.page = page;
+                }
+                Event::Resize(..) => changed = true,
+                _ => {}
+            }
+        }
+        if changed {
+            self.draw()?;
+        }
+        Ok(quit)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // Failing to give the terminal back leaves nothing better to do.
+        let _ = ratatui::try_restore();
+    }
+}
+
+fn is_quit(key: KeyEvent) -> bool {
+    let control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+    control_c || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc)
+}
+
+fn page_after(page: usize, key: KeyCode) -> usize {
+    match key {
+        KeyCode::Tab | KeyCode::Right => (page + 1) % PAGES.len(),
+        KeyCode::BackTab | KeyCode::Left => (page + PAGES.len() - 1) % PAGES.len(),
+        KeyCode::Char(digit) => match digit.to_digit(10).map(|number| number as usize) {
+            Some(number @ 1..) if number <= PAGES.len() => number - 1,
+            _ => page,
+        },
+        _ => page,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_turn_pages_round_and_round() {
+        assert_eq!(page_after(0, KeyCode::Tab), 1);
+        assert_eq!(page_after(PAGES.len() - 1, KeyCode::Tab), 0);
+        assert_eq!(page_after(0, KeyCode::BackTab), PAGES.len() - 1);
+        assert_eq!(page_after(0, KeyCode::Char('3')), 2);
+        for other in ['0', '9', 'x'] {
+            assert_eq!(page_after(1, KeyCode::Char(other)), 1);
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! How panels share the lines of a page.
+
+/// Every panel's heading and first rows come before any panel's others.
+const LEAST: usize = 4;
+/// On a page with everything, no panel needs more to be useful.
+const ENOUGH: usize = 13;
+
+/// Lines for each panel that wants so many, in the order of importance; none gets more than it wants.
+pub(super) fn share(wanted: &[usize], room: usize) -> Vec<usize> {
+    let mut given = vec![0; wanted.len()];
+    let mut left = room;
+    for least in [LEAST, usize::MAX] {
+        for (given, wanted) in given.iter_mut().zip(wanted) {
+            let more = (*wanted).min(least).saturating_sub(*given).min(left);
+            *given += more;
+            left -= more;
+        }
+    }
+    // A heading alone says nothing.
+    for given in given.iter_mut().filter(|given| **given == 1) {
+        *given = 0;
+    }
+    given
+}
+
+/// Whether everything fits on one page, with an empty line after each panel.
+pub(super) fn is_enough(wanted: &[usize], room: usize) -> bool {
+    wanted.iter().map(|wanted| (*wanted).min(ENOUGH) + 1).sum::<usize>() <= room
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_get_most_and_none_gets_nothing() {
+        assert_eq!(share(&[9, 30, 6], 20), [9, 7, 4]);
+        assert_eq!(share(&[2, 3, 4], 20), [2, 3, 4]);
+        assert_eq!(share(&[9, 30, 6], 5), [4, 0, 0]);
+        assert_eq!(share(&[], 5), [0usize; 0]);
+    }
+
+    #[test]
+    fn long_tables_do_not_keep_everything_from_one_page() {
+        assert!(is_enough(&[5, 90, 5], 26));
+        assert!(!is_enough(&[5, 90, 5], 25));
+    }
+}

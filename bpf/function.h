@@ -61,4 +61,15 @@ struct {
     __type(value, u64); /* where the name is */
 } registrations SEC(".maps");
 
+/* Where CUDA's functions and kernels point to their name; user space changes it where a driver differs. */
+volatile u64 function_name_offset = 8;
+
+/* Where the name of a launched function is, as far as anybody can tell; it may turn out to be something else.
+ */
+static __always_inline u64 name_of_function(u32 tgid, u64 handle) {
+    struct slot_key key = {.tgid = tgid, .handle = handle};
+    u64 *registered = bpf_map_lookup_elem(&registrations, &key);
+    return registered ? *registered : read_u64(handle + function_name_offset);
+}
+
 KEEP_TYPE(struct, function_state);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "event.h"
+#include "function.h"
 #include "rule.h"
 #include "window.h"
 
@@ -158,14 +159,14 @@ static __always_inline void count_lost_call(u32 kept) {
 
 /* A call that gave a name: the name instead of the stack. */
 static __always_inline bool keep_named(void *ring, struct pt_regs *regs, const struct task *task,
-                                       const struct rule *rule, const struct flight *flight, s32 ret,
-                                       u64 duration_ns, u64 bytes, u32 kept, bool sampled) {
+                                       const struct rule *rule, const struct flight *flight, u64 name_at,
+                                       s32 ret, u64 duration_ns, u64 bytes, u32 kept, bool sampled) {
     struct call_named_record *out = bpf_ringbuf_reserve(ring, sizeof(*out), 0);
     if (!out)
         return false;
     fill_call(&out->call, regs, task, rule, flight, ret, duration_ns, bytes, kept, sampled);
     out->call.head.kind = RECORD_CALL_NAMED;
-    out->name_at = flight_arg(flight, rule->name_arg);
+    out->name_at = name_at;
     out->name_bytes = bpf_probe_read_user_str(out->name, sizeof(out->name), (void *)out->name_at);
     bpf_ringbuf_submit(out, submit_flags(ring));
     return true;
@@ -201,8 +202,12 @@ static __always_inline bool keep_call(struct pt_regs *regs, const struct task *t
                                       u32 kept, bool sampled) {
     void *ring = ring_of_cpu(bpf_get_smp_processor_id());
     bool sent = false;
-    if (ring && rule->name_arg)
-        sent = keep_named(ring, regs, task, rule, flight, ret, duration_ns, bytes, kept, sampled);
+    u64 name_at = flight_arg(flight, rule->name_arg);
+    /* The first launch of a kernel brings its name: it may have been made ready before the trace began. */
+    if (flight->first && rule->role == ROLE_LAUNCH)
+        name_at = name_of_function(bpf_get_current_pid_tgid() >> 32, flight_arg(flight, rule->handle_arg));
+    if (ring && name_at)
+        sent = keep_named(ring, regs, task, rule, flight, name_at, ret, duration_ns, bytes, kept, sampled);
     else if (ring && regs && wants_stack(rule, kept))
         sent = keep_with_stack(ring, regs, task, rule, flight, ret, duration_ns, bytes, kept, sampled);
     else if (ring)

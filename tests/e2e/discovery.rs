@@ -34,8 +34,10 @@ fn two_copies_of_a_library_and_a_late_process_are_traced() {
     let file = other.path().join("libcudart.so.13").display().to_string();
     running.until("probe", |probe| probe["file"] == file.as_str() && probe["state"] == "attached");
     running.until("probe", |probe| {
-        probe["file"].as_str().unwrap().starts_with(other.path().to_str().unwrap())
-            && probe["target"] == "cuLaunchKernel"
+        let file = probe["file"].as_str().unwrap();
+        file.starts_with(other.path().to_str().unwrap())
+            && file.ends_with("libcuda.so.1")
+            && probe["state"] == "attached"
     });
     let (early_pid, late_pid) = (u64::from(early.pid()), u64::from(late.pid()));
     early.finish();
@@ -264,7 +266,7 @@ fn a_python_program_is_found_by_itself() {
     );
     let pid = u64::from(gated.pid());
     let library = sim().join("libcuda.so.1").display().to_string();
-    running.until("probe", |probe| probe["file"] == library.as_str() && probe["target"] == "cuLaunchKernel");
+    running.until("probe", |probe| probe["file"] == library.as_str() && probe["state"] == "attached");
     gated.finish();
     running.until_called(pid, "cuLaunchKernel", 1000);
     running.stop();

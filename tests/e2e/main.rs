@@ -8,8 +8,13 @@ mod support;
 
 mod bad_input;
 mod blame;
+mod collectives;
 mod counting;
 mod discovery;
+mod gpu;
+mod graphs;
+mod libraries;
 mod lifecycle;
+mod memory;
 mod sql;
 mod surfaces;

@@ -214,7 +214,8 @@ pub(crate) fn signal(pid: u32, name: &str) {
 
 /// A workload held at its gate: started and initialised, but not yet making counted calls.
 pub(crate) struct Gated {
-    child: Child,
+    /// Nothing once it has finished.
+    child: Option<Child>,
     gate: PathBuf,
     _folder: tempfile::TempDir,
 }
@@ -237,11 +238,11 @@ impl Gated {
             .unwrap();
         let ready = folder.path().join("gate.ready");
         wait_until("the workload is ready", || ready.exists());
-        Gated { child, gate, _folder: folder }
+        Gated { child: Some(child), gate, _folder: folder }
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.as_ref().unwrap().id()
     }
 
     pub(crate) fn open(&self) {
@@ -249,9 +250,19 @@ impl Gated {
     }
 
     /// Lets it run to its end; its truth.
-    pub(crate) fn finish(self) -> Value {
+    pub(crate) fn finish(mut self) -> Value {
         self.open();
-        truth(&done(self.child.wait_with_output().unwrap()))
+        truth(&done(self.child.take().unwrap().wait_with_output().unwrap()))
+    }
+}
+
+impl Drop for Gated {
+    /// A workload that hangs does not outlive its test.
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use gpuwhy_ledger::Ledger;
 use gpuwhy_model::units::duration;
 use gpuwhy_model::{Batch, Coverage, Histogram, OpId, ProbeState, ProbeStatus, ProcessEventKind, Recording};
 use gpuwhy_probes::{Engine, LibraryFile, Mapped, MappingWatch, Scope, Settings};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -319,9 +319,7 @@ impl Run {
             }
         }
         self.sink.write_probes(statuses.clone())?;
-        // What a version of a library does not have is in the file; nobody need read hundreds of lines of it.
-        let said = |status: &ProbeStatus| status.state != ProbeState::Absent || status.file.is_empty();
-        let _ = updates.send(Update::Attached(statuses.into_iter().filter(said).collect()));
+        let _ = updates.send(Update::Attached(in_short(&statuses)));
         Ok(())
     }
 
@@ -350,6 +348,7 @@ impl Run {
     /// What the kernel could not know: how a call was made, on which of the host's GPUs, as which rank.
     fn complete(&mut self, batch: &mut Batch) {
         self.callers.tell_via(&mut batch.calls);
+        KernelNames::check(&mut batch.calls);
         self.communicators.complete(&mut batch.nccl_calls, &self.engine);
         if let Some(calls) = &mut batch.in_flight {
             self.communicators.complete_in_flight(calls);
@@ -454,6 +453,31 @@ impl Run {
             recording: self.recording,
         })
     }
+}
+
+/// Those of one file that went well in one line; what a version of a library does not have is left to the file.
+fn in_short(statuses: &[ProbeStatus]) -> Vec<ProbeStatus> {
+    let mut short: Vec<ProbeStatus> = Vec::new();
+    let mut attached: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for status in statuses {
+        match status.state {
+            ProbeState::Attached if !status.file.is_empty() => {
+                *attached.entry((&status.probe, &status.file)).or_default() += 1;
+            }
+            ProbeState::Absent if !status.file.is_empty() => {}
+            _ => short.push(status.clone()),
+        }
+    }
+    for ((probe, file), functions) in attached {
+        let first = statuses.iter().find(|status| status.probe == probe && status.file == file);
+        short.extend(first.map(|status| ProbeStatus {
+            target: "*".into(),
+            state: ProbeState::Attached,
+            reason: format!("{functions} functions"),
+            ..status.clone()
+        }));
+    }
+    short
 }
 
 fn scope_of(config: &Config) -> Scope {

@@ -1,7 +1,9 @@
 //! Names of kernels that were made ready before the trace began: the driver keeps the name in the kernel's own struct,
-//! compiled programs gave it when they registered the kernel.
+//! compiled programs gave it when they registered the kernel. The first launch brings it, read in the kernel; where that
+//! was not it, it is looked for here.
 
 use gpuwhy_ledger::Ledger;
+use gpuwhy_model::Call;
 use gpuwhy_probes::{Engine, text_at, word_at};
 
 /// Where drivers 535 to 580 keep the pointer to the name, in kernels and functions alike; checked against names that
@@ -25,12 +27,19 @@ impl Default for KernelNames {
 }
 
 impl KernelNames {
+    /// Names that first launches brought, but those that are none.
+    pub(crate) fn check(calls: &mut [Call]) {
+        for call in calls.iter_mut().filter(|call| call.first) {
+            call.name = call.name.take().filter(|name| is_name(name));
+        }
+    }
+
     /// Tells the ledger the names of those it has no name for.
     pub(crate) fn find(&mut self, engine: &Engine, ledger: &mut Ledger) {
         for (pid, handle) in ledger.unnamed() {
             let registered = engine.registered_name_at(pid, handle).and_then(|address| text_at(pid, address));
             let name = registered.or_else(|| {
-                self.learn(pid, ledger);
+                self.learn(pid, engine, ledger);
                 name_in(pid, handle, self.offset)
             });
             if let Some(name) = name {
@@ -40,7 +49,7 @@ impl KernelNames {
     }
 
     /// Finds the offset anew where it does not fit the names that calls gave.
-    fn learn(&mut self, pid: u32, ledger: &Ledger) {
+    fn learn(&mut self, pid: u32, engine: &Engine, ledger: &Ledger) {
         let known: Vec<(u64, &str)> = ledger.known_names(pid).take(CHECKED).collect();
         let fits = |offset: u64| {
             known.iter().all(|(handle, name)| name_in(pid, *handle, offset).as_deref() == Some(*name))
@@ -50,6 +59,7 @@ impl KernelNames {
         }
         if let Some(offset) = (0..MOST_OFFSET).step_by(8).find(|offset| fits(*offset)) {
             self.offset = offset;
+            engine.set_function_name_offset(offset);
         }
     }
 }

@@ -19,10 +19,9 @@ pub(crate) fn run(agent: &Agent) -> Result<(), Failure> {
                     json!({"type": "started", "start_ns": start_ns, "attach": flavour, "command_pid": command_pid}),
                 ]
             }
-            Update::Attached(statuses) => statuses
-                .iter()
-                .map(|status| lines::line("probe", status, &ops))
-                .collect::<Result<_, _>>()?,
+            Update::Attached(statuses) => {
+                statuses.iter().map(|status| lines::line("probe", status, &ops)).collect::<Result<_, _>>()?
+            }
             Update::Batch(news) => lines::of(&news.0, &news.1, &ops)?,
             Update::Snapshot(snapshot) => vec![snapshot_line(&snapshot, &ops)],
             Update::Ended(result) => {

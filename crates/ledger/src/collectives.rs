@@ -1,6 +1,5 @@
 //! Calls of the collective library in the words of its users.
 
-use crate::communicators::Communicators;
 use gpuwhy_model::{Collective, NcclCall};
 
 /// NCCL's types in the order of its numbers, with their sizes.
@@ -56,8 +55,7 @@ pub(crate) fn went_well(ret: i32) -> bool {
     matches!(ret, 0 | IN_PROGRESS)
 }
 
-pub(crate) fn collective(nccl: &NcclCall, event: &str, communicators: &Communicators) -> Collective {
-    let (rank, nranks) = communicators.ranks_of(nccl);
+pub(crate) fn collective(nccl: &NcclCall, event: &str) -> Collective {
     let bytes = bytes(nccl);
     let mut call = nccl.call.clone();
     call.bytes = bytes.unwrap_or(call.bytes);
@@ -65,8 +63,8 @@ pub(crate) fn collective(nccl: &NcclCall, event: &str, communicators: &Communica
         event: event.into(),
         comm: call.handle,
         comm_id_hash: nccl.comm_id_hash,
-        rank,
-        nranks,
+        rank: nccl.rank,
+        nranks: nccl.nranks,
         seq: nccl.seq,
         count: nccl.count,
         bytes,
@@ -129,7 +127,7 @@ mod tests {
     #[test]
     fn bytes_are_elements_times_their_size() {
         let told = |nccl: NcclCall| {
-            let row = collective(&nccl, "ALL_REDUCE", &Communicators::new());
+            let row = collective(&nccl, "ALL_REDUCE");
             (row.bytes, row.call.bytes, row.datatype, row.reduce_op)
         };
         let text = |text: &str| Some(text.to_string());

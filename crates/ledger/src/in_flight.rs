@@ -1,6 +1,5 @@
 //! Calls that do not return: told again at every look, and once more when they are over.
 
-use crate::communicators::Communicators;
 use crate::lives::Lives;
 use gpuwhy_model::{CallInFlight, Facts, InFlight};
 use std::collections::BTreeMap;
@@ -25,7 +24,6 @@ impl LongCalls {
         seen: &[InFlight],
         newest_ns: u64,
         lives: &Lives,
-        communicators: &Communicators,
         facts: &mut Facts,
     ) {
         let looked_ns = seen.iter().map(|call| call.seen_ns).max().unwrap_or(newest_ns);
@@ -38,7 +36,7 @@ impl LongCalls {
                 continue;
             }
             before.remove(&key);
-            let row = row(call, communicators);
+            let row = row(call);
             facts.in_flight.push(row.clone());
             self.open.insert(key, row);
         }
@@ -66,8 +64,7 @@ fn end(mut row: CallInFlight, ended_ns: u64, facts: &mut Facts) {
     facts.in_flight.push(row);
 }
 
-fn row(call: &InFlight, communicators: &Communicators) -> CallInFlight {
-    let (rank, nranks) = communicators.ranks_in_flight(call);
+fn row(call: &InFlight) -> CallInFlight {
     CallInFlight {
         start_ns: call.start_ns,
         pid: call.pid,
@@ -76,8 +73,8 @@ fn row(call: &InFlight, communicators: &Communicators) -> CallInFlight {
         stream: call.stream,
         handle: call.handle,
         comm_id_hash: call.comm_id_hash,
-        rank,
-        nranks,
+        rank: call.rank,
+        nranks: call.nranks,
         seq: call.seq,
         seen_ns: call.seen_ns,
         ended_ns: None,
@@ -102,8 +99,8 @@ mod tests {
             handle: 0xc0,
             communicator: 5,
             comm_id_hash: Some(1),
-            rank: None,
-            nranks: None,
+            rank: Some(3),
+            nranks: Some(8),
             seq: Some(9),
         }
     }
@@ -116,35 +113,32 @@ mod tests {
     #[test]
     fn long_calls_are_told_until_they_are_over() {
         let (mut long, lives, mut facts) = (LongCalls::default(), Lives::new(), Facts::default());
-        let mut communicators = Communicators::new();
-        let mut look = |long: &mut LongCalls, seen: &[InFlight], newest_ns, communicators: &Communicators| {
-            long.look(seen, newest_ns, &lives, communicators, &mut facts);
+        let mut look = |long: &mut LongCalls, seen: &[InFlight], newest_ns| {
+            long.look(seen, newest_ns, &lives, &mut facts);
             rows(&mut facts)
         };
         let seen = [call(1, S, 2 * S), call(2, S + 1, 2 * S)];
-        assert_eq!(look(&mut long, &seen, 2 * S, &communicators), [(1, 2 * S, None, None)]);
-        communicators.learn(5, 3, 8);
+        assert_eq!(look(&mut long, &seen, 2 * S), [(1, 2 * S, None, Some(3))]);
         let seen = [call(1, S, 3 * S), call(2, S + 1, 3 * S)];
         let expected = [(1, 3 * S, None, Some(3)), (2, 3 * S, None, Some(3))];
-        assert_eq!(look(&mut long, &seen, 3 * S, &communicators), expected);
+        assert_eq!(look(&mut long, &seen, 3 * S), expected);
         let expected = [(2, 4 * S, None, Some(3)), (1, 3 * S, Some(4 * S), Some(3))];
-        assert_eq!(look(&mut long, &[call(2, S + 1, 4 * S)], 4 * S, &communicators), expected);
-        assert_eq!(look(&mut long, &[], 5 * S, &communicators), [(2, 4 * S, Some(5 * S), Some(3))]);
-        assert!(look(&mut long, &[], 6 * S, &communicators).is_empty());
+        assert_eq!(look(&mut long, &[call(2, S + 1, 4 * S)], 4 * S), expected);
+        assert_eq!(look(&mut long, &[], 5 * S), [(2, 4 * S, Some(5 * S), Some(3))]);
+        assert!(look(&mut long, &[], 6 * S).is_empty());
     }
 
     #[test]
     fn they_end_with_their_process() {
         let (mut long, mut lives, mut facts) = (LongCalls::default(), Lives::new(), Facts::default());
-        let communicators = Communicators::new();
-        long.look(&[call(1, S, 3 * S)], 3 * S, &lives, &communicators, &mut facts);
+        long.look(&[call(1, S, 3 * S)], 3 * S, &lives, &mut facts);
         rows(&mut facts);
         lives.end(PID, 4 * S);
         long.process_ended(PID, 4 * S, &mut facts);
-        assert_eq!(rows(&mut facts), [(1, 3 * S, Some(4 * S), None)]);
+        assert_eq!(rows(&mut facts), [(1, 3 * S, Some(4 * S), Some(3))]);
         // What the kernel still has of it is no news; a new process with its number is.
         let seen = [call(1, S, 6 * S), call(1, 4 * S + 1, 6 * S)];
-        long.look(&seen, 6 * S, &lives, &communicators, &mut facts);
+        long.look(&seen, 6 * S, &lives, &mut facts);
         assert_eq!(rows(&mut facts), [(1, 6 * S, None, None)]);
     }
 }

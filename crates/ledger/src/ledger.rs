@@ -2,7 +2,6 @@
 
 use crate::cgroups::Cgroups;
 use crate::collectives::{collective, is_work, went_well};
-use crate::communicators::Communicators;
 use crate::copies::copies;
 use crate::graphs::Kind;
 use crate::in_flight::LongCalls;
@@ -23,7 +22,6 @@ pub struct Ledger {
     ops: Ops,
     names: Names,
     lives: Lives,
-    communicators: Communicators,
     streams: Streams,
     cgroups: Cgroups,
     long_calls: LongCalls,
@@ -38,7 +36,6 @@ impl Ledger {
             ops: Ops::new(ops),
             names: Names::new(),
             lives: Lives::new(),
-            communicators: Communicators::new(),
             streams: Streams::new(),
             cgroups: Cgroups::new(),
             long_calls: LongCalls::default(),
@@ -56,7 +53,7 @@ impl Ledger {
         self.take_in_order(batch, &mut facts);
         self.take_sums(batch, &mut facts);
         if let Some(seen) = &batch.in_flight {
-            self.long_calls.look(seen, self.newest_ns, &self.lives, &self.communicators, &mut facts);
+            self.long_calls.look(seen, self.newest_ns, &self.lives, &mut facts);
         }
         self.lives.tell(&mut facts, self.newest_ns);
         facts
@@ -77,16 +74,6 @@ impl Ledger {
     /// The functions of a running process that have a name: handle and mangled name.
     pub fn known_names(&self, pid: u32) -> impl Iterator<Item = (u64, &str)> {
         self.lives.running(pid).into_iter().flat_map(|process| process.kernels.known_names())
-    }
-
-    /// The rank a process has in a communicator, and how many there are, found elsewhere.
-    pub fn learn(&mut self, communicator: u64, rank: i32, nranks: i32) {
-        self.communicators.learn(communicator, rank, nranks);
-    }
-
-    /// Communicators in use whose ranks nobody has told: number, process and handle.
-    pub fn unknown_communicators(&self) -> Vec<(u64, u32, u64)> {
-        self.communicators.unknown()
     }
 
     /// How often something was freed that nobody was seen to allocate: it is older than the trace.
@@ -140,10 +127,7 @@ impl Ledger {
     fn take_collective(&mut self, nccl: &NcclCall, facts: &mut Facts) {
         let (call, event) = (&nccl.call, self.ops.get(nccl.call.op).event.as_str());
         let process = self.lives.at(call.pid, call.start_ns);
-        if process.is_some() {
-            self.communicators.seen(nccl, event);
-        }
-        facts.collectives.push(collective(nccl, event, &self.communicators));
+        facts.collectives.push(collective(nccl, event));
         if !is_work(event) || !went_well(call.ret) {
             return;
         }
@@ -156,7 +140,6 @@ impl Ledger {
 
     fn end_process(&mut self, pid: u32, at_ns: u64, facts: &mut Facts) {
         self.lives.end(pid, at_ns);
-        self.communicators.process_ended(pid, at_ns);
         self.long_calls.process_ended(pid, at_ns, facts);
     }
 

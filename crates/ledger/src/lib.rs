@@ -5,7 +5,6 @@ mod captures;
 mod cgroups;
 mod coldstart;
 mod collectives;
-mod communicators;
 mod copies;
 mod counter;
 mod graphs;

@@ -49,7 +49,7 @@ impl Process {
             return self.take_failed(call, op);
         }
         match op.role {
-            Role::Launch | Role::GraphLaunch | Role::Submit => self.take_launch(call, op),
+            Role::Launch | Role::GraphLaunch | Role::Submit => self.take_launch(call, op, names),
             Role::CaptureBegin => {
                 if let Some(capture) = self.captures.begin(call) {
                     self.graphs.capture_begun_late(&capture);
@@ -123,7 +123,11 @@ impl Process {
         self.captures.forget(newest_ns);
     }
 
-    fn take_launch(&mut self, call: &Call, op: &Op) {
+    fn take_launch(&mut self, call: &Call, op: &Op, names: &mut Names) {
+        // The first launch of a kernel brings the name that the driver has for it.
+        if let (Role::Launch, Some(name)) = (op.role, &call.name) {
+            self.kernels.named_elsewhere(call.handle, &names.of(name), call.start_ns);
+        }
         if call.capture == 0 {
             return;
         }

@@ -1,6 +1,9 @@
 //! The table of all questions: name, what it is about, and a handler from JSON to JSON.
 
-use crate::{QueryError, blame, coverage, events, operations, processes, sql, trace};
+use crate::{
+    QueryError, blame, coldstart, collectives, copies, coverage, driver, events, gpu_time, gpus, graphs,
+    in_flight, kernels, memory, operations, processes, sql, trace,
+};
 use gpuwhy_store::Reader;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -30,6 +33,20 @@ pub static ENDPOINTS: &[Endpoint] = &[
     ),
     endpoint!("blame", blame, "time in calls by cause, operation, culprit or process"),
     endpoint!("processes", processes, "the traced processes"),
+    endpoint!(
+        "collectives",
+        collectives,
+        "NCCL by communicator or rank: calls, bytes, how long the host waited for them"
+    ),
+    endpoint!("graphs", graphs, "graphs: captures, updates, launches, what they are made of"),
+    endpoint!("kernels", kernels, "the launched kernels by name: launches, the host's time in them"),
+    endpoint!("memory", memory, "device memory: live and at most by process, who holds it, what failed"),
+    endpoint!("gpus", gpus, "the GPUs' counters: last, least, mean and most"),
+    endpoint!("gpu_time", gpu_time, "how busy each stream was, between two bounds, and what launching took"),
+    endpoint!("copies", copies, "copies by process and direction: bytes, the host's time, the rate"),
+    endpoint!("driver", driver, "who is in the GPU driver: how often, how long, how long blocked"),
+    endpoint!("coldstart", coldstart, "what happens once and makes first calls slow, the longest first"),
+    endpoint!("in_flight", in_flight, "calls that have not returned, or not for long"),
     endpoint!("coverage", coverage, "what the trace does not cover: lost, sampled, degraded, unattached"),
     endpoint!("trace", trace, "the file: from when until when, how many events, by which sessions"),
 ];

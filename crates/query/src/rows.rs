@@ -47,6 +47,11 @@ impl Serialize for Rows {
     }
 }
 
+/// Rows as a part of a larger answer: only the list of objects.
+pub(crate) fn objects<S: Serializer>(rows: &Rows, serializer: S) -> Result<S::Ok, S::Error> {
+    Objects(rows).serialize(serializer)
+}
+
 struct Objects<'a>(&'a Rows);
 
 impl Serialize for Objects<'_> {

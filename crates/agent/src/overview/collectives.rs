@@ -119,7 +119,8 @@ impl Collectives {
         sum.errors += u64::from(failed);
         if matches!(collective.event.as_str(), "COMM_DESTROY" | "COMM_ABORT")
             && let (Some(hash), Some(rank)) = (collective.comm_id_hash, collective.rank)
-            && let Some(place) = self.communicators.get_mut(&hash).and_then(|known| known.ranks.get_mut(&rank))
+            && let Some(place) =
+                self.communicators.get_mut(&hash).and_then(|known| known.ranks.get_mut(&rank))
         {
             place.left = true;
         }
@@ -171,8 +172,11 @@ impl Collectives {
 
     /// Collectives that not all ranks of this host have reached, the oldest first.
     pub fn straggling(&self) -> Vec<Straggling> {
-        let mut found: Vec<Straggling> =
-            self.communicators.iter().filter_map(|(hash, communicator)| communicator.straggling(*hash)).collect();
+        let mut found: Vec<Straggling> = self
+            .communicators
+            .iter()
+            .filter_map(|(hash, communicator)| communicator.straggling(*hash))
+            .collect();
         found.sort_by_key(|straggling| straggling.since_ns);
         found
     }
@@ -298,7 +302,11 @@ mod tests {
         for seq in 1..=20 {
             let at = seq * 100 * MS;
             // Records come in any order.
-            collectives.take(&facts(vec![reduce(2, seq, at + 5 * MS), reduce(0, seq, at), reduce(1, seq, at + MS)]));
+            collectives.take(&facts(vec![
+                reduce(2, seq, at + 5 * MS),
+                reduce(0, seq, at),
+                reduce(1, seq, at + MS),
+            ]));
         }
         let late = collectives.late();
         assert_eq!((late[0].rank, late[0].pid), (2, 102));

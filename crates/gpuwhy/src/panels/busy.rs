@@ -20,8 +20,8 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
     processes.sort_by_key(|(_, streams)| std::cmp::Reverse(all(streams).whole.upper_ns));
     let mut panel = Panel::new("GPU busy", "gpu_time");
     panel = match view.live {
-        true => panel.column("now").column("since first use").column("launches/s").column("in launches"),
-        false => panel.column("between").column("of").column("share").column("launches").column("in launches"),
+        true => panel.column("now").column("since first use").column("launches/s").column("launching"),
+        false => panel.column("between").column("of").column("share").column("launches").column("launching"),
     };
     for (pid, mut streams) in processes {
         streams.sort_by_key(|stream| std::cmp::Reverse(stream.whole.upper_ns));

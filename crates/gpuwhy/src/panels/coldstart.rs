@@ -9,7 +9,11 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
     let mut events: Vec<_> = view.overview.cold_starts.iter().collect();
     events.sort_by_key(|(_, (_, ns))| std::cmp::Reverse(*ns));
     for (event, (times, ns)) in events {
-        panel.row(vec![plain(printable(event).replace('_', " ")), plain(count(*times)), plain(duration(*ns))]);
+        panel.row(vec![
+            plain(printable(event).replace('_', " ")),
+            plain(count(*times)),
+            plain(duration(*ns)),
+        ]);
     }
     panel.if_any()
 }

@@ -13,8 +13,7 @@ const MOST_LATE: usize = 3;
 
 pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
     let collectives = &view.overview.collectives;
-    let (mut work, others): (Vec<_>, Vec<_>) =
-        collectives.by_event.iter().partition(|(_, sum)| sum.work > 0);
+    let (mut work, others): (Vec<_>, Vec<_>) = collectives.by_event.iter().partition(|(_, sum)| sum.work > 0);
     work.sort_by_key(|(_, sum)| std::cmp::Reverse((sum.wait_ns, sum.count)));
     let open = collectives.open();
     let failures = work.iter().any(|(_, sum)| sum.errors > 0);
@@ -33,9 +32,9 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
     }
     for late in collectives.late().iter().filter(|late| is_usual(late)).take(MOST_LATE) {
         panel.note(odd(format!(
-            "rank {} ({}) came last in {} of {}, {} after the first on average; communicator {}",
+            "rank {} (pid {}) came last in {} of {}, {} after the first on average; communicator {}",
             late.rank,
-            view.who(late.pid),
+            late.pid,
             count(late.last_times),
             count(late.of),
             duration(late.late_ns / late.last_times.max(1)),

@@ -11,7 +11,8 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
     let copies = &view.overview.copies;
     let failures = copies.values().any(|sum| sum.errors > 0);
     let mut panel = Panel::new("copies", "copy_stats").column("bytes");
-    panel = panel.column(if view.live { "now" } else { "on average" }).column("copies").column("time in calls");
+    panel =
+        panel.column(if view.live { "now" } else { "on average" }).column("copies").column("time in calls");
     if failures {
         panel = panel.column("failed");
     }

@@ -5,7 +5,8 @@ use super::view::View;
 use gpuwhy_model::units::{count, printable};
 
 pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
-    let mut panel = Panel::new("fabric trouble", "rdma_events").text("counter or event").column("in this trace");
+    let mut panel =
+        Panel::new("fabric trouble", "rdma_events").text("counter or event").column("in this trace");
     for ((device, counter), rise) in &view.overview.fabric {
         let rise = format!("+{}", count(*rise));
         let rise = if is_congestion(counter) { odd(rise) } else { bad(rise) };

@@ -18,20 +18,22 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
         panel = panel.column("active").column("tensor").column("DRAM");
     }
     panel = panel.column("memory").column("power").column("temp");
+    let linked = gpus.values().any(|gpu| gpu.last.nvlink_rx_bytes_per_s.is_some());
     if view.live {
-        panel = panel.column("clock").spare("PCIe in").spare("out").spare("NVLink in").spare("out");
+        panel = panel.column("clock").spare(3).column("PCIe in, out").spare(2);
+        panel = if linked { panel.column("NVLink in, out").spare(1) } else { panel };
     }
     for gpu in gpus.values() {
         let mut cells = vec![plain(name(&gpu.last)), share(view, gpu.last.sm_pct, gpu.sm_pct)];
         if monitored {
-            cells.extend([
-                share(view, gpu.last.sm_active_pct, gpu.sm_active_pct),
-                share(view, gpu.last.tensor_active_pct, gpu.tensor_active_pct),
-                share(view, gpu.last.dram_active_pct, gpu.dram_active_pct),
-            ]);
+            let now = [gpu.last.sm_active_pct, gpu.last.tensor_active_pct, gpu.last.dram_active_pct];
+            let means =
+                [gpu.sm_active_pct, gpu.tensor_active_pct, gpu.dram_active_pct].map(|spread| spread.mean());
+            let shares = if view.live { now } else { means };
+            cells.extend(shares.map(|share| told(share, |share| format!("{share:.0}%"))));
         }
         match view.live {
-            true => cells.extend(now(&gpu.last)),
+            true => cells.extend(now(&gpu.last).into_iter().take(if linked { 6 } else { 5 })),
             false => cells.extend(whole(gpu)),
         }
         panel.row(cells);
@@ -61,7 +63,7 @@ fn told<T>(value: Option<T>, write: impl Fn(T) -> String) -> Line<'static> {
     plain(value.map(write).unwrap_or_default())
 }
 
-fn now(sample: &GpuSample) -> [Line<'static>; 8] {
+fn now(sample: &GpuSample) -> [Line<'static>; 6] {
     let memory = sample.memory_used_bytes.map(|used| used as f64 / GIB);
     let power = sample.power_mw.map(|power| power as f64 / 1e3);
     [
@@ -71,11 +73,13 @@ fn now(sample: &GpuSample) -> [Line<'static>; 8] {
         told(sample.sm_clock_mhz, |clock| {
             format!("{clock}{} MHz", of(sample.sm_clock_max_mhz.map(u64::from), 1.0))
         }),
-        told(sample.pcie_rx_bytes_per_s, rate),
-        told(sample.pcie_tx_bytes_per_s, rate),
-        told(sample.nvlink_rx_bytes_per_s, rate),
-        told(sample.nvlink_tx_bytes_per_s, rate),
+        told(sample.pcie_rx_bytes_per_s.zip(sample.pcie_tx_bytes_per_s), both_ways),
+        told(sample.nvlink_rx_bytes_per_s.zip(sample.nvlink_tx_bytes_per_s), both_ways),
     ]
+}
+
+fn both_ways((rx, tx): (u64, u64)) -> String {
+    format!("{}, {}", rate(rx), rate(tx))
 }
 
 fn of(limit: Option<u64>, unit: f64) -> String {
@@ -96,14 +100,9 @@ fn whole(gpu: &GpuSum) -> [Line<'static>; 3] {
 fn notes(view: &View<'_>, gpu: &GpuSum) -> Vec<Line<'static>> {
     let mut notes = Vec::new();
     let mut add = |line: Line<'static>| notes.push(line);
-    for (reason, samples) in &gpu.throttled {
-        let share = percent(*samples, gpu.samples);
-        let reason_now = gpu.last.throttle_reasons.contains(reason);
-        if view.live && reason_now {
-            add(bad(format!("  clocks held down by {}", printable(reason))));
-        } else if !view.live {
-            add(bad(format!("  clocks held down by {} in {share} of the samples", printable(reason))));
-        }
+    let held_down = held_down(view, gpu);
+    if !held_down.is_empty() {
+        add(bad(format!("  clocks held down by {}", held_down.join(", "))));
     }
     let below = |now: Option<u32>, max: Option<u32>| now.zip(max).filter(|(now, max)| now < max);
     let sample = &gpu.last;
@@ -127,6 +126,17 @@ fn notes(view: &View<'_>, gpu: &GpuSum) -> Vec<Line<'static>> {
         }
     }
     notes
+}
+
+/// The reasons now, or all there were and how often.
+fn held_down(view: &View<'_>, gpu: &GpuSum) -> Vec<String> {
+    if view.live {
+        return gpu.last.throttle_reasons.iter().map(|reason| printable(reason)).collect();
+    }
+    let often = |(reason, samples): (&String, &u64)| {
+        format!("{} in {} of the samples", printable(reason), percent(*samples, gpu.samples))
+    };
+    gpu.throttled.iter().map(often).collect()
 }
 
 type Counter = fn(&GpuSample) -> Option<u64>;

@@ -1,9 +1,10 @@
 //! The kernels that were launched most, by name.
 
-use super::panel::{Panel, plain};
+use super::panel::{DIM, Panel, plain};
 use super::view::View;
 use super::words::kernel_name;
 use gpuwhy_model::units::{count, duration};
+use ratatui::text::Line;
 use std::collections::{BTreeSet, HashMap};
 
 const MOST_KERNELS: usize = 10;
@@ -39,6 +40,12 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
             plain(duration(sum.launch_ns / sum.launches.max(1))),
             plain(count(sum.processes.len() as u64)),
         ]);
+    }
+    let graphs = view.overview.graphs.values();
+    let in_graphs: u64 = graphs.map(|graph| graph.launches * graph.kernels.unwrap_or(0)).sum();
+    if in_graphs > 0 {
+        let text = format!("besides {} that graphs ran, see view graph_kernels", count(in_graphs));
+        panel.note(Line::from(text).style(DIM));
     }
     panel.if_any()
 }

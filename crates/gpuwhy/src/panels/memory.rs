@@ -34,35 +34,37 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
         sum.failures += last.failures;
     }
     let failures = sums.values().any(|sum| sum.failures > 0);
-    let live = if view.live { "live" } else { "never freed" };
-    let mut panel = Panel::new("memory", "memory_stats").column("GPU").column(live).column("peak");
-    panel = panel.column("grown (1m)").column("managed").column("pinned");
+    let live = if view.live { "live" } else { "still live" };
+    let numbered = sums.keys().any(|(_, gpu)| gpu.is_some());
+    let mut panel = Panel::new("memory", "memory_stats");
+    panel = if numbered { panel.column("GPU") } else { panel };
+    panel = panel.column(live).column("peak").column("grown (1m)").column("managed").column("pinned");
     if failures {
         panel = panel.column("failed");
     }
     let mut sums: Vec<_> = sums.into_iter().collect();
     sums.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.peak_bytes));
     for ((pid, gpu), sum) in sums {
-        let mut cells = vec![
-            plain(view.who(pid)),
-            plain(gpu.map_or_else(|| "?".into(), |gpu| gpu.to_string())),
+        let mut cells = vec![plain(view.who(pid))];
+        cells.extend(numbered.then(|| plain(gpu.map_or_else(|| "?".into(), |gpu| gpu.to_string()))));
+        cells.extend([
             plain(size(sum.live_bytes)),
             plain(size(sum.peak_bytes)),
             growth(sum.growth),
             if_any(sum.managed_bytes),
             if_any(sum.pinned_bytes),
-        ];
+        ]);
         cells.extend(failures.then(|| bad_count(sum.failures)));
         panel.row(cells);
     }
     panel.if_any()
 }
 
+/// Memory that is given back is no news.
 fn growth(bytes: i64) -> Line<'static> {
-    match bytes {
-        0 => plain(""),
-        1.. => odd(format!("+{}", size(bytes.unsigned_abs()))),
-        _ => plain(format!("-{}", size(bytes.unsigned_abs()))),
+    match u64::try_from(bytes) {
+        Ok(bytes @ 1..) => odd(format!("+{}", size(bytes))),
+        _ => plain(""),
     }
 }
 

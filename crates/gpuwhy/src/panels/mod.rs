@@ -38,13 +38,7 @@ pub(crate) static PAGES: &[Page] = &[
     Page { name: "GPU work", topics: &[busy::panel, graphs::panel, kernels::panel, memory::panel] },
     Page {
         name: "communication",
-        topics: &[
-            collectives::panel,
-            copies::panel,
-            driver::panel,
-            coldstart::panel,
-            fabric::panel,
-        ],
+        topics: &[collectives::panel, copies::panel, driver::panel, coldstart::panel, fabric::panel],
     },
 ];
 
@@ -52,10 +46,10 @@ pub(crate) static PAGES: &[Page] = &[
 pub(crate) const OPERATIONS: Topic = operations::panel;
 pub(crate) static REST: &[Topic] = &[
     busy::panel,
+    collectives::panel,
     graphs::panel,
     kernels::panel,
     memory::panel,
-    collectives::panel,
     copies::panel,
     driver::panel,
     coldstart::panel,
@@ -63,3 +57,6 @@ pub(crate) static REST: &[Topic] = &[
     gpus::panel,
     trouble::panel,
 ];
+
+#[cfg(test)]
+mod tests;

@@ -19,15 +19,16 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
         .filter(|(_, tally)| tally.count > 0)
         .collect();
     rows.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.sum_ns));
-    let mut panel = Panel::new("operation", "op_summary").column("calls").column("p50").spare("p95");
-    panel = panel.column("p99").column("max");
+    let mut panel =
+        Panel::new("operation", "op_summary").column("calls").column("p50").column("p95").spare(1);
+    panel = panel.column("p99").column("max").spare(3);
     let failures = rows.iter().any(|(_, tally)| tally.errors > 0);
     if failures {
         panel = panel.column("failed");
     }
     panel = match view.live {
-        true => panel.text("where the").text("time went"),
-        false => panel.column("on-CPU").column("ready").column("blocked"),
+        true => panel.text("where").spare(2).text("the time went"),
+        false => panel.column("on-CPU").column("ready").column("blckd"),
     };
     for (op, tally) in rows {
         let mut cells = vec![
@@ -66,13 +67,13 @@ fn split(op: &OpInfo, tally: &Tally) -> [Line<'static>; 2] {
         used += width;
         spans.push(Span::styled(symbol.repeat(width), Style::new().fg(colour)));
     }
-    [Line::from(spans), plain(format!("{} {}", percent(largest.0, total), largest.1))]
+    [Line::from(spans), plain(format!("{:>4} {}", percent(largest.0, total), largest.1))]
 }
 
 /// Character, colour and name of a part of time.
 fn look(part: Part, waits_for_gpu: bool) -> (&'static str, Color, &'static str) {
     match part {
-        Part::OnCpu if waits_for_gpu => ("█", Color::Blue, "waiting for the GPU"),
+        Part::OnCpu if waits_for_gpu => ("█", Color::Blue, "waiting for GPU"),
         Part::OnCpu => ("█", Color::Green, "on CPU"),
         Part::Runnable => ("▓", Color::Red, "ready, CPU taken"),
         Part::Blocked(Reason::Futex) => ("▒", Color::Yellow, "lock"),

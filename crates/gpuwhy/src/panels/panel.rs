@@ -18,8 +18,8 @@ pub(crate) struct Panel {
 struct Column {
     heading: &'static str,
     left: bool,
-    /// Left out where the line is too short.
-    spare: bool,
+    /// Left out where the line is too short; the lowest number first. Zero: never.
+    spare: u8,
 }
 
 #[derive(Debug, Clone)]
@@ -31,25 +31,27 @@ enum Row {
 
 impl Panel {
     pub(crate) fn new(title: &'static str, table: &'static str) -> Panel {
-        let first = Column { heading: title, left: true, spare: false };
+        let first = Column { heading: title, left: true, spare: 0 };
         Panel { columns: vec![first], rows: Vec::new(), table }
     }
 
     /// A column of numbers.
     pub(crate) fn column(mut self, heading: &'static str) -> Panel {
-        self.columns.push(Column { heading, left: false, spare: false });
-        self
-    }
-
-    /// A column that is left out where the line is too short; the last such column goes first.
-    pub(crate) fn spare(mut self, heading: &'static str) -> Panel {
-        self.columns.push(Column { heading, left: false, spare: true });
+        self.columns.push(Column { heading, left: false, spare: 0 });
         self
     }
 
     /// A column of words.
     pub(crate) fn text(mut self, heading: &'static str) -> Panel {
-        self.columns.push(Column { heading, left: true, spare: false });
+        self.columns.push(Column { heading, left: true, spare: 0 });
+        self
+    }
+
+    /// The last column is left out where lines are too short; those with a lower number before it.
+    pub(crate) fn spare(mut self, order: u8) -> Panel {
+        if let Some(column) = self.columns.last_mut() {
+            column.spare = order;
+        }
         self
     }
 
@@ -110,9 +112,13 @@ impl Panel {
             columns.iter().map(|column| self.width(*column) + GAP).sum::<usize>().saturating_sub(GAP)
         };
         while total(&columns) > width
-            && let Some(at) = columns.iter().rposition(|column| self.columns[*column].spare)
+            && let Some(least) = columns
+                .iter()
+                .copied()
+                .filter(|at| self.columns[*at].spare > 0)
+                .min_by_key(|at| self.columns[*at].spare)
         {
-            columns.remove(at);
+            columns.retain(|column| *column != least);
         }
         columns
     }
@@ -169,7 +175,8 @@ mod tests {
     use super::*;
 
     fn panel() -> Panel {
-        let mut panel = Panel::new("GPU busy", "gpu_time").column("now").spare("launches/s").text("note");
+        let mut panel =
+            Panel::new("GPU busy", "gpu_time").column("now").column("launches/s").spare(1).text("note");
         for pid in 1..=5 {
             panel.row(vec![plain(format!("simwork {pid}")), plain("62%"), plain("12,000"), plain("x")]);
         }

@@ -21,7 +21,10 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
     }
     let older = overview.gpu_errors_seen.saturating_sub(MOST_OF_A_KIND as u64);
     if older > 0 {
-        panel.note(bad(format!("... and {} before, see table gpu_errors", counted(older, "GPU error", "GPU errors"))));
+        panel.note(bad(format!(
+            "... and {} before, see table gpu_errors",
+            counted(older, "GPU error", "GPU errors")
+        )));
     }
     let straggling = overview.collectives.straggling();
     let stuck = straggling.iter().filter(|straggling| is_stuck(view, straggling));
@@ -35,11 +38,13 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
     }
     if calls.len() > MOST_OF_A_KIND {
         let more = calls.len() - MOST_OF_A_KIND;
-        panel.note(bad(format!("... and {more} more calls that have not returned, see table calls_in_flight")));
+        panel.note(bad(format!(
+            "... and {more} more calls that have not returned, see table calls_in_flight"
+        )));
     }
     if let Some(failure) = &overview.memory_failure {
         panel.note(bad(format!(
-            "{} failed; the last, {} ago: {} asked for {} while {} were in use",
+            "{} failed; {} ago {} wanted {}, {} in use",
             counted(overview.memory_failures, "allocation", "allocations"),
             duration(view.now_ns.saturating_sub(failure.time_ns)),
             view.who(failure.pid),
@@ -75,21 +80,21 @@ fn not_reached(view: &View<'_>, straggling: &Straggling) -> String {
         .missing
         .iter()
         .take(MOST_RANKS)
-        .map(|(rank, pid, seq)| match view.lives(*pid) {
-            true => format!("rank {rank} (pid {pid}) is at {seq}"),
-            false => format!("rank {rank} (pid {pid}) has ended at {seq}"),
+        .map(|(rank, pid, seq)| {
+            let ended = if view.lives(*pid) { "" } else { ", ended" };
+            format!("rank {rank} (pid {pid}, at {seq}{ended})")
         })
         .collect();
     let others = straggling.missing.len().saturating_sub(MOST_RANKS);
     let others = if others > 0 { format!(" and {others} more") } else { String::new() };
     format!(
-        "{} {} of communicator {}: {} waiting for {}; {}{others}",
+        "{}{others} missing at {} {}: {} waiting for {}; communicator {}",
+        missing.join(", "),
         straggling.event,
         straggling.seq,
-        hex(straggling.comm_id_hash),
         counted(straggling.waiting.len() as u64, "rank", "ranks"),
         duration(view.now_ns.saturating_sub(straggling.since_ns)),
-        missing.join(", "),
+        hex(straggling.comm_id_hash),
     )
 }
 

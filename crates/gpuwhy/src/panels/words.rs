@@ -76,7 +76,7 @@ mod tests {
     fn kernel_names_lose_their_types() {
         let name = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, 1ul> >(int, float)";
         assert_eq!(kernel_name(name, 60), "at::native::vectorized_elementwise_kernel<>");
-        assert_eq!(kernel_name(name, 24), "...d_elementwise_kernel<>");
+        assert_eq!(kernel_name(name, 24), "..._elementwise_kernel<>");
         assert_eq!(kernel_name("(anonymous namespace)::softmax(float*)", 40), "softmax");
         assert_eq!(kernel_name("sgemm_128x64_nn", 40), "sgemm_128x64_nn");
     }

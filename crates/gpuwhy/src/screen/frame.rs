@@ -11,6 +11,9 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
+/// Lines of a terminal on which an empty one does not matter.
+const ROOMY: u16 = 30;
+
 pub(super) struct Picture<'a> {
     /// Nothing before the first second is over.
     pub(super) snapshot: Option<&'a Snapshot>,
@@ -23,14 +26,18 @@ pub(super) struct Picture<'a> {
 
 impl Picture<'_> {
     pub(super) fn draw(&self, frame: &mut Frame<'_>) {
+        let head = if frame.area().height < ROOMY { 2 } else { 3 };
         let [head, body, foot] =
-            Layout::vertical([Constraint::Length(3), Constraint::Min(0), Constraint::Length(2)])
+            Layout::vertical([Constraint::Length(head), Constraint::Min(0), Constraint::Length(2)])
                 .areas(frame.area());
         let (width, height) = (body.width as usize, body.height as usize);
-        let (lines, all) = match self.snapshot {
+        let (mut lines, all) = match self.snapshot {
             Some(snapshot) => self.body(&View::of(snapshot, self.ops, true), width, height),
-            None => (vec![Line::from("starting ...")], true),
+            None => (Vec::new(), true),
         };
+        if self.snapshot.is_none_or(|snapshot| snapshot.tallies.calls() == 0) {
+            lines.push(Line::from("waiting for GPU calls ..."));
+        }
         frame.render_widget(Paragraph::new(self.header()), head);
         frame.render_widget(Paragraph::new(lines), body);
         frame.render_widget(Paragraph::new(self.footer(all)), foot);
@@ -46,7 +53,7 @@ impl Picture<'_> {
         let all: Vec<Panel> = panels(view, PAGES.iter().flat_map(|page| page.topics));
         let heights = |panels: &[Panel]| panels.iter().map(Panel::height).collect::<Vec<usize>>();
         if all.is_empty() {
-            return (vec![Line::from("waiting for GPU calls ...")], true);
+            return (Vec::new(), true);
         }
         let fits = is_enough(&heights(&all), height);
         let shown = if fits { all } else { panels(view, PAGES[self.page].topics) };

@@ -8,8 +8,6 @@ use serde_json::{Map, Value, json};
 const HEX: &[&str] = &["stream", "handle", "graph", "exec", "comm_id_hash"];
 /// Fields that name an operation by its number.
 const OPERATIONS: &[&str] = &["op", "waited_in"];
-/// Fields that the tables call otherwise.
-const COLUMNS: &[(&str, &str)] = &[("time_ns", "timestamp_ns"), ("ecc_uncorrected", "ecc_errors")];
 
 type Lines = Result<Vec<Value>, serde_json::Error>;
 
@@ -23,13 +21,13 @@ pub(super) fn of(batch: &Batch, facts: &Facts, ops: &[OpInfo]) -> Lines {
     lines.extend(each("gpu", &batch.gpu_samples, ops)?);
     lines.extend(each("gpu_error", &batch.gpu_errors, ops)?);
     lines.extend(each("rdma", &batch.rdma_events, ops)?);
-    lines.extend(started(each("collective_done", &facts.collective_waits, ops)?));
+    lines.extend(each("collective_done", &facts.collective_waits, ops)?);
     lines.extend(each("in_flight", &facts.in_flight, ops)?);
     lines.extend(each("memory", &facts.memory, ops)?);
     lines.extend(each("memory_failure", &facts.memory_failures, ops)?);
     lines.extend(each("graph", &facts.graphs, ops)?);
     lines.extend(each("kernel", &facts.kernels, ops)?);
-    lines.extend(started(each("coldstart", &facts.cold_starts, ops)?));
+    lines.extend(each("coldstart", &facts.cold_starts, ops)?);
     lines.extend(each("gpu_time", &facts.gpu_times, ops)?);
     lines.extend(each("copy", &facts.copies, ops)?);
     Ok(lines)
@@ -41,34 +39,28 @@ fn each<T: Serialize>(kind: &str, rows: &[T], ops: &[OpInfo]) -> Lines {
 
 /// A row as a line.
 pub(super) fn line(kind: &str, row: &impl Serialize, ops: &[OpInfo]) -> Result<Value, serde_json::Error> {
-    let mut fields = match serde_json::to_value(row)? {
-        Value::Object(fields) => fields,
-        other => Map::from_iter([("value".into(), other)]),
-    };
-    for (field, value) in &mut fields {
-        let Some(number) = value.as_u64() else { continue };
-        if HEX.contains(&field.as_str()) {
-            *value = hex(number);
-        } else if OPERATIONS.contains(&field.as_str()) {
-            *value = op_name(OpId(number as u16), ops).into();
+    let mut line = Map::from_iter([("type".to_string(), kind.into())]);
+    if let Value::Object(fields) = serde_json::to_value(row)? {
+        for (field, value) in fields {
+            let value = match value.as_u64() {
+                Some(handle) if HEX.contains(&field.as_str()) => hex(handle),
+                Some(number) if OPERATIONS.contains(&field.as_str()) => {
+                    op_name(OpId(number as u16), ops).into()
+                }
+                _ => value,
+            };
+            line.insert(column(kind, &field).into(), value);
         }
     }
-    for (field, column) in COLUMNS {
-        rename(&mut fields, field, column);
-    }
-    fields.insert("type".into(), kind.into());
-    Ok(Value::Object(fields))
+    Ok(Value::Object(line))
 }
 
-/// Of events, which have a timestamp, where calls that last have a start.
-fn started(mut lines: Vec<Value>) -> Vec<Value> {
-    lines.iter_mut().filter_map(Value::as_object_mut).for_each(|fields| rename(fields, "start_ns", "timestamp_ns"));
-    lines
-}
-
-fn rename(fields: &mut Map<String, Value>, from: &str, to: &str) {
-    if let Some(value) = fields.remove(from) {
-        fields.insert(to.into(), value);
+/// What the kind's table calls a field.
+fn column<'a>(kind: &str, field: &'a str) -> &'a str {
+    match (kind, field) {
+        (_, "time_ns") | ("coldstart" | "collective_done", "start_ns") => "timestamp_ns",
+        ("gpu", "ecc_uncorrected") => "ecc_errors",
+        _ => field,
     }
 }
 

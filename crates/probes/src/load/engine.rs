@@ -373,6 +373,21 @@ impl Engine {
             .collect()
     }
 
+    /// Where the driver in use keeps a function's name, in its struct.
+    pub fn set_function_name_offset(&self, offset: u64) {
+        for loaded in &self.loaded {
+            if let Attach::Functions(_) = loaded.probe.attach {
+                // Without it names are read by user space, a little later.
+                let _ = set_variable(
+                    loaded.probe.object,
+                    &loaded.object,
+                    "function_name_offset",
+                    &offset.to_ne_bytes(),
+                );
+            }
+        }
+    }
+
     /// Where a program said the name of a kernel is, when it registered the kernel's stub.
     pub fn registered_name_at(&self, pid: u32, stub: u64) -> Option<u64> {
         let key = raw::cuda::slot_key { tgid: pid, tid: 0, handle: stub };

@@ -26,11 +26,9 @@ static size_t at_least_one(size_t length) {
     return length ? length : 1;
 }
 
-CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *shape) {
-    if (!array || !shape || !shape->Width)
+static CUresult create(CUarray *array, size_t bytes) {
+    if (!array || !bytes)
         return CUDA_ERROR_INVALID_VALUE;
-    size_t bytes = shape->Width * at_least_one(shape->Height) * at_least_one(shape->Depth) *
-                   element_bytes(shape->Format) * shape->NumChannels;
     CUarray made = malloc(sizeof *made);
     CUresult result = made ? pool_alloc(bytes, &made->memory) : CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS)
@@ -38,6 +36,20 @@ CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *shape
     else
         free(made);
     return result;
+}
+
+CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *shape) {
+    if (!shape)
+        return CUDA_ERROR_INVALID_VALUE;
+    return create(array, shape->Width * at_least_one(shape->Height) * element_bytes(shape->Format) *
+                             shape->NumChannels);
+}
+
+CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *shape) {
+    if (!shape)
+        return CUDA_ERROR_INVALID_VALUE;
+    return create(array, shape->Width * at_least_one(shape->Height) * at_least_one(shape->Depth) *
+                             element_bytes(shape->Format) * shape->NumChannels);
 }
 
 CUresult cuArrayDestroy(CUarray array) {

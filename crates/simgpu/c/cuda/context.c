@@ -82,6 +82,12 @@ CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device) {
     return create(context, device);
 }
 
+CUresult cuCtxCreate_v3(CUcontext *context, void *affinities, int affinityCount, unsigned flags,
+                        CUdevice device) {
+    (void)affinities, (void)affinityCount, (void)flags;
+    return create(context, device);
+}
+
 CUresult cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned flags, CUdevice device) {
     (void)parameters, (void)flags;
     return create(context, device);

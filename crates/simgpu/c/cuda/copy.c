@@ -65,15 +65,34 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext toContext, CUdeviceptr from
                       : CUDA_ERROR_INVALID_VALUE;
 }
 
+static CUresult copy_2d(const CUDA_MEMCPY2D *shape, bool per_thread) {
+    return shape ? copy(shape->WidthInBytes * shape->Height, CROSSES_THE_BUS, per_thread)
+                 : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *shape) {
-    return shape ? copy(shape->WidthInBytes * shape->Height, CROSSES_THE_BUS, false)
+    return copy_2d(shape, false);
+}
+
+CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *shape) {
+    return copy_2d(shape, true);
+}
+
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *shape) {
+    return copy_2d(shape, false);
+}
+
+static CUresult copy_2d_async(const CUDA_MEMCPY2D *shape, struct stream *stream) {
+    return shape ? copy_async(shape->WidthInBytes * shape->Height, CROSSES_THE_BUS, stream)
                  : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *shape, CUstream stream) {
-    if (!shape)
-        return CUDA_ERROR_INVALID_VALUE;
-    return copy_async(shape->WidthInBytes * shape->Height, CROSSES_THE_BUS, stream_of_handle(stream, false));
+    return copy_2d_async(shape, stream_of_handle(stream, false));
+}
+
+CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *shape, CUstream stream) {
+    return copy_2d_async(shape, stream_of_handle(stream, true));
 }
 
 // Fills do not wait, not even those without a stream: the real ones on device memory do not either.
@@ -109,4 +128,9 @@ CUresult cuMemsetD32_v2(CUdeviceptr to, unsigned value, size_t count) {
 CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream) {
     (void)value;
     return fill(to, count * 4, stream_of_handle(stream, false));
+}
+
+CUresult cuMemsetD32Async_ptsz(CUdeviceptr to, unsigned value, size_t count, CUstream stream) {
+    (void)value;
+    return fill(to, count * 4, stream_of_handle(stream, true));
 }

@@ -15,6 +15,8 @@ CUresult cuDeviceGetName(char *name, int length, CUdevice device);
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);
+CUresult cuCtxCreate_v3(CUcontext *context, void *affinities, int affinityCount, unsigned flags,
+                        CUdevice device);
 CUresult cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned flags, CUdevice device);
 CUresult cuCtxDestroy_v2(CUcontext context);
 CUresult cuCtxSetCurrent(CUcontext context);
@@ -39,6 +41,8 @@ CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned flags);
 CUresult cuEventCreate(CUevent *event, unsigned flags);
 CUresult cuEventRecord(CUevent event, CUstream stream);
 CUresult cuEventRecord_ptsz(CUevent event, CUstream stream);
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags);
+CUresult cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, unsigned flags);
 CUresult cuEventSynchronize(CUevent event);
 CUresult cuEventQuery(CUevent event);
 CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end);
@@ -51,10 +55,12 @@ CUresult cuEventDestroy_v2(CUevent event);
 CUresult cuLaunchKernel(LAUNCH_ARGUMENTS, void **extra);
 CUresult cuLaunchKernel_ptsz(LAUNCH_ARGUMENTS, void **extra);
 CUresult cuLaunchCooperativeKernel(LAUNCH_ARGUMENTS);
+CUresult cuLaunchCooperativeKernel_ptsz(LAUNCH_ARGUMENTS);
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra);
 CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function, void **parameters,
                                void **extra);
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *arg);
+CUresult cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn function, void *arg);
 
 // Memory
 CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes);
@@ -76,6 +82,7 @@ CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags);
 CUresult cuMemFreeHost(void *pointer);
 CUresult cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flags);
 CUresult cuMemHostUnregister(void *pointer);
+CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *shape);
 CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *shape);
 CUresult cuArrayDestroy(CUarray array);
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total);
@@ -113,13 +120,17 @@ CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext toContext, CUdeviceptr from, CUc
 CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext toContext, CUdeviceptr from, CUcontext fromContext,
                            size_t bytes, CUstream stream);
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy);
+CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *copy);
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *copy);
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream);
+CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *copy, CUstream stream);
 CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t count);
 CUresult cuMemsetD8_v2_ptds(CUdeviceptr to, unsigned char value, size_t count);
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream);
 CUresult cuMemsetD8Async_ptsz(CUdeviceptr to, unsigned char value, size_t count, CUstream stream);
 CUresult cuMemsetD32_v2(CUdeviceptr to, unsigned value, size_t count);
 CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream);
+CUresult cuMemsetD32Async_ptsz(CUdeviceptr to, unsigned value, size_t count, CUstream stream);
 
 // Modules
 CUresult cuModuleLoad(CUmodule *module, const char *path);
@@ -137,6 +148,7 @@ CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library);
 CUresult cuLibraryUnload(CUlibrary library);
 CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name);
 CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel);
+CUresult cuKernelGetLibrary(CUlibrary *library, CUkernel kernel);
 CUresult cuLinkCreate_v2(unsigned optionCount, int *options, void **values, CUlinkState *state);
 CUresult cuLinkAddData_v2(CUlinkState state, int type, void *data, size_t bytes, const char *name,
                           unsigned optionCount, int *options, void **values);
@@ -144,21 +156,41 @@ CUresult cuLinkComplete(CUlinkState state, void **cubin, size_t *bytes);
 CUresult cuLinkDestroy(CUlinkState state);
 
 // Graphs
+CUresult cuStreamBeginCapture(CUstream stream);
+CUresult cuStreamBeginCapture_ptsz(CUstream stream);
 CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
+CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, int mode);
+#define CAPTURE_ARGUMENTS                                                                                    \
+    CUstream stream, CUgraph graph, const CUgraphNode *dependencies, const void *edges,                      \
+        size_t dependencyCount, int mode
+CUresult cuStreamBeginCaptureToGraph(CAPTURE_ARGUMENTS);
+CUresult cuStreamBeginCaptureToGraph_ptsz(CAPTURE_ARGUMENTS);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
+CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph);
 CUresult cuStreamIsCapturing(CUstream stream, int *status);
 CUresult cuGraphCreate(CUgraph *graph, unsigned flags);
 CUresult cuGraphClone(CUgraph *clone, CUgraph original);
 #define NODE_ARGUMENTS                                                                                       \
     CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t dependencyCount
+CUresult cuGraphAddKernelNode(NODE_ARGUMENTS, const CUDA_KERNEL_NODE_PARAMS_v1 *parameters);
 CUresult cuGraphAddKernelNode_v2(NODE_ARGUMENTS, const CUDA_KERNEL_NODE_PARAMS *parameters);
 CUresult cuGraphAddMemcpyNode(NODE_ARGUMENTS, const CUDA_MEMCPY3D *parameters, CUcontext context);
 CUresult cuGraphAddMemsetNode(NODE_ARGUMENTS, const CUDA_MEMSET_NODE_PARAMS *parameters, CUcontext context);
 CUresult cuGraphAddHostNode(NODE_ARGUMENTS, const CUDA_HOST_NODE_PARAMS *parameters);
 CUresult cuGraphAddChildGraphNode(NODE_ARGUMENTS, CUgraph child);
+#define INSTANTIATE_ARGUMENTS                                                                                \
+    CUgraphExec *executable, CUgraph graph, CUgraphNode *errorNode, char *log, size_t logBytes
+CUresult cuGraphInstantiate(INSTANTIATE_ARGUMENTS);
+CUresult cuGraphInstantiate_v2(INSTANTIATE_ARGUMENTS);
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph graph, uint64_t flags);
+CUresult cuGraphInstantiateWithParams(CUgraphExec *executable, CUgraph graph,
+                                      CUDA_GRAPH_INSTANTIATE_PARAMS *parameters);
+CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *executable, CUgraph graph,
+                                           CUDA_GRAPH_INSTANTIATE_PARAMS *parameters);
 CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream);
+CUresult cuGraphLaunch_ptsz(CUgraphExec executable, CUstream stream);
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count);
+CUresult cuGraphExecUpdate(CUgraphExec executable, CUgraph graph, CUgraphNode *errorNode, int *result);
 CUresult cuGraphExecUpdate_v2(CUgraphExec executable, CUgraph graph, CUgraphExecUpdateResultInfo *result);
 CUresult cuGraphDestroy(CUgraph graph);
 CUresult cuGraphExecDestroy(CUgraphExec executable);

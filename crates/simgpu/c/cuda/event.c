@@ -32,6 +32,16 @@ CUresult cuEventRecord_ptsz(CUevent event, CUstream stream) {
     return record(event, stream_of_handle(stream, true));
 }
 
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
+    (void)flags;
+    return record(event, stream_of_handle(stream, false));
+}
+
+CUresult cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, unsigned flags) {
+    (void)flags;
+    return record(event, stream_of_handle(stream, true));
+}
+
 static CUresult hold_up(CUevent handle, struct stream *stream) {
     struct event *event = event_of(handle);
     if (!event || !stream)

@@ -1,44 +1,9 @@
-// Capture and graphs of the stand-in driver.
+// Graphs of the stand-in driver.
 #include "handle.h"
 
 static struct graph *executable_of(CUgraphExec handle) {
     struct graph *graph = (struct graph *)handle;
     return graph_is_valid(graph) ? graph : NULL;
-}
-
-CUresult cuStreamBeginCapture_v2(CUstream handle, int mode) {
-    (void)mode;
-    struct stream *stream = stream_of_handle(handle, false);
-    if (!stream)
-        return CUDA_ERROR_INVALID_HANDLE;
-    // The legacy default stream cannot be captured.
-    if (stream == stream_of(NULL, false))
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    if (stream->capture)
-        return CUDA_ERROR_ILLEGAL_STATE;
-    struct graph *graph = graph_create();
-    stream->capture = graph;
-    return graph ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph) {
-    struct stream *stream = stream_of_handle(handle, false);
-    if (!stream || !graph)
-        return CUDA_ERROR_INVALID_HANDLE;
-    struct graph *captured = stream->capture;
-    *graph = (CUgraph)captured;
-    if (!captured)
-        return CUDA_ERROR_ILLEGAL_STATE;
-    streams_end_capture(captured);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamIsCapturing(CUstream handle, int *status) {
-    struct stream *stream = stream_of_handle(handle, false);
-    if (!stream || !status)
-        return CUDA_ERROR_INVALID_HANDLE;
-    *status = stream->capture != NULL;
-    return CUDA_SUCCESS;
 }
 
 CUresult cuGraphCreate(CUgraph *graph, unsigned flags) {
@@ -56,8 +21,7 @@ CUresult cuGraphClone(CUgraph *clone, CUgraph handle) {
     return *clone ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph handle, uint64_t flags) {
-    (void)flags;
+static CUresult instantiate(CUgraphExec *executable, CUgraph handle) {
     struct graph *graph = graph_of_handle(handle);
     if (!graph || !executable)
         return CUDA_ERROR_INVALID_VALUE;
@@ -65,13 +29,62 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph handle, ui
     return *executable ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
+static CUresult instantiate_with_log(INSTANTIATE_ARGUMENTS) {
+    if (errorNode)
+        *errorNode = NULL;
+    if (log && logBytes)
+        *log = '\0';
+    return instantiate(executable, graph);
+}
+
+CUresult cuGraphInstantiate(INSTANTIATE_ARGUMENTS) {
+    return instantiate_with_log(executable, graph, errorNode, log, logBytes);
+}
+
+CUresult cuGraphInstantiate_v2(INSTANTIATE_ARGUMENTS) {
+    return instantiate_with_log(executable, graph, errorNode, log, logBytes);
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph graph, uint64_t flags) {
+    (void)flags;
+    return instantiate(executable, graph);
+}
+
+// Uploading takes no time here, so the stream for it does not matter.
+static CUresult instantiate_with_params(CUgraphExec *executable, CUgraph graph,
+                                        CUDA_GRAPH_INSTANTIATE_PARAMS *parameters) {
+    if (!parameters)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = instantiate(executable, graph);
+    parameters->hErrNode_out = NULL;
+    parameters->result_out = result == CUDA_SUCCESS ? 0 : 1;
+    return result;
+}
+
+CUresult cuGraphInstantiateWithParams(CUgraphExec *executable, CUgraph graph,
+                                      CUDA_GRAPH_INSTANTIATE_PARAMS *parameters) {
+    return instantiate_with_params(executable, graph, parameters);
+}
+
+CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *executable, CUgraph graph,
+                                           CUDA_GRAPH_INSTANTIATE_PARAMS *parameters) {
+    return instantiate_with_params(executable, graph, parameters);
+}
+
+static CUresult launch(CUgraphExec handle, struct stream *stream) {
     struct graph *graph = executable_of(handle);
-    struct stream *stream = stream_of_handle(stream_handle, false);
     if (!graph || !stream)
         return CUDA_ERROR_INVALID_HANDLE;
     graph_launch(graph, stream);
     return CUDA_SUCCESS;
+}
+
+CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
+    return launch(executable, stream_of_handle(stream, false));
+}
+
+CUresult cuGraphLaunch_ptsz(CUgraphExec executable, CUstream stream) {
+    return launch(executable, stream_of_handle(stream, true));
 }
 
 CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode *nodes, size_t *count) {
@@ -88,15 +101,28 @@ CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode *nodes, size_t *count) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuGraphExecUpdate_v2(CUgraphExec executable_handle, CUgraph handle,
-                              CUgraphExecUpdateResultInfo *info) {
+static CUresult update(CUgraphExec executable_handle, CUgraph handle, int *result) {
     struct graph *graph = graph_of_handle(handle), *executable = executable_of(executable_handle);
     if (!graph || !executable)
         return CUDA_ERROR_INVALID_VALUE;
     bool updated = graph_update(executable, graph);
-    if (info)
-        *info = (CUgraphExecUpdateResultInfo){.result = updated ? 0 : 2}; // 2: the topology changed
+    *result = updated ? 0 : 2; // 2: the topology changed
     return updated ? CUDA_SUCCESS : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+}
+
+CUresult cuGraphExecUpdate(CUgraphExec executable, CUgraph graph, CUgraphNode *errorNode, int *result) {
+    int unwanted;
+    if (errorNode)
+        *errorNode = NULL;
+    return update(executable, graph, result ? result : &unwanted);
+}
+
+CUresult cuGraphExecUpdate_v2(CUgraphExec executable, CUgraph graph, CUgraphExecUpdateResultInfo *info) {
+    CUgraphExecUpdateResultInfo unwanted;
+    if (!info)
+        info = &unwanted;
+    *info = (CUgraphExecUpdateResultInfo){0};
+    return update(executable, graph, &info->result);
 }
 
 CUresult cuGraphDestroy(CUgraph handle) {

@@ -39,6 +39,11 @@ CUresult cuLaunchCooperativeKernel(LAUNCH_ARGUMENTS) {
     return launch(function, gridX, gridY, gridZ, blockX, blockY, blockZ, stream, false);
 }
 
+CUresult cuLaunchCooperativeKernel_ptsz(LAUNCH_ARGUMENTS) {
+    (void)sharedBytes, (void)parameters;
+    return launch(function, gridX, gridY, gridZ, blockX, blockY, blockZ, stream, true);
+}
+
 static CUresult launch_config(const CUlaunchConfig *config, CUfunction function, bool per_thread) {
     if (!config)
         return CUDA_ERROR_INVALID_VALUE;
@@ -58,12 +63,19 @@ CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function
     return launch_config(config, function, true);
 }
 
-CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void *arg) {
-    struct stream *stream = stream_of_handle(handle, false);
+static CUresult launch_host(struct stream *stream, CUhostFn function, void *arg) {
     if (!stream)
         return CUDA_ERROR_INVALID_HANDLE;
     if (!function)
         return CUDA_ERROR_INVALID_VALUE;
     work_submit(stream, (struct work){.kind = WORK_HOST, .host = function, .arg = arg});
     return CUDA_SUCCESS;
+}
+
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *arg) {
+    return launch_host(stream_of_handle(stream, false), function, arg);
+}
+
+CUresult cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn function, void *arg) {
+    return launch_host(stream_of_handle(stream, true), function, arg);
 }

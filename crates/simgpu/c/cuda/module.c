@@ -65,7 +65,7 @@ CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image) {
 }
 
 // Functions outlive their modules here: freeing them would leave launches in flight with a dangling name.
-static CUresult get_function(void **function, const void *module, const char *name) {
+static CUresult get_function(void **function, void *module, const char *name) {
     if (!function || !module || !name)
         return CUDA_ERROR_INVALID_VALUE;
     if (!*name)
@@ -74,6 +74,7 @@ static CUresult get_function(void **function, const void *module, const char *na
     if (!made)
         return CUDA_ERROR_OUT_OF_MEMORY;
     made->magic = FUNCTION_MAGIC;
+    made->module = module;
     strcpy(made->name, name);
     *function = made;
     return CUDA_SUCCESS;
@@ -120,5 +121,12 @@ CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel) {
     if (!function || !kernel)
         return CUDA_ERROR_INVALID_VALUE;
     *function = (CUfunction)kernel;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuKernelGetLibrary(CUlibrary *library, CUkernel kernel) {
+    if (!library || !kernel)
+        return CUDA_ERROR_INVALID_VALUE;
+    *library = ((CUfunction)kernel)->module;
     return CUDA_SUCCESS;
 }

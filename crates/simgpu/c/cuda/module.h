@@ -9,7 +9,8 @@
 
 struct CUfunc_st {
     uint32_t magic;
-    char name[]; // mangled
+    void *module; // or library, that it was found in
+    char name[];  // mangled
 };
 
 static inline bool function_is_valid(CUfunction function) {

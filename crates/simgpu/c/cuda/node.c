@@ -15,14 +15,24 @@ static CUresult add(NODE_ARGUMENTS, struct work work) {
     return *node ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+static CUresult add_kernel(NODE_ARGUMENTS, CUfunction function) {
+    if (!function_is_valid(function))
+        return CUDA_ERROR_INVALID_HANDLE;
+    return add(node, graph, dependencies, dependencyCount, (struct work){.kind = WORK_KERNEL});
+}
+
+CUresult cuGraphAddKernelNode(NODE_ARGUMENTS, const CUDA_KERNEL_NODE_PARAMS_v1 *parameters) {
+    if (!parameters)
+        return CUDA_ERROR_INVALID_VALUE;
+    return add_kernel(node, graph, dependencies, dependencyCount, parameters->func);
+}
+
 CUresult cuGraphAddKernelNode_v2(NODE_ARGUMENTS, const CUDA_KERNEL_NODE_PARAMS *parameters) {
     if (!parameters)
         return CUDA_ERROR_INVALID_VALUE;
     // A kernel that belongs to a library may stand in for the function.
     CUfunction function = parameters->func ? parameters->func : (CUfunction)parameters->kern;
-    if (!function_is_valid(function))
-        return CUDA_ERROR_INVALID_HANDLE;
-    return add(node, graph, dependencies, dependencyCount, (struct work){.kind = WORK_KERNEL});
+    return add_kernel(node, graph, dependencies, dependencyCount, function);
 }
 
 CUresult cuGraphAddMemcpyNode(NODE_ARGUMENTS, const CUDA_MEMCPY3D *parameters, CUcontext context) {

@@ -99,9 +99,19 @@ hipError_t hipMemsetAsync(void *to, int value, size_t bytes, hipStream_t stream)
     return fill(to, bytes, stream);
 }
 
+hipError_t hipMemsetD8(hipDeviceptr_t to, unsigned char value, size_t count) {
+    (void)value;
+    return fill(to, count, NULL);
+}
+
 hipError_t hipMemsetD8Async(hipDeviceptr_t to, unsigned char value, size_t count, hipStream_t stream) {
     (void)value;
     return fill(to, count, stream);
+}
+
+hipError_t hipMemsetD32(hipDeviceptr_t to, int value, size_t count) {
+    (void)value;
+    return fill(to, count * 4, NULL);
 }
 
 hipError_t hipMemsetD32Async(hipDeviceptr_t to, int value, size_t count, hipStream_t stream) {

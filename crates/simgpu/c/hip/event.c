@@ -24,13 +24,22 @@ hipError_t hipEventCreateWithFlags(hipEvent_t *event, unsigned flags) {
     return create(event, flags);
 }
 
-hipError_t hipEventRecord(hipEvent_t handle, hipStream_t stream_handle) {
+static hipError_t record(hipEvent_t handle, hipStream_t stream_handle) {
     struct event *event = event_of(handle);
     struct stream *stream = stream_of(stream_handle, false);
     if (!event || !stream)
         return hipErrorInvalidHandle;
     event_record(event, stream);
     return hipSuccess;
+}
+
+hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream) {
+    return record(event, stream);
+}
+
+hipError_t hipEventRecordWithFlags(hipEvent_t event, hipStream_t stream, unsigned flags) {
+    (void)flags;
+    return record(event, stream);
 }
 
 hipError_t hipStreamWaitEvent(hipStream_t stream_handle, hipEvent_t handle, unsigned flags) {

@@ -42,6 +42,14 @@ hipError_t hipGraphCreate(hipGraph_t *graph, unsigned flags) {
     return *graph ? hipSuccess : hipErrorOutOfMemory;
 }
 
+hipError_t hipGraphClone(hipGraph_t *clone, hipGraph_t original) {
+    struct graph *graph = graph_of(original);
+    if (!graph || !clone)
+        return hipErrorInvalidValue;
+    *clone = (hipGraph_t)graph_copy(graph);
+    return *clone ? hipSuccess : hipErrorOutOfMemory;
+}
+
 static hipError_t instantiate(hipGraphExec_t *executable, hipGraph_t handle) {
     struct graph *graph = graph_of(handle);
     if (!graph || !executable)
@@ -63,6 +71,17 @@ hipError_t hipGraphInstantiateWithFlags(hipGraphExec_t *executable, hipGraph_t g
                                         unsigned long long flags) {
     (void)flags;
     return instantiate(executable, graph);
+}
+
+// Uploading takes no time here, so the stream for it does not matter.
+hipError_t hipGraphInstantiateWithParams(hipGraphExec_t *executable, hipGraph_t graph,
+                                         hipGraphInstantiateParams *parameters) {
+    if (!parameters)
+        return hipErrorInvalidValue;
+    hipError_t result = instantiate(executable, graph);
+    parameters->errNode_out = NULL;
+    parameters->result_out = result == hipSuccess ? 0 : 1;
+    return result;
 }
 
 hipError_t hipGraphLaunch(hipGraphExec_t executable, hipStream_t handle) {

@@ -14,6 +14,11 @@ hipError_t hipFree(void *pointer) {
     return pointer ? pool_free((uint64_t)pointer) : hipSuccess;
 }
 
+hipError_t hipExtMallocWithFlags(void **pointer, size_t bytes, unsigned flags) {
+    (void)flags;
+    return pool_alloc(bytes, (uint64_t *)pointer);
+}
+
 hipError_t hipMallocAsync(void **pointer, size_t bytes, hipStream_t stream) {
     return stream_of(stream, false) ? pool_alloc(bytes, (uint64_t *)pointer) : hipErrorInvalidHandle;
 }
@@ -53,7 +58,20 @@ hipError_t hipHostMalloc(void **pointer, size_t bytes, unsigned flags) {
     return pool_alloc_host(bytes, pointer);
 }
 
+hipError_t hipHostAlloc(void **pointer, size_t bytes, unsigned flags) {
+    (void)flags;
+    return pool_alloc_host(bytes, pointer);
+}
+
+hipError_t hipMallocHost(void **pointer, size_t bytes) {
+    return pool_alloc_host(bytes, pointer);
+}
+
 hipError_t hipHostFree(void *pointer) {
+    return pointer ? pool_free_host(pointer) : hipSuccess;
+}
+
+hipError_t hipFreeHost(void *pointer) {
     return pointer ? pool_free_host(pointer) : hipSuccess;
 }
 
@@ -108,4 +126,8 @@ hipError_t hipMemUnmap(void *pointer, size_t bytes) {
 
 hipError_t hipMemRelease(hipMemGenericAllocationHandle_t handle) {
     return virtual_release((uint64_t)handle);
+}
+
+hipError_t hipMemRetainAllocationHandle(hipMemGenericAllocationHandle_t *handle, void *address) {
+    return virtual_retain((uint64_t)address, (uint64_t *)handle);
 }

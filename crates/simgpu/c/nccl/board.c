@@ -32,12 +32,12 @@ struct board {
     struct seat seats[BOARD_MAX_RANKS];
     struct wish wishes[BOARD_MAX_RANKS];
     struct {
-        _Atomic uint32_t sent, received;
+        _Atomic uint32_t sent, received, signals;
     } pairs[]; // nranks * nranks, by sender
 };
 
 static size_t board_bytes(int nranks) {
-    return sizeof(struct board) + (size_t)nranks * (size_t)nranks * sizeof(uint32_t[2]);
+    return sizeof(struct board) + (size_t)nranks * (size_t)nranks * sizeof(uint32_t[3]);
 }
 
 static void board_name(char name[64], uint64_t hash) {
@@ -144,6 +144,19 @@ static bool both_sides(struct board *board, int from, int to, uint64_t seq) {
 
 bool board_await_pair(struct board *board, int from, int to, uint32_t seq, const _Atomic bool *aborted) {
     return await(board, both_sides, from, to, seq, aborted);
+}
+
+void board_post_signal(struct board *board, int from, int to) {
+    board->pairs[from * board->nranks + to].signals++;
+    announce(board);
+}
+
+static bool enough_signals(struct board *board, int from, int to, uint64_t count) {
+    return board->pairs[from * board->nranks + to].signals >= count;
+}
+
+bool board_await_signals(struct board *board, int from, int to, uint32_t count, const _Atomic bool *aborted) {
+    return await(board, enough_signals, from, to, count, aborted);
 }
 
 struct wish *board_wishes(struct board *board) {

@@ -34,6 +34,10 @@ void board_post_send(struct board *board, int from, int to);
 void board_post_receive(struct board *board, int from, int to);
 bool board_await_pair(struct board *board, int from, int to, uint32_t seq, const _Atomic bool *aborted);
 
+// Signals: only who gets them waits, for as many as all its waits so far have asked for.
+void board_post_signal(struct board *board, int from, int to);
+bool board_await_signals(struct board *board, int from, int to, uint32_t count, const _Atomic bool *aborted);
+
 // Splitting: what each rank asked for, valid between two meetings.
 struct wish {
     int color;

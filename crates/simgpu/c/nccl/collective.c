@@ -1,4 +1,4 @@
-// Collectives and messages of the stand-in.
+// Collectives of the stand-in.
 #include "group.h"
 
 static ncclResult_t collective(enum operation operation, size_t count, ncclDataType_t type, ncclComm_t comm,
@@ -10,90 +10,33 @@ static ncclResult_t collective(enum operation operation, size_t count, ncclDataT
     });
 }
 
-static ncclResult_t message(enum operation operation, size_t count, ncclDataType_t type, int peer,
-                            ncclComm_t comm, CUstream stream) {
-    return group_submit((struct request){
-        .comm = comm,
-        .stream = stream,
-        .offer = {.operation = operation, .type = (uint32_t)type, .count = count},
-        .peer = peer,
-    });
-}
+#define COLLECTIVE(name, operation, ...)                                                                     \
+    ncclResult_t name(BUFFERS, __VA_ARGS__) {                                                                \
+        (void)from, (void)to;                                                                                \
+        return collective(operation, count, type, comm, stream);                                             \
+    }                                                                                                        \
+    ncclResult_t name##Config(BUFFERS, __VA_ARGS__, const ncclCollConfig_t *config) {                        \
+        (void)from, (void)to, (void)config;                                                                  \
+        return collective(operation, count, type, comm, stream);                                             \
+    }
 
-ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
-                           ncclComm_t comm, CUstream stream) {
-    (void)from, (void)to, (void)op;
-    return collective(ALL_REDUCE, count, type, comm, stream);
-}
+#define UNUSED __attribute__((unused))
 
-ncclResult_t ncclAllReduceConfig(const void *from, void *to, size_t count, ncclDataType_t type,
-                                 ncclRedOp_t op, ncclComm_t comm, CUstream stream, const void *config) {
-    (void)from, (void)to, (void)op, (void)config;
-    return collective(ALL_REDUCE, count, type, comm, stream);
-}
+COLLECTIVE(ncclAllReduce, ALL_REDUCE, UNUSED ncclRedOp_t op, PLACE)
+COLLECTIVE(ncclReduceScatter, REDUCE_SCATTER, UNUSED ncclRedOp_t op, PLACE)
+COLLECTIVE(ncclReduce, REDUCE, UNUSED ncclRedOp_t op, UNUSED int root, PLACE)
+COLLECTIVE(ncclBroadcast, BROADCAST, UNUSED int root, PLACE)
+COLLECTIVE(ncclGather, GATHER, UNUSED int root, PLACE)
+COLLECTIVE(ncclScatter, SCATTER, UNUSED int root, PLACE)
+COLLECTIVE(ncclAllGather, ALL_GATHER, PLACE)
+COLLECTIVE(ncclAlltoAll, ALL_TO_ALL, PLACE)
 
-ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root,
-                           ncclComm_t comm, CUstream stream) {
-    (void)from;
-    return ncclBcast(to, count, type, root, comm, stream);
-}
-
-ncclResult_t ncclBcast(void *buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
-                       CUstream stream) {
-    (void)buffer, (void)root;
-    return collective(BROADCAST, count, type, comm, stream);
-}
-
-ncclResult_t ncclReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
-                        int root, ncclComm_t comm, CUstream stream) {
-    (void)from, (void)to, (void)op, (void)root;
-    return collective(REDUCE, count, type, comm, stream);
-}
-
-ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm,
-                           CUstream stream) {
-    (void)from, (void)to;
-    return collective(ALL_GATHER, count, type, comm, stream);
-}
-
-ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
-                               ncclComm_t comm, CUstream stream) {
-    (void)from, (void)to, (void)op;
-    return collective(REDUCE_SCATTER, count, type, comm, stream);
-}
-
-ncclResult_t ncclAlltoAll(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm,
-                          CUstream stream) {
+ncclResult_t ncclAllToAll(BUFFERS, PLACE) {
     (void)from, (void)to;
     return collective(ALL_TO_ALL, count, type, comm, stream);
 }
 
-ncclResult_t ncclAllToAll(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm,
-                          CUstream stream) {
-    (void)from, (void)to;
-    return collective(ALL_TO_ALL, count, type, comm, stream);
-}
-
-ncclResult_t ncclGather(const void *from, void *to, size_t count, ncclDataType_t type, int root,
-                        ncclComm_t comm, CUstream stream) {
-    (void)from, (void)to, (void)root;
-    return collective(GATHER, count, type, comm, stream);
-}
-
-ncclResult_t ncclScatter(const void *from, void *to, size_t count, ncclDataType_t type, int root,
-                         ncclComm_t comm, CUstream stream) {
-    (void)from, (void)to, (void)root;
-    return collective(SCATTER, count, type, comm, stream);
-}
-
-ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
-                      CUstream stream) {
-    (void)from;
-    return message(SEND, count, type, peer, comm, stream);
-}
-
-ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
-                      CUstream stream) {
-    (void)to;
-    return message(RECEIVE, count, type, peer, comm, stream);
+// Calls the other, as the real one does.
+ncclResult_t ncclBcast(void *buffer, size_t count, ncclDataType_t type, int root, PLACE) {
+    return ncclBroadcast(buffer, buffer, count, type, root, comm, stream);
 }

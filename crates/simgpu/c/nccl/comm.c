@@ -1,4 +1,4 @@
-// Communicators of the stand-in: made, split, finished.
+// Communicators of the stand-in: made and finished.
 #include "comm.h"
 
 #include <stdlib.h>
@@ -37,13 +37,14 @@ static struct ncclComm *create(uint64_t hash, int nranks, int rank) {
     if (!comm)
         return NULL;
     *comm = (struct ncclComm){.magic = MAGIC, .rank = rank, .nranks = nranks, .hash = hash};
-    comm->sent = calloc((size_t)nranks, sizeof *comm->sent);
-    comm->received = calloc((size_t)nranks, sizeof *comm->received);
-    comm->board = board_open(hash, nranks);
-    if (comm->board && comm->sent && comm->received)
+    // One piece, in three parts.
+    comm->sent = calloc((size_t)nranks * 3, sizeof *comm->sent);
+    comm->received = comm->sent + nranks;
+    comm->signals = comm->received + nranks;
+    comm->board = comm->sent ? board_open(hash, nranks) : NULL;
+    if (comm->board)
         return comm;
     free(comm->sent);
-    free(comm->received);
     free(comm);
     return NULL;
 }
@@ -56,8 +57,7 @@ __attribute__((destructor)) static void forget_unfinished(void) {
         board_forget_name(joining);
 }
 
-// Joining is a collective itself: it returns when all ranks have come.
-static ncclResult_t join(ncclComm_t *joined, uint64_t hash, int nranks, int rank) {
+ncclResult_t comm_join(ncclComm_t *joined, uint64_t hash, int nranks, int rank) {
     if (!joined || nranks < 1 || nranks > BOARD_MAX_RANKS || rank < 0 || rank >= nranks)
         return ncclInvalidArgument;
     struct ncclComm *comm = create(hash, nranks, rank);
@@ -72,20 +72,20 @@ static ncclResult_t join(ncclComm_t *joined, uint64_t hash, int nranks, int rank
 }
 
 ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank) {
-    return join(comm, hash_of_id(&id), nranks, rank);
+    return comm_join(comm, hash_of_id(&id), nranks, rank);
 }
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank,
                                     ncclConfig_t *config) {
     (void)config;
-    return join(comm, hash_of_id(&id), nranks, rank);
+    return comm_join(comm, hash_of_id(&id), nranks, rank);
 }
 
 // Only the first id says who meets whom; the real library bootstraps through the others too.
 ncclResult_t ncclCommInitRankScalable(ncclComm_t *comm, int nranks, int rank, int idCount, ncclUniqueId *ids,
                                       ncclConfig_t *config) {
     (void)config;
-    return ids && idCount > 0 ? join(comm, hash_of_id(&ids[0]), nranks, rank) : ncclInvalidArgument;
+    return ids && idCount > 0 ? comm_join(comm, hash_of_id(&ids[0]), nranks, rank) : ncclInvalidArgument;
 }
 
 ncclResult_t ncclCommInitAll(ncclComm_t *comms, int count, const int *devices) {
@@ -104,30 +104,7 @@ ncclResult_t ncclCommInitAll(ncclComm_t *comms, int count, const int *devices) {
     return ncclSuccess;
 }
 
-ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *split, ncclConfig_t *config) {
-    (void)config;
-    if (!comm_is_valid(comm) || !split || color < NCCL_SPLIT_NOCOLOR)
-        return ncclInvalidArgument;
-    struct wish *wishes = board_wishes(comm->board);
-    wishes[comm->rank] = (struct wish){.color = color, .key = key};
-    if (!board_meet(comm->board, comm->rank, &comm->aborted))
-        return ncclInternalError;
-    int rank = 0, nranks = 0;
-    for (int other = 0; other < comm->nranks; other++) {
-        if (wishes[other].color != color)
-            continue;
-        nranks++;
-        rank += wishes[other].key < key || (wishes[other].key == key && other < comm->rank);
-    }
-    // Nobody may write the wishes of the next split before all have read these.
-    if (!board_meet(comm->board, comm->rank, &comm->aborted))
-        return ncclInternalError;
-    uint64_t hash = hash_of_split(comm->hash, ++comm->splits, color);
-    *split = NULL;
-    return color == NCCL_SPLIT_NOCOLOR ? ncclSuccess : join(split, hash, nranks, rank);
-}
-
-static void await_own_work(ncclComm_t comm) {
+void comm_await_work(ncclComm_t comm) {
     while (comm->in_flight)
         sleep_ns(100000);
 }
@@ -135,18 +112,17 @@ static void await_own_work(ncclComm_t comm) {
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
     if (!comm_is_valid(comm))
         return ncclInvalidArgument;
-    await_own_work(comm);
+    comm_await_work(comm);
     return ncclSuccess;
 }
 
 static ncclResult_t destroy(ncclComm_t comm) {
     if (!comm_is_valid(comm))
         return ncclInvalidArgument;
-    await_own_work(comm);
+    comm_await_work(comm);
     comm->magic = 0;
     board_close(comm->board);
     free(comm->sent);
-    free(comm->received);
     free(comm);
     return ncclSuccess;
 }

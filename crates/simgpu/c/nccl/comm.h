@@ -16,7 +16,11 @@ struct ncclComm {
     _Atomic int in_flight;        // groups of operations on their streams
     _Atomic bool aborted;
     struct board *board;
-    _Atomic uint32_t *sent, *received; // messages so far, by peer
+    _Atomic uint32_t *sent, *received, *signals; // messages so far, and signals awaited, by peer
 };
 
 bool comm_is_valid(ncclComm_t comm);
+// Joining is a collective itself: it returns when all ranks have come.
+ncclResult_t comm_join(ncclComm_t *joined, uint64_t hash, int nranks, int rank);
+// Waits until nothing of it is on a stream any more.
+void comm_await_work(ncclComm_t comm);

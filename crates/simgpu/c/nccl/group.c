@@ -34,6 +34,13 @@ static void announce(struct request *request) {
         request->seq = ++comm->received[request->peer];
         board_post_receive(comm->board, request->peer, comm->rank);
         break;
+    case SIGNAL:
+        board_post_signal(comm->board, comm->rank, request->peer);
+        break;
+    case AWAIT_SIGNAL:
+        comm->signals[request->peer] += (uint32_t)request->offer.count;
+        request->seq = comm->signals[request->peer];
+        break;
     default:
         request->seq = ++comm->collectives;
         board_arrive(comm->board, comm->rank, request->seq, request->offer);
@@ -49,13 +56,18 @@ static void await(struct request *request) {
     case RECEIVE:
         board_await_pair(comm->board, request->peer, comm->rank, (uint32_t)request->seq, &comm->aborted);
         break;
+    case SIGNAL:
+        break;
+    case AWAIT_SIGNAL:
+        board_await_signals(comm->board, request->peer, comm->rank, (uint32_t)request->seq, &comm->aborted);
+        break;
     default:
         board_await_all(comm->board, comm->rank, request->seq, &comm->aborted);
     }
 }
 
 static bool is_message(const struct request *request) {
-    return request->offer.operation == SEND || request->offer.operation == RECEIVE;
+    return request->offer.operation >= SEND;
 }
 
 // Collectives of one communicator start in the order of the calls on all streams, else ranks whose streams

@@ -13,8 +13,11 @@ enum operation {
     ALL_TO_ALL,
     GATHER,
     SCATTER,
+    // Those of two ranks are messages.
     SEND,
-    RECEIVE
+    RECEIVE,
+    SIGNAL,
+    AWAIT_SIGNAL
 };
 
 struct request {

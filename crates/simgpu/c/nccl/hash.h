@@ -27,3 +27,8 @@ static inline uint64_t hash_of_id(const ncclUniqueId *id) {
 static inline uint64_t hash_of_split(uint64_t parent, uint64_t split, int color) {
     return hash_mix(hash_mix(parent, split), (uint64_t)(int64_t)color);
 }
+
+// The same of one that was shrunk: it has no colour, so it gets one that no split can have.
+static inline uint64_t hash_of_shrink(uint64_t parent, uint64_t split) {
+    return hash_mix(hash_mix(parent, split), 1ull << 32);
+}

@@ -8,6 +8,7 @@
 
 #define NCCL_UNIQUE_ID_BYTES 128
 #define NCCL_SPLIT_NOCOLOR (-1)
+#define NCCL_SHRINK_ABORT 1
 
 typedef struct {
     char internal[NCCL_UNIQUE_ID_BYTES];
@@ -15,6 +16,8 @@ typedef struct {
 
 typedef struct ncclComm *ncclComm_t;
 typedef struct ncclConfig_v21700 ncclConfig_t;
+typedef struct ncclCollConfig ncclCollConfig_t;
+typedef struct ncclWindow_vidmem *ncclWindow_t;
 typedef int ncclDataType_t;
 typedef int ncclRedOp_t;
 
@@ -29,6 +32,10 @@ typedef enum {
     ncclInProgress = 7,
 } ncclResult_t;
 
+typedef struct {
+    int opCnt, peer, sigIdx, ctx;
+} ncclWaitSignalDesc_t;
+
 #pragma GCC visibility push(default)
 
 ncclResult_t ncclGetVersion(int *version);
@@ -41,6 +48,8 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t *comm, int nranks, int rank, in
                                       ncclConfig_t *config);
 ncclResult_t ncclCommInitAll(ncclComm_t *comms, int count, const int *devices);
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *split, ncclConfig_t *config);
+ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int excludedCount, ncclComm_t *shrunk,
+                            ncclConfig_t *config, int flags);
 ncclResult_t ncclCommFinalize(ncclComm_t comm);
 ncclResult_t ncclCommDestroy(ncclComm_t comm);
 ncclResult_t ncclCommAbort(ncclComm_t comm);
@@ -48,33 +57,32 @@ ncclResult_t ncclCommCount(ncclComm_t comm, int *count);
 ncclResult_t ncclCommUserRank(ncclComm_t comm, int *rank);
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error);
 
-ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
-                           ncclComm_t comm, CUstream stream);
-ncclResult_t ncclAllReduceConfig(const void *from, void *to, size_t count, ncclDataType_t type,
-                                 ncclRedOp_t op, ncclComm_t comm, CUstream stream, const void *config);
-ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root,
-                           ncclComm_t comm, CUstream stream);
-ncclResult_t ncclBcast(void *buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
-                       CUstream stream);
-ncclResult_t ncclReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
-                        int root, ncclComm_t comm, CUstream stream);
-ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm,
-                           CUstream stream);
-ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
-                               ncclComm_t comm, CUstream stream);
-ncclResult_t ncclAlltoAll(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm,
-                          CUstream stream);
+// What begins every collective, and what ends it.
+#define BUFFERS const void *from, void *to, size_t count, ncclDataType_t type
+#define PLACE ncclComm_t comm, CUstream stream
+// Each also with a configuration of its own.
+#define COLLECTIVE(name, ...)                                                                                \
+    ncclResult_t name(BUFFERS, __VA_ARGS__);                                                                 \
+    ncclResult_t name##Config(BUFFERS, __VA_ARGS__, const ncclCollConfig_t *config);
+COLLECTIVE(ncclAllReduce, ncclRedOp_t op, PLACE)
+COLLECTIVE(ncclReduceScatter, ncclRedOp_t op, PLACE)
+COLLECTIVE(ncclReduce, ncclRedOp_t op, int root, PLACE)
+COLLECTIVE(ncclBroadcast, int root, PLACE)
+COLLECTIVE(ncclGather, int root, PLACE)
+COLLECTIVE(ncclScatter, int root, PLACE)
+COLLECTIVE(ncclAllGather, PLACE)
+COLLECTIVE(ncclAlltoAll, PLACE)
+#undef COLLECTIVE
 // RCCL's spelling.
-ncclResult_t ncclAllToAll(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm,
-                          CUstream stream);
-ncclResult_t ncclGather(const void *from, void *to, size_t count, ncclDataType_t type, int root,
-                        ncclComm_t comm, CUstream stream);
-ncclResult_t ncclScatter(const void *from, void *to, size_t count, ncclDataType_t type, int root,
-                         ncclComm_t comm, CUstream stream);
-ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
-                      CUstream stream);
-ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
-                      CUstream stream);
+ncclResult_t ncclAllToAll(BUFFERS, PLACE);
+ncclResult_t ncclBcast(void *buffer, size_t count, ncclDataType_t type, int root, PLACE);
+
+ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int peer, PLACE);
+ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type, int peer, PLACE);
+ncclResult_t ncclPutSignal(const void *from, size_t count, ncclDataType_t type, int peer, ncclWindow_t window,
+                           size_t offset, int signal, int context, unsigned flags, PLACE);
+ncclResult_t ncclSignal(int peer, int signal, int context, unsigned flags, PLACE);
+ncclResult_t ncclWaitSignal(int count, ncclWaitSignalDesc_t *signals, PLACE);
 ncclResult_t ncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
 

@@ -94,10 +94,22 @@ cudaError_t cudaMemcpy2D(void *to, size_t toPitch, const void *from, size_t from
     return RUNTIME_CALL(cuMemcpy2D_v2(&shape));
 }
 
+cudaError_t cudaMemcpy2D_ptds(void *to, size_t toPitch, const void *from, size_t fromPitch, size_t width,
+                              size_t height, cudaMemcpyKind kind) {
+    CUDA_MEMCPY2D shape = shape_2d(to, toPitch, from, fromPitch, width, height, kind);
+    return RUNTIME_CALL(cuMemcpy2D_v2_ptds(&shape));
+}
+
 cudaError_t cudaMemcpy2DAsync(void *to, size_t toPitch, const void *from, size_t fromPitch, size_t width,
                               size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
     CUDA_MEMCPY2D shape = shape_2d(to, toPitch, from, fromPitch, width, height, kind);
     return RUNTIME_CALL(cuMemcpy2DAsync_v2(&shape, stream));
+}
+
+cudaError_t cudaMemcpy2DAsync_ptsz(void *to, size_t toPitch, const void *from, size_t fromPitch, size_t width,
+                                   size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
+    CUDA_MEMCPY2D shape = shape_2d(to, toPitch, from, fromPitch, width, height, kind);
+    return RUNTIME_CALL(cuMemcpy2DAsync_v2_ptsz(&shape, stream));
 }
 
 cudaError_t cudaMemcpyPeer(void *to, int toDevice, const void *from, int fromDevice, size_t bytes) {

@@ -7,8 +7,26 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, int mode) {
     return RUNTIME_CALL(cuStreamBeginCapture_v2(stream, mode));
 }
 
+cudaError_t cudaStreamBeginCapture_ptsz(cudaStream_t stream, int mode) {
+    return RUNTIME_CALL(cuStreamBeginCapture_v2_ptsz(stream, mode));
+}
+
+cudaError_t cudaStreamBeginCaptureToGraph(CAPTURE_ARGUMENTS) {
+    return RUNTIME_CALL(
+        cuStreamBeginCaptureToGraph(stream, graph, dependencies, edges, dependencyCount, mode));
+}
+
+cudaError_t cudaStreamBeginCaptureToGraph_ptsz(CAPTURE_ARGUMENTS) {
+    return RUNTIME_CALL(
+        cuStreamBeginCaptureToGraph_ptsz(stream, graph, dependencies, edges, dependencyCount, mode));
+}
+
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
     return RUNTIME_CALL(cuStreamEndCapture(stream, graph));
+}
+
+cudaError_t cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *graph) {
+    return RUNTIME_CALL(cuStreamEndCapture_ptsz(stream, graph));
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, int *status) {
@@ -95,8 +113,24 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *executable, cudaGraph
     return RUNTIME_CALL(cuGraphInstantiateWithFlags(executable, graph, flags));
 }
 
+cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *executable, cudaGraph_t graph,
+                                           cudaGraphInstantiateParams *parameters) {
+    return RUNTIME_CALL(
+        cuGraphInstantiateWithParams(executable, graph, (CUDA_GRAPH_INSTANTIATE_PARAMS *)parameters));
+}
+
+cudaError_t cudaGraphInstantiateWithParams_ptsz(cudaGraphExec_t *executable, cudaGraph_t graph,
+                                                cudaGraphInstantiateParams *parameters) {
+    return RUNTIME_CALL(
+        cuGraphInstantiateWithParams_ptsz(executable, graph, (CUDA_GRAPH_INSTANTIATE_PARAMS *)parameters));
+}
+
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
     return RUNTIME_CALL(cuGraphLaunch(executable, stream));
+}
+
+cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t executable, cudaStream_t stream) {
+    return RUNTIME_CALL(cuGraphLaunch_ptsz(executable, stream));
 }
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count) {

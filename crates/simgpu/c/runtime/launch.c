@@ -16,7 +16,8 @@ struct kernel {
 static struct kernel kernels[MAX_KERNELS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static CUlibrary library;
-static const char image[] = "simgpu";
+// Eight bytes, because tools look at as many.
+static const char image[8] = "simgpu";
 
 static void unlock_in_child(void) {
     pthread_mutex_init(&lock, NULL);
@@ -111,6 +112,19 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *st
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *arg) {
     return RUNTIME_CALL(cuLaunchHostFunc(stream, function, arg));
+}
+
+cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t function, void *arg) {
+    return RUNTIME_CALL(cuLaunchHostFunc_ptsz(stream, function, arg));
+}
+
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function, const void *stub) {
+    return runtime_leave(function ? runtime_resolve(stub, function) : CUDA_ERROR_INVALID_VALUE);
+}
+
+// Kernels are functions in the stand-in driver.
+cudaError_t cudaGetKernel(cudaKernel_t *kernel, const void *stub) {
+    return cudaGetFuncBySymbol((cudaFunction_t *)kernel, stub);
 }
 
 void **__cudaRegisterFatBinary(void *fatImage) {

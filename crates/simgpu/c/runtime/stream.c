@@ -29,8 +29,16 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
     return RUNTIME_CALL(cuStreamQuery(stream));
 }
 
+cudaError_t cudaStreamQuery_ptsz(cudaStream_t stream) {
+    return RUNTIME_CALL(cuStreamQuery_ptsz(stream));
+}
+
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
     return RUNTIME_CALL(cuStreamWaitEvent(stream, event, flags));
+}
+
+cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+    return RUNTIME_CALL(cuStreamWaitEvent_ptsz(stream, event, flags));
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t *event) {
@@ -47,6 +55,14 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 
 cudaError_t cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) {
     return RUNTIME_CALL(cuEventRecord_ptsz(event, stream));
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+    return RUNTIME_CALL(cuEventRecordWithFlags(event, stream, flags));
+}
+
+cudaError_t cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+    return RUNTIME_CALL(cuEventRecordWithFlags_ptsz(event, stream, flags));
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {

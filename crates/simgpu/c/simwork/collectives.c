@@ -1,62 +1,26 @@
 // Collectives and messages of a member.
 #include "collectives.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "library.h"
+#include "nccl_library.h"
 #include "truth.h"
 
-#define FUNCTIONS(EACH)                                                                                      \
-    EACH(ncclAllReduce)                                                                                      \
-    EACH(ncclAllReduceConfig)                                                                                \
-    EACH(ncclBroadcast)                                                                                      \
-    EACH(ncclBcast)                                                                                          \
-    EACH(ncclReduce)                                                                                         \
-    EACH(ncclAllGather)                                                                                      \
-    EACH(ncclReduceScatter)                                                                                  \
-    EACH(ncclAlltoAll)                                                                                       \
-    EACH(ncclAllToAll)                                                                                       \
-    EACH(ncclGather)                                                                                         \
-    EACH(ncclScatter)                                                                                        \
-    EACH(ncclSend)                                                                                           \
-    EACH(ncclRecv)                                                                                           \
-    EACH(ncclGroupStart)                                                                                     \
-    EACH(ncclGroupEnd)
+enum { FLOAT = 7, SUM = 0, ROOT = 0 };
 
-#define DECLARE(name) __typeof__(name) *name;
-static struct { FUNCTIONS(DECLARE) } nccl;
-
-enum { FLOAT = 7, SUM = 0, ROOT = 0, NONE = -1 };
-
-// A test reads at most this many; a rank that runs for hours must not keep more.
-#define MAX_LISTED (1 << 16)
-
-static FILE *list;
-static char *list_text;
-static size_t list_length;
-static uint64_t listed;
-
-void collectives_load(void *library) {
-#define LOAD(name) nccl.name = library_function(library, #name);
-    FUNCTIONS(LOAD)
-}
-
-// `peer`: the root of a collective, or the other side of a message, which has no number.
 static void note(const char *function, const struct exchange *on, int64_t seq, int redop, int peer,
                  int result) {
-    if (listed++ >= MAX_LISTED)
-        return;
-    if (!list)
-        list = open_memstream(&list_text, &list_length);
-    const struct member *member = on->member;
-    fprintf(list, "%s{\"op\":\"%s\",\"comm\":\"0x%" PRIx64 "\",\"hash\":\"%s\",\"rank\":%d,\"nranks\":%d",
-            ftell(list) ? "," : "", function, (uint64_t)member->comm, member->hash, member->rank,
-            member->nranks);
-    fprintf(list, ",\"seq\":%" PRId64 ",\"count\":%zu,\"type\":%d,\"redop\":%d,\"root\":%d", seq, on->count,
-            FLOAT, redop, peer);
-    fprintf(list, ",\"stream\":\"0x%" PRIx64 "\",\"ret\":%d}", (uint64_t)on->stream, result);
+    collectives_list((struct listed){
+        .op = function,
+        .member = on->member,
+        .stream = on->stream,
+        .count = on->count,
+        .type = FLOAT,
+        .redop = redop,
+        .peer = peer,
+        .seq = seq,
+        .result = result,
+    });
 }
 
 #define COLLECTIVE(name, redop, root, ...)                                                                   \
@@ -159,10 +123,4 @@ void collectives_run(const char *operation, struct exchange exchange) {
     for (int at = 0; at < OPERATIONS; at++)
         if (all ? at < IN_ALL : strcmp(operations[at].name, operation) == 0)
             operations[at].run(&exchange);
-}
-
-void collectives_tell(void) {
-    if (list)
-        fflush(list);
-    fprintf(truth_more(), ",\"collectives\":[%s]", list ? list_text : "");
 }

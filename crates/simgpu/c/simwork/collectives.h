@@ -1,8 +1,8 @@
-// Collectives and messages of a member, and the list of them in the truth.
+// Collectives and messages of a member.
 #pragma once
 
+#include "collective_list.h"
 #include "kernels.h"
-#include "member.h"
 
 // Where an operation happens, and on what.
 struct exchange {
@@ -16,8 +16,5 @@ struct exchange {
     "allreduce, allreduceconfig, broadcast, bcast, reduce, allgather, reducescatter, alltoall, "             \
     "rccl-alltoall, gather, scatter, sendrecv or all (each once, but for RCCL's)"
 
-void collectives_load(void *nccl);
 bool collectives_know(const char *operation);
 void collectives_run(const char *operation, struct exchange exchange);
-// Writes the list of all calls so far as a member of the truth.
-void collectives_tell(void);

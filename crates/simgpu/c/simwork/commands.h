@@ -18,6 +18,7 @@ int command_coldstart(char **arguments);
 int command_nccl(char **arguments);
 int command_nccl_all(char **arguments);
 int command_nccl_hang(char **arguments);
+int command_nccl_mixed(char **arguments);
 int command_hip(char **arguments);
 int command_hip_mixed(char **arguments);
 int command_ibverbs(char **arguments);

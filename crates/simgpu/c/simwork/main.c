@@ -30,6 +30,7 @@ static const struct {
     {"nccl", "one rank of a communicator", command_nccl},
     {"nccl-all", "all ranks of a communicator in one process", command_nccl_all},
     {"nccl-hang", "a communicator that one rank never joins", command_nccl_hang},
+    {"nccl-mixed", "every probed function of NCCL, with distinct arguments", command_nccl_mixed},
     {"hip", "launches and copies through HIP", command_hip},
     {"hip-mixed", "every probed function of HIP, with distinct sizes", command_hip_mixed},
     {"ibverbs", "waits for asynchronous events of an InfiniBand device", command_ibverbs},

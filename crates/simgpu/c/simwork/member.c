@@ -43,7 +43,7 @@ bool member_knows_way(const char *how) {
     return strcmp(how, "rank") == 0 || strcmp(how, "config") == 0 || strcmp(how, "scalable") == 0;
 }
 
-static struct member member_of(ncclComm_t comm, uint64_t hash, int rank, int nranks) {
+struct member member_of(ncclComm_t comm, uint64_t hash, int rank, int nranks) {
     struct member member = {.comm = comm, .hash_value = hash, .rank = rank, .nranks = nranks};
     snprintf(member.hash, sizeof member.hash, "0x%" PRIx64, hash);
     return member;

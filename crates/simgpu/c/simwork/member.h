@@ -13,6 +13,8 @@ struct member {
     int64_t collectives; // called so far
 };
 
+struct member member_of(ncclComm_t comm, uint64_t hash, int rank, int nranks);
+
 // The unique id through which ranks meet: rank 0 makes it and writes `file`, the others wait for that.
 ncclUniqueId member_meet(void *nccl, const char *file, int rank);
 

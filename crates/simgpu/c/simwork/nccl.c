@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "gate.h"
 #include "library.h"
+#include "nccl_library.h"
 #include "options.h"
 #include "truth.h"
 
@@ -114,7 +115,7 @@ int command_nccl(char **arguments) {
     options_parse("nccl", "one rank of a communicator", arguments, options);
     check_names();
     void *library = library_open("libnccl.so.2");
-    collectives_load(library);
+    nccl_load(library);
     workload_begin();
     world = member_join(library, init, member_meet(library, id_file, (int)rank), (int)rank, (int)nranks);
     if (colors)

@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "gate.h"
 #include "library.h"
+#include "nccl_library.h"
 #include "options.h"
 #include "truth.h"
 
@@ -33,7 +34,7 @@ int command_nccl_all(char **arguments) {
     FUNCTION(library, ncclCommInitAll);
     FUNCTION(library, ncclGroupStart);
     FUNCTION(library, ncclGroupEnd);
-    collectives_load(library);
+    nccl_load(library);
     workload_begin();
     ncclComm_t comms[MAX_RANKS];
     struct member members[MAX_RANKS];

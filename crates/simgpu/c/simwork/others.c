@@ -1,8 +1,10 @@
 // hip, ibverbs: the libraries of other vendors.
+#define _GNU_SOURCE
 #include <inttypes.h>
-#include <stdbool.h>
-#include <stddef.h>
+#include <stdlib.h>
+#include <unistd.h>
 
+#include "../engine/control.h"
 #include "commands.h"
 #include "gate.h"
 #include "library.h"
@@ -52,9 +54,36 @@ int command_hip(char **arguments) {
     return 0;
 }
 
+// ---- ibverbs
+
+static struct control_entry *own_page; // NULL where others raise the events
+static char own_path[4096];
+
+// Without a control page nobody else could raise events, so this process gets one of its own.
+static void prepare_events(void) {
+    if (getenv("SIMGPU_CONTROL") || getenv("SIMGPU_ASYNC_EVENT"))
+        return;
+    const char *folder = getenv("TMPDIR");
+    snprintf(own_path, sizeof own_path, "%s/simwork-XXXXXX", folder ? folder : "/tmp");
+    int file = mkstemp(own_path);
+    if (file < 0)
+        options_refuse("ibverbs: cannot write %s", own_path);
+    close(file);
+    own_page = control_open(own_path);
+    setenv("SIMGPU_CONTROL", own_path, 1);
+}
+
+// From IBV_EVENT_PORT_ERR on, each of another type; 0 would be none.
+static void raise_event(uint64_t number) {
+    enum { PORT_ERR = 10, TYPES = 20 };
+    if (own_page)
+        own_page[CONTROL_async_event].value = 1 + (PORT_ERR - 1 + number) % (TYPES - 1);
+}
+
 int command_ibverbs(char **arguments) {
     const struct option options[] = {NUMBER("events", events, "events to wait for"), END};
     options_parse("ibverbs", "waits for asynchronous events of an InfiniBand device", arguments, options);
+    prepare_events();
     void *verbs = library_open("libibverbs.so.1");
     void **(*ibv_get_device_list)(int *) = library_function(verbs, "ibv_get_device_list");
     void (*ibv_free_device_list)(void **) = library_function(verbs, "ibv_free_device_list");
@@ -74,12 +103,15 @@ int command_ibverbs(char **arguments) {
     ibv_free_device_list(list);
     fprintf(truth_more(), ",\"event_types\":[");
     for (uint64_t at = 0; at < events && !gate_is_stopped(); at++) {
-        CALL(ibv_get_async_event, context, &event);
+        raise_event(at);
+        LISTED(ibv_get_async_event, "ibv_get_async_event", ibv_get_async_event(context, &event), .bytes = 0);
         ibv_ack_async_event(&event);
         fprintf(truth_more(), "%s%d", at ? "," : "", event.event_type);
     }
     fprintf(truth_more(), "]");
     ibv_close_device(context);
+    if (own_page)
+        unlink(own_path);
     truth_print("ibverbs");
     return 0;
 }

@@ -71,16 +71,21 @@ void truth_child(int pid) {
         shared->pids[at] = pid;
 }
 
-void truth_call(enum op op, const char *api, uint64_t bytes, const void *stream, uint64_t pointer,
-                int64_t result) {
-    truth_add(op, 1);
+static const char *or_nothing(const char *text) {
+    return text ? text : "";
+}
+
+void truth_call(struct call call) {
+    truth_add(call.op, 1);
     pthread_mutex_lock(&calls_lock);
     if (!calls)
         calls = open_memstream(&calls_text, &calls_length);
     fprintf(calls, "%s{\"op\":\"%s\",\"api\":\"%s\",\"bytes\":\"0x%" PRIx64 "\",\"stream\":\"0x%" PRIx64 "\"",
-            ftell(calls) ? "," : "", names[op], api, bytes, (uint64_t)stream);
-    fprintf(calls, ",\"ptr\":\"0x%" PRIx64 "\",\"ret\":\"0x%" PRIx64 "\",\"tid\":%d}", pointer,
-            (uint64_t)result, (int)syscall(SYS_gettid));
+            ftell(calls) ? "," : "", names[call.op], call.api, call.bytes, (uint64_t)call.stream);
+    fprintf(calls,
+            ",\"ptr\":\"0x%" PRIx64 "\",\"aux\":\"0x%" PRIx64 "\",\"direction\":\"%s\",\"name\":\"%s\"",
+            call.pointer, call.aux, or_nothing(call.direction), or_nothing(call.name));
+    fprintf(calls, ",\"ret\":\"0x%" PRIx64 "\",\"tid\":%d}", (uint64_t)call.result, (int)syscall(SYS_gettid));
     pthread_mutex_unlock(&calls_lock);
 }
 

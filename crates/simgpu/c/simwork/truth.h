@@ -21,10 +21,18 @@ void truth_add_unfinished(enum op op);
 void truth_in_child(void);
 void truth_child(int pid);
 
-// One call with its arguments and result, listed in order under "calls". `api` is the function that was
-// called.
-void truth_call(enum op op, const char *api, uint64_t bytes, const void *stream, uint64_t pointer,
-                int64_t result);
+// One call, listed in order under "calls". What it has none of is zero.
+struct call {
+    enum op op;
+    const char *api; // the function that was called
+    uint64_t bytes;
+    const void *stream;
+    uint64_t pointer, aux; // the handle that it was about, and a second one; of an image its first bytes
+    const char *direction; // of a copy
+    const char *name;      // or path that was passed
+    int64_t result;
+};
+void truth_call(struct call call);
 
 // Where a command writes more members, each starting with a comma: `,"name":value`.
 FILE *truth_more(void);
@@ -42,10 +50,10 @@ char *truth_so_far(void);
 // COUNTED for a call of the same name as its op.
 #define CALL(function, ...) COUNTED(function, function(__VA_ARGS__))
 
-// Makes `call`, which counts as `op`, and lists it as a call of `api`. `pointer` is read after the call: it
-// may be what the call returned.
-#define LISTED(op, api, bytes, stream, pointer, call)                                                        \
+// Makes the call `made`, which counts as `counted`, and lists it as one of `called`. More members of struct
+// call follow; they are read after the call, because they may be what it returned.
+#define LISTED(counted, called, made, ...)                                                                   \
     do {                                                                                                     \
-        int64_t listed_result = (call);                                                                      \
-        truth_call(OP_##op, api, bytes, stream, (uint64_t)(pointer), listed_result);                         \
+        int64_t listed_result = (made);                                                                      \
+        truth_call((struct call){.op = OP_##counted, .api = called, .result = listed_result, __VA_ARGS__});  \
     } while (0)

@@ -128,3 +128,25 @@ fn ranks_hang_in_the_call_until_the_absent_one_joins() {
         assert_eq!(hangs, u64::from(rank != 1), "{truth}");
     }
 }
+
+#[test]
+fn nccl_mixed_lists_every_call() {
+    let folder = Folder::unpack();
+    let truth = folder.run("simwork nccl-mixed --linger-ms 0");
+    let calls = truth["collectives"].as_array().unwrap();
+    for (op, count) in truth["ops"].as_object().unwrap().iter().filter(|(op, _)| op.starts_with("nccl")) {
+        let listed = calls.iter().filter(|call| call["op"] == op.as_str()).count() as u64;
+        // Two more ranks join, on threads of their own.
+        let elsewhere = if op == "ncclCommInitRank" { 2 } else { 0 };
+        assert_eq!(listed + elsewhere, number(count), "{op}");
+    }
+    assert!(calls.iter().all(|call| call["ret"] == 0), "{truth}");
+    let numbers: Vec<_> = calls.iter().filter_map(|call| call["seq"].as_u64()).collect();
+    assert_eq!(numbers, (1..=18).collect::<Vec<_>>(), "{truth}");
+    let place = |op: &str| {
+        let call = calls.iter().find(|call| call["op"] == op).unwrap();
+        (number(&call["rank"]), number(&call["nranks"]))
+    };
+    assert_eq!(place("ncclCommInitRank"), (1, 3), "{truth}");
+    assert_eq!(place("ncclCommShrink"), (0, 1), "those left out do not count: {truth}");
+}

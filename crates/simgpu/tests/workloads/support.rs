@@ -58,3 +58,17 @@ pub(crate) fn finish(child: Child) -> Value {
 pub(crate) fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is not a count"))
 }
+
+/// Every call that was counted is in the list, and every copy there says where it went.
+pub(crate) fn assert_all_are_listed(truth: &Value) {
+    let calls = truth["calls"].as_array().unwrap();
+    for (op, count) in truth["ops"].as_object().unwrap() {
+        let listed = calls.iter().filter(|call| call["op"] == op.as_str()).count() as u64;
+        assert_eq!(listed, number(count), "{op}");
+    }
+    for call in calls {
+        let api = call["api"].as_str().unwrap();
+        let is_copy = api.contains("Memcpy") && !api.contains("Graph");
+        assert_eq!(call["direction"] != "", is_copy, "{call}");
+    }
+}

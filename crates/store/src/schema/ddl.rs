@@ -197,7 +197,21 @@ mod tests {
             sessions host gpus version flags
             probes state cost_ns
             findings title
-            schema_doc table_name column_name unit about";
+            schema_doc table_name column_name unit about
+            driver_events timestamp_ns duration_ns op pid tid cgroup_id device cmd ret kept
+            driver_stats window_start_ns window_ns pid op cgroup_id cgroup count sum_ns blocked_ns
+            libraries library_id kind file
+            graph_nodes pid graph created_ns node kind op handle bytes direction stack_id replaced
+            graph_kernels pid exec graph kernel nodes launches
+            graph_launches timestamp_ns duration_ns op pid exec graph node kind kernel
+            memory_stats timestamp_ns pid gpu kind live_bytes peak_bytes live_count
+            memory_failures timestamp_ns op pid bytes ret holders
+            memory_holders pid gpu kind pool stack_id bytes count
+            coldstart_events timestamp_ns duration_ns event op pid tid name
+            gpu_time window_start_ns window_ns pid stream busy_lower_ns busy_upper_ns
+            copy_stats window_start_ns window_ns pid cgroup_id direction count bytes sum_ns
+            calls_in_flight pid tid start_ns op comm_id_hash rank seq seen_ns ended_ns
+            gpu_processes timestamp_ns gpu mig pid memory_bytes";
         let documented = names(&fresh(), "SELECT table_name, column_name FROM schema_doc");
         for line in promised.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let mut words = line.split(' ');

@@ -129,8 +129,8 @@ pub static INDEXES: &[Index] = &[
     // What an answer's coverage sums up, without reading the histograms beside it.
     Index { name: "call_stats_kept", table: "call_stats", columns: &["window_start_ns", "count", "kept"] },
     Index { name: "threads_tid", table: "threads", columns: &["pid", "tid"] },
-    // By which a launch finds its graph.
-    Index { name: "graphs_exec", table: "graphs", columns: &["pid", "exec"] },
+    // By which a launch finds its graph, without a look at the graphs themselves.
+    Index { name: "graphs_exec", table: "graphs", columns: &["pid", "exec", "created_ns", "destroyed_ns"] },
 ];
 
 const SCHEMA_DOC: Table = Table {

@@ -137,9 +137,12 @@ fn forget_processes(db: &Connection, before_ns: i64) -> rusqlite::Result<usize> 
 
 /// The nodes of graphs that were destroyed by then; the graphs themselves are dated.
 fn forget_graphs(db: &Connection, before_ns: i64) -> rusqlite::Result<usize> {
-    db.prepare_cached(
-        "DELETE FROM graph_nodes WHERE (pid, graph, created_ns) IN \
-         (SELECT pid, graph, created_ns FROM graphs WHERE destroyed_ns < ?)",
-    )?
-    .execute([before_ns])
+    let mut find = db.prepare_cached("SELECT pid, graph, created_ns FROM graphs WHERE destroyed_ns < ?")?;
+    let graphs: Vec<(u32, String, i64)> = find
+        .query_map([before_ns], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+        .collect::<Result<_, _>>()?;
+    // One by one: only then does SQLite look them up by the whole key.
+    let mut delete =
+        db.prepare_cached("DELETE FROM graph_nodes WHERE pid = ? AND graph = ? AND created_ns = ?")?;
+    graphs.into_iter().map(|key| delete.execute(key)).sum()
 }

@@ -1,10 +1,12 @@
 //! Values made up for the tests.
 
 use gpuwhy_model::{
-    Batch, Blame, Call, CallWindow, Direction, Facts, Family, Histogram, Kept, Launch, Layer, OpId, OpInfo, Reason, Role,
+    Batch, Blame, Call, CallWindow, Direction, Facts, Family, Histogram, Kept, Launch, Layer, LibraryInfo,
+    OpId, OpInfo, Reason, Role,
 };
 use gpuwhy_store::{Limits, Options, Reader, SessionInfo, Value, Writer};
 use std::path::Path;
+use tempfile::TempDir;
 
 pub(crate) const START: u64 = 1_790_000_000_000_000_000;
 
@@ -120,6 +122,46 @@ pub(crate) fn window(second: u64, tid: u32, op: u16, durations: &[u64]) -> CallW
         blame: Blame { oncpu_ns: sum_ns / 2, runq_ns: sum_ns - sum_ns / 2, ..Blame::default() },
         hist,
     }
+}
+
+pub(crate) fn library(number: u16, file: &str) -> LibraryInfo {
+    LibraryInfo { number, kind: "libcuda".into(), file: file.into() }
+}
+
+/// A trace of one batch and what was concluded from it.
+pub(crate) fn trace(batch: &Batch, facts: &Facts) -> (TempDir, Reader) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.db");
+    let mut writer = writer(&path);
+    writer.write(batch, facts).unwrap();
+    writer.finish(START + 1_000_000_000).unwrap();
+    let reader = Reader::open(&path).unwrap();
+    (folder, reader)
+}
+
+pub(crate) fn one(reader: &Reader, sql: &str) -> Vec<Value> {
+    let answer = reader.sql(sql, &Limits::default()).unwrap();
+    assert_eq!(answer.rows.len(), 1, "{sql}: {:?}", answer.rows);
+    answer.rows.into_iter().next().unwrap()
+}
+
+pub(crate) fn text(value: &str) -> Value {
+    Value::Text(value.into())
+}
+
+/// The rows of an answer, values apart by a bar, as the `sqlite3` program shows them; `-` is NULL. Times are counted
+/// from the start of the trace.
+pub(crate) fn lines(reader: &Reader, sql: &str) -> Vec<String> {
+    let word = |value: &Value| match value {
+        Value::Null => "-".into(),
+        Value::Integer(time) if *time >= START as i64 => format!("+{}", time - START as i64),
+        Value::Integer(number) => number.to_string(),
+        Value::Real(number) => number.to_string(),
+        Value::Text(text) => text.clone(),
+        Value::Blob(bytes) => format!("{bytes:?}"),
+    };
+    let answer = reader.sql(sql, &Limits::default()).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    answer.rows.iter().map(|row| row.iter().map(word).collect::<Vec<_>>().join("|")).collect()
 }
 
 /// Says why a test does not run here; where everything is required that is a failure.

@@ -3,9 +3,17 @@
 #![allow(clippy::unwrap_used)]
 
 mod append;
+mod collectives;
 mod crash;
+mod driver;
+mod gpu;
+mod graphs;
+mod kept;
 mod made;
+mod memory;
+mod migration;
 mod refusals;
 mod retention;
 mod sql;
 mod views;
+mod work;

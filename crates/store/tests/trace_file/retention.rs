@@ -1,7 +1,10 @@
 //! The file keeps within its size, the newest data stays, and what went is recorded.
 
-use crate::made::{START, calls, ops, session, window};
-use gpuwhy_model::{Batch, BlameRow, Cause, Facts, OpId, Process, Stack};
+use crate::made::{START, calls, lines, ops, session, window};
+use gpuwhy_model::{
+    Allocation, Batch, BlameRow, CallInFlight, Cause, Facts, Graph, GraphNode, MemoryKind, MemoryUse, OpId,
+    Process, Stack,
+};
 use gpuwhy_store::{Filter, Limits, Options, Reader, Value, Writer};
 use std::path::Path;
 
@@ -30,7 +33,12 @@ fn the_oldest_rows_go_and_are_counted() {
     let mut writer = Writer::create_or_append(&path, &session(), &ops(), &options).unwrap();
     let process = Process { pid: 10, start_ns: START, end_ns: Some(START + 1), ..Process::default() };
     let stack = Stack { stack_id: 1, pid: 10, addresses: vec![1, 2] };
-    writer.write(&Batch { processes: vec![process], stacks: vec![stack], ..Batch::default() }, &Facts::default()).unwrap();
+    writer
+        .write(
+            &Batch { processes: vec![process], stacks: vec![stack], ..Batch::default() },
+            &Facts::default(),
+        )
+        .unwrap();
     const ROUNDS: u64 = 150;
     const CALLS: u64 = 2000;
     let mut largest = 0;
@@ -108,4 +116,85 @@ fn one_huge_batch_does_not_pass_the_limit() {
     writer.commit().unwrap();
     assert!(size(&path) <= LIMIT + LIMIT / 50, "{}", size(&path));
     writer.finish(1).unwrap();
+}
+
+/// What is dated goes by its date, what belongs to a graph or a process goes with that, and what lives stays.
+#[test]
+fn what_lives_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.db");
+    let options = Options { max_size: LIMIT, ..Options::default() };
+    let mut writer = Writer::create_or_append(&path, &session(), &ops(), &options).unwrap();
+    let graph =
+        |graph, pid, destroyed_ns| Graph { pid, graph, created_ns: START, destroyed_ns, ..Graph::default() };
+    let node = |graph, pid, node| GraphNode {
+        pid,
+        graph,
+        created_ns: START,
+        node,
+        kind: "kernel".into(),
+        ..GraphNode::default()
+    };
+    let piece = |address, pid, freed_ns| Allocation {
+        pid,
+        address,
+        bytes: 1,
+        allocated_ns: START,
+        freed_ns,
+        tid: 11,
+        op: OpId(2),
+        kind: MemoryKind::Device,
+        gpu: None,
+        pool: None,
+        stack_id: None,
+    };
+    let usage = MemoryUse {
+        time_ns: START,
+        pid: 10,
+        gpu: None,
+        kind: MemoryKind::Device,
+        live_bytes: 1,
+        peak_bytes: 1,
+        live_count: 1,
+        allocated_bytes: 1,
+        freed_bytes: 0,
+        failures: 0,
+    };
+    let waiting = |tid, seen_ns| CallInFlight {
+        start_ns: START,
+        pid: 10,
+        tid,
+        op: OpId(4),
+        stream: 0,
+        handle: 0,
+        comm_id_hash: None,
+        rank: None,
+        nranks: None,
+        seq: None,
+        seen_ns,
+        ended_ns: None,
+    };
+    let ended = Process { pid: 20, start_ns: START, end_ns: Some(START + 1), ..Process::default() };
+    let runs = Process { pid: 10, start_ns: START, ..Process::default() };
+    let facts = Facts {
+        graphs: vec![graph(1, 10, None), graph(2, 10, Some(START + 1)), graph(3, 20, None)],
+        graph_nodes: vec![node(1, 10, 0), node(1, 10, 1), node(2, 10, 0), node(3, 20, 0)],
+        allocations: vec![piece(1, 10, None), piece(2, 10, Some(START + 1)), piece(3, 20, None)],
+        memory: vec![usage],
+        in_flight: vec![waiting(1, START + 1), waiting(2, START + 1_000_000_000)],
+        ..Facts::default()
+    };
+    writer.write(&Batch { processes: vec![ended, runs], ..Batch::default() }, &facts).unwrap();
+    for round in 0..60 {
+        writer.write(&calls(round * 2000..(round + 1) * 2000), &Facts::default()).unwrap();
+        writer.commit().unwrap();
+    }
+    writer.finish(1).unwrap();
+    let reader = Reader::open(&path).unwrap();
+    assert!(reader.deleted_before_ns().unwrap().unwrap() > START);
+    assert_eq!(lines(&reader, "SELECT graph FROM graphs"), ["0x1"]);
+    assert_eq!(lines(&reader, "SELECT graph, node FROM graph_nodes"), ["0x1|0", "0x1|1"]);
+    assert_eq!(lines(&reader, "SELECT address FROM allocations"), ["0x1"]);
+    assert_eq!(lines(&reader, "SELECT tid FROM calls_in_flight"), ["2"]);
+    assert_eq!(number(&reader, "SELECT count(*) FROM memory_stats"), 0);
 }

@@ -1,20 +1,13 @@
 //! What is written is what is read, through the views and by other programs' SQLite.
 
-use crate::made::{calls, full, plain, session, skip, window, writer};
-use gpuwhy_model::{Batch, BlameRow, Call, Cause, Facts, Loss, OpId, ProbeState, ProbeStatus, Process, ProcessEvent, ProcessEventKind, Stack};
+use crate::made::{calls, full, library, one, plain, session, skip, text, window, writer};
+use gpuwhy_model::{
+    Batch, BlameRow, Call, Cause, Facts, Loss, OpId, ProbeState, ProbeStatus, Process, ProcessEvent,
+    ProcessEventKind, Stack,
+};
 use gpuwhy_store::{Filter, Limits, ProbeCost, Reader, Value};
 use std::path::Path;
 use std::process::Command;
-
-fn one(reader: &Reader, sql: &str) -> Vec<Value> {
-    let answer = reader.sql(sql, &Limits::default()).unwrap();
-    assert_eq!(answer.rows.len(), 1, "{sql}: {:?}", answer.rows);
-    answer.rows.into_iter().next().unwrap()
-}
-
-fn text(value: &str) -> Value {
-    Value::Text(value.into())
-}
 
 #[test]
 fn calls_come_back_as_they_were_in_order_of_time() {
@@ -24,7 +17,11 @@ fn calls_come_back_as_they_were_in_order_of_time() {
     // More than one wide statement, out of order, with a rest.
     let mut written: Vec<Call> = (0..100).map(|n| if n % 3 == 0 { full(n) } else { plain(n) }).collect();
     written.reverse();
-    writer.write(&Batch { calls: written.clone(), ..Batch::default() }, &Facts::default()).unwrap();
+    // Libraries whose numbers are those of the file.
+    let libraries = (1..=3).map(|number| library(number, &format!("/lib/{number}"))).collect();
+    writer
+        .write(&Batch { calls: written.clone(), libraries, ..Batch::default() }, &Facts::default())
+        .unwrap();
     writer.finish(5).unwrap();
     written.reverse();
     let reader = Reader::open(&path).unwrap();
@@ -211,7 +208,9 @@ fn shares_of_the_summary_are_of_the_time_in_calls() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.db");
     let mut writer = writer(&path);
-    writer.write(&Batch { windows: vec![window(0, 11, 1, &[100, 300])], ..Batch::default() }, &Facts::default()).unwrap();
+    writer
+        .write(&Batch { windows: vec![window(0, 11, 1, &[100, 300])], ..Batch::default() }, &Facts::default())
+        .unwrap();
     writer.finish(5).unwrap();
     let reader = Reader::open(&path).unwrap();
     assert_eq!(
@@ -250,7 +249,9 @@ fn a_process_is_completed_by_later_rows() {
         ..Process::default()
     };
     let end = Process { pid: 10, start_ns: 100, end_ns: Some(900), exit_code: Some(0), ..Process::default() };
-    writer.write(&Batch { processes: vec![whole.clone(), end], ..Batch::default() }, &Facts::default()).unwrap();
+    writer
+        .write(&Batch { processes: vec![whole.clone(), end], ..Batch::default() }, &Facts::default())
+        .unwrap();
     writer.finish(5).unwrap();
     let expected = Process { end_ns: Some(900), exit_code: Some(0), ..whole };
     assert_eq!(Reader::open(&path).unwrap().processes().unwrap(), [expected]);

@@ -1,19 +1,30 @@
-//! A scenario traced live: the simulated GPU unpacked, the workload started under the agent, the fault beside it.
+//! A scenario traced live: the simulated GPU unpacked, the workloads started under the agent, the fault beside them.
 
-use super::scenario::Scenario;
-use super::{Failed, Played};
+use super::scenario::{Scenario, Workload};
+use super::{Failed, Played, recording};
 use crate::failure::Failure;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use gpuwhy_agent::{Agent, CommandOutput, Config, Update};
-use gpuwhy_model::Recording;
 use gpuwhy_store::Options;
 use std::ffi::OsString;
-use std::fs;
 use std::io::{IsTerminal, Write};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+const NVML: &str = "libnvidia-ml.so.1";
+
+/// The stand-in for the GPU's management library works in this process and takes its settings from the environment, which
+/// a program cannot change safely once it runs: so it is started again, with what the scenario needs.
+pub(crate) fn enter(scenario: &Scenario) -> Result<(), Failure> {
+    let is_set = |(name, value): &(&str, &str)| std::env::var(name).is_ok_and(|set| set == *value);
+    if scenario.environment.iter().all(is_set) {
+        return Ok(());
+    }
+    let mut again = Command::new(std::env::current_exe()?);
+    again.args(std::env::args_os().skip(1)).envs(scenario.environment.iter().copied());
+    Err(again.exec().into())
+}
 
 pub(crate) fn play(scenario: &Scenario, file: &Path, record: Option<&Path>) -> Result<Played, Failed> {
     let folder = tempfile::Builder::new()
@@ -23,28 +34,29 @@ pub(crate) fn play(scenario: &Scenario, file: &Path, record: Option<&Path>) -> R
     gpuwhy_simgpu::unpack(folder.path())?;
     let program = folder.path().join(gpuwhy_simgpu::WORKLOAD);
     let cpu = own_last_cpu().to_string();
-    let arguments = |words: &[&str]| -> Vec<OsString> {
-        words.iter().map(|word| OsString::from(word.replace("{cpu}", &cpu))).collect()
-    };
 
     let mut config = Config::new(file.to_path_buf());
-    let mut command = vec![OsString::from("env")];
-    command
-        .extend(scenario.environment.iter().map(|(name, value)| OsString::from(format!("{name}={value}"))));
-    command.push(program.clone().into_os_string());
-    command.extend(arguments(scenario.workload));
-    config.command = Some(command);
+    // The program comes before the script, so that its libraries are found before it starts.
+    config.command = Some(vec![
+        "env".into(),
+        variable("SIMWORK", &program),
+        variable("FOLDER", folder.path()),
+        "sh".into(),
+        "-c".into(),
+        script(scenario.workloads, &cpu).into(),
+    ]);
     config.command_output = CommandOutput::Discard;
+    config.nvml = Some(folder.path().join(NVML));
     config.store = Options { create_folders: true, ..Options::default() };
     config.flags = vec!["demo".into(), scenario.name.into()];
     config.record = record.is_some();
 
     let agent = Agent::spawn(config)?;
-    let mut fault = Fault { child: None };
+    let mut harm = Harm { child: None };
     let mut began: Option<Instant> = None;
     let mut flavour = "";
     let progress = Progress::new();
-    let summary = loop {
+    let mut summary = loop {
         match agent.updates().recv_timeout(Duration::from_millis(100)) {
             Ok(Update::Started { flavour: name, .. }) => {
                 flavour = name;
@@ -57,22 +69,23 @@ pub(crate) fn play(scenario: &Scenario, file: &Path, record: Option<&Path>) -> R
             }
         }
         let Some(elapsed) = began.map(|began| began.elapsed()) else { continue };
-        if elapsed >= scenario.fault_after && fault.child.is_none() {
+        if let Some(fault) = scenario.fault.as_ref().filter(|fault| elapsed >= fault.after)
+            && harm.child.is_none()
+        {
+            let arguments = fault.arguments.replace("{cpu}", &cpu);
             let mut command = Command::new(&program);
-            command.args(arguments(scenario.fault)).stdout(Stdio::null()).stderr(Stdio::null());
-            fault.child = Some(command.spawn()?);
+            command.args(arguments.split(' ')).stdout(Stdio::null()).stderr(Stdio::null());
+            harm.child = Some(command.spawn()?);
         }
-        progress.show(elapsed, fault.child.is_some());
+        progress.show(elapsed, scenario.fault.is_some().then_some(harm.child.is_some()));
     };
     progress.clear();
-    drop(fault);
 
-    if let (Some(path), Some(mut recording)) = (record, summary.recording.clone()) {
-        let release = gpuwhy_host::kernel_release();
-        let version = release.split('-').next().unwrap_or_default();
-        recording.about = format!("a run on Linux {version}");
-        write_recording(path, &recording)?;
+    if let (Some(path), Some(made)) = (record, summary.recording.take()) {
+        let own: Vec<u32> = harm.child.iter().map(Child::id).chain([std::process::id()]).collect();
+        recording::write(path, made, folder.path(), &own)?;
     }
+    drop(harm);
     let how = format!(
         "Traced live with real eBPF on this machine ({flavour} probes, Linux {}).",
         gpuwhy_host::kernel_release()
@@ -80,12 +93,36 @@ pub(crate) fn play(scenario: &Scenario, file: &Path, record: Option<&Path>) -> R
     Ok(Played::from_summary(summary, how))
 }
 
+fn variable(name: &str, path: &Path) -> OsString {
+    let mut word = OsString::from(name);
+    word.push("=");
+    word.push(path);
+    word
+}
+
+/// For a shell that knows the workload program and the folder: one process replaces it, several are waited for.
+fn script(workloads: &[Workload], cpu: &str) -> String {
+    let lines: Vec<String> = workloads
+        .iter()
+        .map(|workload| {
+            let variables: String =
+                workload.environment.iter().map(|(name, value)| format!("{name}={value} ")).collect();
+            let arguments = workload.arguments.replace("{cpu}", cpu).replace("{folder}", "\"$FOLDER\"");
+            format!("{variables}\"$SIMWORK\" {arguments}")
+        })
+        .collect();
+    match lines.as_slice() {
+        [one] => format!("exec {one}"),
+        many => many.iter().map(|line| format!("{line} & ")).chain(["wait".into()]).collect(),
+    }
+}
+
 /// The process that does the harm; ended with the demo, however that ends.
-struct Fault {
+struct Harm {
     child: Option<Child>,
 }
 
-impl Drop for Fault {
+impl Drop for Harm {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
             // It may have ended by itself.
@@ -105,10 +142,15 @@ impl Progress {
         Progress { on: std::io::stderr().is_terminal() }
     }
 
-    fn show(&self, elapsed: Duration, fault: bool) {
+    /// `fault`: whether it is in, where there is to be one.
+    fn show(&self, elapsed: Duration, fault: Option<bool>) {
         if self.on {
-            let what = if fault { "the fault is in" } else { "all is well" };
-            eprint!("\rtracing {:>2} s, {what} ...   ", elapsed.as_secs());
+            let what = match fault {
+                Some(true) => ", the fault is in",
+                Some(false) => ", all is well",
+                None => "",
+            };
+            eprint!("\rtracing {:>2} s{what} ...   ", elapsed.as_secs());
             // A lost progress line is no loss.
             let _ = std::io::stderr().flush();
         }
@@ -129,9 +171,18 @@ fn own_last_cpu() -> usize {
         .unwrap_or(0)
 }
 
-fn write_recording(path: &Path, recording: &Recording) -> Result<(), Failed> {
-    let mut encoder = GzEncoder::new(fs::File::create(path)?, Compression::best());
-    serde_json::to_writer(&mut encoder, recording)?;
-    encoder.finish()?;
-    Ok(())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_process_replaces_the_shell_and_several_are_waited_for() {
+        let one = Workload { environment: &[], arguments: "train --cpu {cpu}" };
+        let two = Workload { environment: &[("RANK", "1")], arguments: "nccl --id-file {folder}/id" };
+        assert_eq!(script(std::slice::from_ref(&one), "3"), "exec \"$SIMWORK\" train --cpu 3");
+        assert_eq!(
+            script(&[one, two], "3"),
+            "\"$SIMWORK\" train --cpu 3 & RANK=1 \"$SIMWORK\" nccl --id-file \"$FOLDER\"/id & wait"
+        );
+    }
 }

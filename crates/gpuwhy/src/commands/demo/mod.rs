@@ -1,17 +1,19 @@
 //! `gpuwhy demo`: a stall, injected and explained, with no GPU.
 
 mod live;
+mod recording;
 mod replay;
 mod scenario;
+mod stall;
+mod tour;
 
 use crate::cli::DemoOptions;
 use crate::failure::Failure;
-use crate::summary::write_coverage;
-use gpuwhy_agent::{AgentError, Summary};
-use gpuwhy_cause::{Stall, Tallies, stalls};
-use gpuwhy_model::units::{count, duration, printable};
+use crate::panels::View;
+use gpuwhy_agent::{AgentError, Overview, Summary};
+use gpuwhy_cause::{Tallies, stalls};
 use gpuwhy_model::{Coverage, OpInfo, Process};
-use scenario::{SCENARIOS, Scenario};
+use scenario::{Ending, SCENARIOS, Scenario};
 use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -22,7 +24,10 @@ pub(crate) struct Played {
     pub(crate) how: String,
     pub(crate) live: bool,
     pub(crate) file: PathBuf,
+    pub(crate) start_ns: u64,
+    pub(crate) end_ns: u64,
     pub(crate) tallies: Tallies,
+    pub(crate) overview: Overview,
     pub(crate) ops: Vec<OpInfo>,
     pub(crate) processes: Vec<Process>,
     pub(crate) coverage: Coverage,
@@ -34,10 +39,25 @@ impl Played {
             how,
             live: true,
             file: summary.file,
+            start_ns: summary.last.start_ns,
+            end_ns: summary.last.now_ns,
             tallies: summary.last.tallies,
+            overview: summary.last.overview,
             ops: summary.ops,
             processes: summary.last.processes,
             coverage: summary.last.coverage,
+        }
+    }
+
+    fn view(&self) -> View<'_> {
+        View {
+            start_ns: self.start_ns,
+            now_ns: self.end_ns,
+            tallies: &self.tallies,
+            ops: &self.ops,
+            processes: &self.processes,
+            overview: &self.overview,
+            live: false,
         }
     }
 }
@@ -50,6 +70,9 @@ pub(crate) fn run(options: &DemoOptions) -> Result<(), Failure> {
         return Ok(());
     }
     let scenario = choose(options.scenario.as_deref())?;
+    if !options.replay {
+        live::enter(scenario)?;
+    }
     let file = options.out.clone().unwrap_or_else(|| {
         std::env::temp_dir().join(format!("gpuwhy-demo-{}-{}.db", scenario.name, std::process::id()))
     });
@@ -57,21 +80,24 @@ pub(crate) fn run(options: &DemoOptions) -> Result<(), Failure> {
         writeln!(std::io::stdout(), "{}\n", scenario.story)?;
     }
     let played = play(scenario, &file, options)?;
-    let stalls = stalls(&played.tallies, &played.ops);
     if options.json {
         let document = json!({
             "scenario": scenario.name,
             "live": played.live,
             "how": played.how,
             "file": played.file,
-            "stalls": stalls,
+            "stalls": stalls(&played.tallies, &played.ops),
             "coverage": played.coverage,
         });
         writeln!(std::io::stdout(), "{document:#}")?;
         return Ok(());
     }
-    explain(scenario, &played, &stalls, &mut std::io::stdout())?;
-    Ok(())
+    let out = &mut std::io::stdout();
+    writeln!(out, "\n{}", played.how)?;
+    match &scenario.ending {
+        Ending::Stall { op, fix } => stall::write(op, *fix, &played, out),
+        Ending::Tour { questions } => tour::write(questions, &played, out),
+    }
 }
 
 fn choose(name: Option<&str>) -> Result<&'static Scenario, Failure> {
@@ -117,68 +143,4 @@ impl<E: Into<Failure>> From<E> for Failed {
     fn from(error: E) -> Self {
         Failed::Other(error.into())
     }
-}
-
-/// What, why, who and what to do, on one screen.
-fn explain(
-    scenario: &Scenario,
-    played: &Played,
-    stalls: &[Stall],
-    out: &mut impl Write,
-) -> Result<(), Failure> {
-    writeln!(out, "\n{}", played.how)?;
-    let Some(stall) = stalls.iter().find(|stall| stall.op == scenario.op) else {
-        return Err(Failure::Nothing(format!(
-            "no stall of {} was seen; the host may be too busy",
-            scenario.op
-        )));
-    };
-    let name = |pid: u32| {
-        played.processes.iter().find(|process| process.pid == pid).map_or("", |process| process.comm.as_str())
-    };
-    writeln!(
-        out,
-        "\nWHAT  {} in {} (pid {}) usually takes {}; its p99 was {}, its worst {}.\n      {} calls lost {} beyond the usual.",
-        stall.op,
-        printable(name(stall.pid)),
-        stall.pid,
-        duration(stall.p50_ns),
-        duration(stall.p99_ns),
-        duration(stall.max_ns),
-        count(stall.calls),
-        duration(stall.excess_ns),
-    )?;
-    for (i, cause) in stall.causes.iter().filter(|cause| cause.share_pct >= 1.0).enumerate() {
-        let label = if i == 0 { "WHY" } else { "" };
-        writeln!(
-            out,
-            "{label:<5} {:>3.0}% {:<14} {}",
-            cause.share_pct,
-            cause.cause.name(),
-            cause.cause.about()
-        )?;
-        for by in cause.by.iter().take(3) {
-            writeln!(
-                out,
-                "{:>11}by {} (pid {}): {} in {} waits",
-                "",
-                printable(&by.comm),
-                by.pid,
-                duration(by.ns),
-                count(by.count)
-            )?;
-        }
-    }
-    let culprit = stall.causes.first().and_then(|cause| cause.by.first()).map_or(0, |by| by.pid);
-    writeln!(out, "FIX   {}", (scenario.fix)(stall.pid, culprit))?;
-    write_coverage(&played.coverage, out)?;
-    let file = played.file.display();
-    writeln!(
-        out,
-        "\nGo on with:\n  gpuwhy query {file} \"SELECT * FROM op_summary\"\n  gpuwhy query {file} \"SELECT op, cause, by_comm, \
-         by_pid, round(sum(ns)/1e6, 1) AS ms FROM blame WHERE op <> '' GROUP BY 1,2,3,4 ORDER BY ms DESC LIMIT 10\"\n  \
-         gpuwhy query {file} --op {} --limit 10",
-        stall.op
-    )?;
-    Ok(())
 }

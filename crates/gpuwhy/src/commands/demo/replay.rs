@@ -4,7 +4,7 @@ use super::Played;
 use super::scenario::Scenario;
 use crate::failure::Failure;
 use flate2::read::GzDecoder;
-use gpuwhy_agent::session_info;
+use gpuwhy_agent::{Overview, session_info};
 use gpuwhy_cause::{Tallies, blame_rows};
 use gpuwhy_ledger::Ledger;
 use gpuwhy_model::{Coverage, Process, Recording};
@@ -22,6 +22,7 @@ pub(crate) fn play(scenario: &Scenario, file: &Path, why: Option<&str>) -> Resul
     let options = Options { create_folders: true, ..Options::default() };
     let mut writer = Writer::create_or_append(file, &session, &recording.ops, &options)?;
     let mut ledger = Ledger::new(&recording.ops);
+    let mut overview = Overview::default();
     for batch in &recording.batches {
         tallies.add(batch);
         coverage.lost += batch.losses.iter().map(|loss| loss.count).sum::<u64>();
@@ -30,6 +31,7 @@ pub(crate) fn play(scenario: &Scenario, file: &Path, why: Option<&str>) -> Resul
         processes.extend(batch.processes.iter().map(|process| (process.pid, process.clone())));
         let mut facts = ledger.take(batch);
         facts.blame = blame_rows(&batch.windows, &batch.waits, &recording.ops);
+        overview.take(batch, &facts);
         writer.write(batch, &facts)?;
     }
     writer.finish(recording.end_ns)?;
@@ -46,7 +48,10 @@ pub(crate) fn play(scenario: &Scenario, file: &Path, why: Option<&str>) -> Resul
         how,
         live: false,
         file: file.to_path_buf(),
+        start_ns: recording.start_ns,
+        end_ns: recording.end_ns,
         tallies,
+        overview,
         ops: recording.ops,
         processes: processes.into_values().collect(),
         coverage,

@@ -1,0 +1,37 @@
+//! `gpu_time`: how busy each stream was, between two bounds, and what launching took.
+
+use crate::chosen::{Chosen, Subject, process_of};
+use crate::{QueryError, Rows};
+use gpuwhy_store::Reader;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GpuTimeRequest {
+    pub pid: Option<u32>,
+    /// As `90s` or `5m`, back from the newest event.
+    pub since: Option<String>,
+    pub limit: Option<usize>,
+}
+
+const SUBJECT: Subject = Subject { what: "GPU time", hint: "trace while a process submits work to the GPU" };
+
+/// By process and stream; busiest first. Percentages are of the time from the first window to the last that any stream
+/// was used in, so that those of two processes can be compared.
+pub fn gpu_time(reader: &Reader, request: &GpuTimeRequest) -> Result<Rows, QueryError> {
+    let chosen = Chosen::new(reader, request.pid, request.since.as_deref(), request.limit)?;
+    let (clause, values) = chosen.clause("window_start_ns");
+    let everybody = chosen.from_ns.map_or(String::new(), |ns| format!(" WHERE window_start_ns >= {ns}"));
+    let sql = format!(
+        "SELECT t.pid, {}, t.stream, t.stream_tid, sum(t.busy_lower_ns) AS busy_lower_ns, \
+         sum(t.busy_upper_ns) AS busy_upper_ns, 100.0 * sum(t.busy_lower_ns) / nullif(w.ns, 0) AS busy_lower_pct, \
+         100.0 * sum(t.busy_upper_ns) / nullif(w.ns, 0) AS busy_upper_pct, sum(t.submitted) AS submitted, \
+         sum(t.launches) AS launches, sum(t.launch_ns) / 1e6 AS launch_ms, \
+         sum(t.launch_ns) / 1e3 / nullif(sum(t.launches), 0) AS mean_launch_us, w.ns AS window_ns \
+         FROM (SELECT * FROM gpu_time{clause}) t, \
+         (SELECT max(window_start_ns + window_ns) - min(window_start_ns) AS ns FROM gpu_time{everybody}) w \
+         GROUP BY t.pid, t.stream, t.stream_tid ORDER BY sum(t.busy_upper_ns) DESC, t.pid, t.stream, t.stream_tid",
+        process_of("t")
+    );
+    chosen.rows(SUBJECT, &sql, &values)
+}

@@ -12,7 +12,9 @@ use gpuwhy_cause::{Tallies, blame_rows, slow_limit_ns};
 use gpuwhy_host::LoadMeter;
 use gpuwhy_ledger::Ledger;
 use gpuwhy_model::units::duration;
-use gpuwhy_model::{Batch, Coverage, Histogram, OpId, ProbeState, ProbeStatus, ProcessEventKind, Recording};
+use gpuwhy_model::{
+    Batch, Coverage, GpuError, Histogram, OpId, ProbeState, ProbeStatus, ProcessEventKind, Recording,
+};
 use gpuwhy_probes::{Engine, LibraryFile, Mapped, MappingWatch, Scope, Settings};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -260,8 +262,10 @@ impl Run {
             if let Some(file) = discovery::of_mapping(mapped, &self.engine, self.config.traces_everyone())
                 && !self.engine.is_attached(file.id)
             {
-                self.attach(&file, updates)?;
-                self.report(vec![self.lateness(mapped, &file)], updates)?;
+                let attached = self.attach(&file, updates)?;
+                if attached {
+                    self.report(vec![self.lateness(mapped, &file)], updates)?;
+                }
             }
         }
         // Mappings that nobody told of are found by looking, not too often.
@@ -293,12 +297,14 @@ impl Run {
         }
     }
 
-    fn attach(&mut self, file: &LibraryFile, updates: &Sender<Update>) -> Result<(), AgentError> {
+    /// Whether anything of it could be attached.
+    fn attach(&mut self, file: &LibraryFile, updates: &Sender<Update>) -> Result<bool, AgentError> {
         let statuses = self.engine.attach_library(file);
-        if statuses.iter().any(|status| matches!(status.state, ProbeState::Attached | ProbeState::Degraded)) {
-            self.libraries += 1;
-        }
-        self.report(statuses, updates)
+        let attached =
+            statuses.iter().any(|status| matches!(status.state, ProbeState::Attached | ProbeState::Degraded));
+        self.libraries += usize::from(attached);
+        self.report(statuses, updates)?;
+        Ok(attached)
     }
 
     fn report(&mut self, statuses: Vec<ProbeStatus>, updates: &Sender<Update>) -> Result<(), AgentError> {
@@ -339,10 +345,17 @@ impl Run {
             self.report(reading.statuses, updates)?;
             self.gpus.extend(reading.gpus);
             batch.gpu_samples.extend(reading.samples);
-            batch.gpu_errors.extend(reading.errors);
+            // The driver's tracepoint tells the same with its own words.
+            let told = |error: &GpuError| error.event == "xid" && self.has_xid_tracepoint();
+            batch.gpu_errors.extend(reading.errors.into_iter().filter(|error| !told(error)));
             batch.rdma_events.extend(reading.fabric);
         }
         Ok(())
+    }
+
+    fn has_xid_tracepoint(&self) -> bool {
+        let statuses = self.engine.statuses();
+        statuses.iter().any(|status| status.probe == "xid" && status.state == ProbeState::Attached)
     }
 
     /// What the kernel could not know: how a call was made, on which of the host's GPUs, as which rank.

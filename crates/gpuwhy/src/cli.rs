@@ -108,7 +108,7 @@ pub(crate) struct TraceOptions {
     /// The oldest data is dropped when the file passes this size: 500M, 10G
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, default_value = "10G", value_parser = parse_size)]
     pub(crate) max_size: u64,
-    /// One JSON object a line on stdout: calls, sums each second, losses, the summary
+    /// One JSON object a line on stdout: calls, collectives, memory, GPU samples, sums, losses, the summary
     #[arg(long)]
     pub(crate) json: bool,
     /// Record asynchronous events of RDMA devices too, their types only (libibverbs)
@@ -223,10 +223,11 @@ pub(crate) enum Format {
 #[command(after_help = "\
 Examples:
   gpuwhy demo
+  gpuwhy demo tour                      collectives, graphs, kernels, memory, GPU counters
   gpuwhy demo --list
   gpuwhy demo cpu-hog --out demo.db && gpuwhy query demo.db \"SELECT * FROM op_summary\"")]
 pub(crate) struct DemoOptions {
-    /// Which stall; the first one of --list when not given
+    /// Which scenario; the first one of --list when not given
     pub(crate) scenario: Option<String>,
     /// The scenarios there are
     #[arg(long)]

@@ -44,7 +44,9 @@ pub(crate) fn write(summary: &Summary, out: &mut impl Write) -> io::Result<()> {
 
 fn nothing_seen(libraries: usize) -> &'static str {
     match libraries {
-        0 => "No process mapped a GPU library (libcuda, libcudart). `gpuwhy check` lists what it finds.",
+        0 => {
+            "No process mapped a GPU library (libcuda, libcudart, libnccl, libamdhip64). `gpuwhy check` lists what it finds."
+        }
         _ => "GPU libraries were found and probed, but no traced process called them.",
     }
 }

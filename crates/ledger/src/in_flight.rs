@@ -19,13 +19,7 @@ pub(crate) struct LongCalls {
 
 impl LongCalls {
     /// A look at all calls in flight.
-    pub(crate) fn look(
-        &mut self,
-        seen: &[InFlight],
-        newest_ns: u64,
-        lives: &Lives,
-        facts: &mut Facts,
-    ) {
+    pub(crate) fn look(&mut self, seen: &[InFlight], newest_ns: u64, lives: &Lives, facts: &mut Facts) {
         let looked_ns = seen.iter().map(|call| call.seen_ns).max().unwrap_or(newest_ns);
         let mut before = std::mem::take(&mut self.open);
         for call in seen {
@@ -139,6 +133,6 @@ mod tests {
         // What the kernel still has of it is no news; a new process with its number is.
         let seen = [call(1, S, 6 * S), call(1, 4 * S + 1, 6 * S)];
         long.look(&seen, 6 * S, &lives, &mut facts);
-        assert_eq!(rows(&mut facts), [(1, 6 * S, None, None)]);
+        assert_eq!(rows(&mut facts), [(1, 6 * S, None, Some(3))]);
     }
 }

@@ -16,6 +16,7 @@ mod trouble;
 mod view;
 mod why;
 mod words;
+mod xid;
 
 pub(crate) use panel::Panel;
 pub(crate) use view::View;

@@ -4,6 +4,7 @@
 use super::panel::{Panel, bad};
 use super::view::View;
 use super::words::{counted, hex};
+use super::xid::meaning;
 use gpuwhy_agent::Straggling;
 use gpuwhy_model::units::{duration, printable, size};
 use gpuwhy_model::{CallInFlight, GpuError};
@@ -66,7 +67,12 @@ fn gpu_error(view: &View<'_>, error: &GpuError) -> String {
     };
     let who = error.pid.filter(|pid| *pid != 0).map(|pid| format!(" in {}", view.who(pid)));
     let ago = duration(view.now_ns.saturating_sub(error.time_ns));
-    format!("{gpu}: {what}{} {ago} ago: {}", who.unwrap_or_default(), printable(&error.message))
+    let message = match error.message.as_str() {
+        "" => meaning(error.code).unwrap_or_default().into(),
+        message => printable(message),
+    };
+    let message = if message.is_empty() { message } else { format!(": {message}") };
+    format!("{gpu}: {what}{} {ago} ago{message}", who.unwrap_or_default())
 }
 
 /// Somebody still waits for it.

@@ -50,21 +50,23 @@ impl Picture<'_> {
 
     /// The lines, and whether they are of all pages.
     fn body(&self, view: &View<'_>, width: usize, height: usize) -> (Vec<Line<'static>>, bool) {
-        let all: Vec<Panel> = panels(view, PAGES.iter().flat_map(|page| page.topics));
-        let heights = |panels: &[Panel]| panels.iter().map(Panel::height).collect::<Vec<usize>>();
-        if all.is_empty() {
-            return (Vec::new(), true);
-        }
+        let pages: Vec<Vec<Panel>> = PAGES.iter().map(|page| panels(view, page.topics)).collect();
+        let trouble = panels(view, &[TROUBLE]);
+        let all: Vec<&Panel> = trouble.iter().chain(pages.iter().flatten()).collect();
         let fits = is_enough(&heights(&all), height);
-        let shown = if fits { all } else { panels(view, PAGES[self.page].topics) };
-        if shown.is_empty() {
-            return (vec![Line::from("nothing to show on this page")], false);
-        }
+        let shown = match fits {
+            true => all,
+            false => {
+                let (before, rest) = pages.split_at(self.page);
+                let (page, behind) = rest.split_at(1.min(rest.len()));
+                let page: Vec<&Panel> = trouble.iter().chain(page.iter().flatten()).collect();
+                filled_up(page, behind.iter().chain(before).flatten(), height)
+            }
+        };
         let wanted = heights(&shown);
         // Empty lines between the panels, where there is room for them.
-        let gap = wanted.iter().map(|wanted| wanted + 1).sum::<usize>() <= height || fits;
-        let gaps = if gap { shown.len() } else { 0 };
-        let given = share(&wanted, height.saturating_sub(gaps));
+        let gap = fits || with_gaps(&wanted) <= height;
+        let given = share(&wanted, height.saturating_sub(if gap { shown.len() } else { 0 }));
         let mut lines = Vec::new();
         for (panel, given) in shown.iter().zip(given).filter(|(_, given)| *given > 0) {
             lines.extend(panel.lines(width, given));
@@ -140,7 +142,31 @@ impl Picture<'_> {
     }
 }
 
-/// What has anything to show, after what must not be overlooked.
-fn panels<'a>(view: &View<'_>, topics: impl IntoIterator<Item = &'a Topic>) -> Vec<Panel> {
-    std::iter::once(&TROUBLE).chain(topics).filter_map(|topic| topic(view)).collect()
+/// What has anything to show.
+fn panels(view: &View<'_>, topics: &[Topic]) -> Vec<Panel> {
+    topics.iter().filter_map(|topic| topic(view)).collect()
+}
+
+fn heights(panels: &[&Panel]) -> Vec<usize> {
+    panels.iter().map(|panel| panel.height()).collect()
+}
+
+fn with_gaps(heights: &[usize]) -> usize {
+    heights.iter().map(|height| height + 1).sum()
+}
+
+/// A page, and below it what else finds room.
+fn filled_up<'a>(
+    mut page: Vec<&'a Panel>,
+    others: impl Iterator<Item = &'a Panel>,
+    height: usize,
+) -> Vec<&'a Panel> {
+    let mut used = with_gaps(&heights(&page));
+    for other in others {
+        if used + other.height() < height {
+            used += other.height() + 1;
+            page.push(other);
+        }
+    }
+    page
 }

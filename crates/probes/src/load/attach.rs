@@ -216,13 +216,17 @@ pub(super) fn said(error: &libbpf_rs::Error) -> String {
 }
 
 fn find_targets<'a>(rules: &'a [Rule], file: &LibraryFile) -> Result<Vec<Target<'a>>, String> {
-    let sites = sites_in_file(&file.open_path)?;
+    let wanted: HashSet<&str> = rules
+        .iter()
+        .filter(|rule| rule.function.library == file.library)
+        .map(|rule| rule.function.symbol)
+        .collect();
+    let sites = sites_in_file(&file.open_path, &wanted, file.library == Library::Nccl)?;
     let mut seen = HashSet::new();
     Ok(rules
         .iter()
-        .filter(|rule| rule.function.library == file.library)
         .filter_map(|rule| {
-            let (file_offset, emulated) = sites(rule.function.symbol)?;
+            let (file_offset, emulated) = *sites.get(rule.function.symbol)?;
             // Two names of one function get one probe.
             seen.insert(file_offset).then_some(Target { rule, file_offset, emulated })
         })
@@ -231,31 +235,39 @@ fn find_targets<'a>(rules: &'a [Rule], file: &LibraryFile) -> Result<Vec<Target<
 
 /// Where in the file the probe of one function goes.
 pub(super) fn site_in_file(path: &Path, symbol: &str) -> Result<usize, String> {
-    sites_in_file(path)?(symbol)
-        .map(|(offset, _)| offset)
+    sites_in_file(path, &HashSet::from([symbol]), false)?
+        .get(symbol)
+        .map(|(offset, _)| *offset)
         .ok_or_else(|| format!("it does not export {symbol}"))
 }
 
-/// The exported functions of a file: from a symbol to the offset of its probe's site, and whether that is emulated.
-fn sites_in_file(path: &Path) -> Result<impl Fn(&str) -> Option<(usize, bool)>, String> {
+/// The wanted functions of a file: from a symbol to the offset of its probe's site, and whether that is emulated. What is
+/// linked into a larger library may be in its full table only.
+fn sites_in_file(
+    path: &Path,
+    wanted: &HashSet<&str>,
+    full_table: bool,
+) -> Result<HashMap<String, (usize, bool)>, String> {
     let opened = std::fs::File::open(path).map_err(|error| format!("it cannot be read: {error}"))?;
-    // Drivers are a hundred megabytes: only the parts that are looked at are read.
+    // Drivers are a hundred megabytes, frameworks a thousand: only the parts that are looked at are read.
     let cache = ReadCache::new(opened);
     let elf = object::File::parse(&cache).map_err(|error| format!("it is no ELF file: {error}"))?;
-    // What is linked into a larger library may be in its full table only.
-    let offsets: HashMap<String, usize> = elf
-        .symbols()
-        .filter(|symbol| symbol.name().is_ok_and(|name| name.starts_with("nccl")))
-        .chain(elf.dynamic_symbols())
-        .filter(ObjectSymbol::is_definition)
-        .filter_map(|symbol| Some((symbol.name().ok()?.to_string(), file_offset(&elf, symbol.address())?)))
-        .collect();
-    Ok(move |symbol: &str| {
-        let offset = *offsets.get(symbol)?;
+    let mut sites = HashMap::new();
+    let mut take = |symbol: &dyn Fn() -> Option<(String, u64)>| {
+        let Some((name, address)) = symbol() else { return };
+        let Some(offset) = file_offset(&elf, address) else { return };
         let code = (&cache).read_bytes_at(offset as u64, CODE_BYTES).unwrap_or_default();
         let site = site::choose(code);
-        Some((offset + site.offset, site.emulated))
-    })
+        sites.insert(name, (offset + site.offset, site.emulated));
+    };
+    let full = full_table.then(|| elf.symbols()).into_iter().flatten();
+    for symbol in full.chain(elf.dynamic_symbols()).filter(ObjectSymbol::is_definition) {
+        take(&|| {
+            let name = symbol.name().ok().filter(|name| wanted.contains(name))?;
+            Some((name.to_string(), symbol.address()))
+        });
+    }
+    Ok(sites)
 }
 
 pub(crate) fn file_offset<'data>(elf: &impl object::Object<'data>, address: u64) -> Option<usize> {

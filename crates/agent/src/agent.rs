@@ -324,8 +324,9 @@ impl Run {
                 _ => {}
             }
         }
-        self.sink.write_probes(statuses.clone())?;
-        let _ = updates.send(Update::Attached(in_short(&statuses)));
+        let short = in_short(&statuses);
+        self.sink.write_probes(statuses)?;
+        let _ = updates.send(Update::Attached(short));
         Ok(())
     }
 

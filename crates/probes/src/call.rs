@@ -76,7 +76,7 @@ fn decode_call(record: &raw::call_record, clock_offset_ns: u64) -> Option<Call> 
 }
 
 /// Nothing where the kernel says so by a value of its own.
-pub(crate) fn known_or<T: PartialEq>(value: T, unknown: T) -> Option<T> {
+pub(crate) fn known_or<T: PartialEq + Copy>(value: T, unknown: T) -> Option<T> {
     (value != unknown).then_some(value)
 }
 

@@ -44,7 +44,7 @@ const MOST: usize = 16;
 /// The program's table of devices; `rule` gives the number of an operation.
 pub(crate) fn table(devices: &[Device], rule: impl Fn(&str) -> Option<u32>) -> Vec<u8> {
     let empty = raw::device { major: 0, minor: 0, rule: 0 };
-    let mut rows = vec![empty; MOST];
+    let mut rows = [empty; MOST];
     for (row, device) in rows.iter_mut().zip(devices) {
         let number = rule(&format!("ioctl {}", device.name)).or_else(|| rule("ioctl device"));
         *row = raw::device {

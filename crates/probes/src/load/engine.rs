@@ -1,6 +1,6 @@
 //! The loaded probes as one thing: targets in, libraries in, batches out.
 
-use super::attach::{self, Flavour, LibraryFile};
+use super::attach::Flavour;
 use super::features::Features;
 use super::loss::LossReader;
 use super::object::{Opened, SharedMaps, set_variable};
@@ -11,60 +11,55 @@ use super::stats::{self, ProgramStats};
 use super::sums::{take_waits, take_windows};
 use super::{FileId, LoadError, Scope, Settings, StackMode, clock, tracepoints};
 use crate::call::WINDOW_NS;
-use crate::layout::CommunicatorLayout;
 use crate::probe::{Attach, Probe, op_infos};
-use crate::{driver, inflight, raw, sched};
-use gpuwhy_model::{
-    Batch, InFlight, Layer, LibraryInfo, OpId, OpInfo, ProbeState, ProbeStatus, ProcessEventKind,
-};
-use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, Object};
-use std::collections::{HashMap, HashSet};
-use std::io::Read;
-use std::os::fd::AsRawFd;
+use crate::{driver, raw, sched};
+use gpuwhy_model::{Batch, LibraryInfo, OpId, OpInfo, ProbeState, ProbeStatus, ProcessEventKind};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// A window is read so long after its end: a program that was preempted in the middle still gets to count.
 const WINDOW_GRACE_NS: u64 = 100_000_000;
 
-struct Loaded {
-    probe: &'static Probe,
-    object: Object,
+pub(super) struct Loaded {
+    pub(super) probe: &'static Probe,
+    pub(super) object: Object,
 }
 
 /// How to load a probe whose library turns up later.
-struct Later {
-    settings: Settings,
-    shards: usize,
-    probes: Vec<&'static Probe>,
+pub(super) struct Later {
+    pub(super) settings: Settings,
+    pub(super) shards: usize,
+    pub(super) probes: Vec<&'static Probe>,
 }
 
 /// The loaded probes.
 pub struct Engine {
     // Links go first: nothing may fire into maps that are gone.
-    links: Vec<Link>,
-    loaded: Vec<Loaded>,
-    later: Later,
-    maps: SharedMaps,
-    rings: Rings,
-    ops: Vec<OpInfo>,
-    rules: Vec<Rule>,
-    keep_all: bool,
-    stacks: StackMode,
-    flavour: Flavour,
-    statuses: Vec<ProbeStatus>,
-    attached_files: HashSet<FileId>,
-    libraries: Vec<LibraryInfo>,
+    pub(super) links: Vec<Link>,
+    pub(super) loaded: Vec<Loaded>,
+    pub(super) later: Later,
+    pub(super) maps: SharedMaps,
+    pub(super) rings: Rings,
+    pub(super) ops: Vec<OpInfo>,
+    pub(super) rules: Vec<Rule>,
+    pub(super) keep_all: bool,
+    pub(super) stacks: StackMode,
+    pub(super) flavour: Flavour,
+    pub(super) statuses: Vec<ProbeStatus>,
+    pub(super) attached_files: HashSet<FileId>,
+    pub(super) libraries: Vec<LibraryInfo>,
     /// Where each of them can be opened from here.
-    library_paths: Vec<PathBuf>,
-    losses: LossReader,
-    slots: Slots,
+    pub(super) library_paths: Vec<PathBuf>,
+    pub(super) losses: LossReader,
+    pub(super) slots: Slots,
     /// Walks over all tasks, where the kernel can.
-    walk: Option<Link>,
+    pub(super) walk: Option<Link>,
     /// Processes that ended, and how often sums were drained since.
-    ended: Vec<(u32, u32)>,
-    drained_before: u32,
-    clock_offset_ns: u64,
+    pub(super) ended: Vec<(u32, u32)>,
+    pub(super) drained_before: u32,
+    pub(super) clock_offset_ns: u64,
 }
 
 impl std::fmt::Debug for Engine {
@@ -193,116 +188,9 @@ impl Engine {
         &self.statuses
     }
 
-    /// Traces a process, and its children if `follow`.
-    pub fn add_target(&self, pid: u32, follow: bool) -> Result<(), LoadError> {
-        let flags = if follow { raw::cuda::TARGET_FOLLOW } else { 0 };
-        self.maps
-            .get("targets")?
-            .update(&pid.to_ne_bytes(), &flags.to_ne_bytes(), MapFlags::NO_EXIST)
-            .or_else(
-                |error| if error.kind() == libbpf_rs::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) },
-            )
-            .map_err(|error| LoadError::Internal(format!("process {pid} cannot be traced: {error}")))
-    }
-
-    /// Traces a process no longer; its children stay as they are.
-    pub fn remove_target(&self, pid: u32) -> Result<(), LoadError> {
-        match self.maps.get("targets")?.delete(&pid.to_ne_bytes()) {
-            Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => {
-                Err(LoadError::Internal(format!("process {pid} cannot be dropped: {error}")))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    pub fn is_target(&self, pid: u32) -> bool {
-        self.maps
-            .get("targets")
-            .is_ok_and(|map| matches!(map.lookup(&pid.to_ne_bytes(), MapFlags::ANY), Ok(Some(_))))
-    }
-
     /// Readable when records have gathered.
     pub fn ready_fd(&self) -> i32 {
         self.rings.ready_fd()
-    }
-
-    /// Attaches a library file unless it already is; says what came of it.
-    pub fn attach_library(&mut self, file: &LibraryFile) -> Vec<ProbeStatus> {
-        let wanted = self.rules.iter().any(|rule| rule.function.library == file.library);
-        if !wanted || !self.attached_files.insert(file.id) {
-            return Vec::new();
-        }
-        let mut fresh = self.load_for(file);
-        let now = self.now_ns();
-        let number = self.libraries.len() as u16 + 1;
-        for loaded in &self.loaded {
-            let rules: Vec<Rule> = self
-                .rules
-                .iter()
-                .filter(|rule| rule.probe == loaded.probe.name && rule.function.library == file.library)
-                .copied()
-                .collect();
-            if rules.is_empty() {
-                continue;
-            }
-            let attached = attach::library(&loaded.object, &rules, file, number, self.flavour, now);
-            self.links.extend(attached.links);
-            fresh.extend(attached.statuses);
-        }
-        if fresh.iter().any(|status| matches!(status.state, ProbeState::Attached | ProbeState::Degraded)) {
-            self.libraries.push(LibraryInfo {
-                number,
-                kind: file.library.name().into(),
-                file: file.shown_path.clone(),
-            });
-            self.library_paths.push(file.open_path.clone());
-        }
-        self.statuses.extend(fresh.iter().cloned());
-        fresh
-    }
-
-    /// Loads the probe of a library that turned up for the first time.
-    fn load_for(&mut self, file: &LibraryFile) -> Vec<ProbeStatus> {
-        let name = file.library.probe();
-        let Some(at) = self.later.probes.iter().position(|probe| probe.name == name) else {
-            return Vec::new();
-        };
-        let probe = self.later.probes.remove(at);
-        let later = &self.later;
-        let loaded =
-            load_probe(probe, &later.settings, &self.rules, self.flavour, later.shards, &mut self.maps);
-        let result = loaded.and_then(|object| {
-            self.loaded.push(Loaded { probe, object });
-            self.write_nccl_rules()?;
-            self.set_stacks(self.stacks)
-        });
-        match result {
-            Ok(()) => Vec::new(),
-            Err(error) => vec![refused(probe, self.flavour.name(), &error.to_string())],
-        }
-    }
-
-    /// Where the probe that reads them is loaded.
-    fn write_nccl_rules(&self) -> Result<(), LoadError> {
-        let Ok(map) = self.maps.get("nccl_rules") else { return Ok(()) };
-        for rule in self.rules.iter().filter(|rule| rule.function.layer == Layer::Nccl) {
-            rules::write_nccl(map, rule)?;
-        }
-        Ok(())
-    }
-
-    /// The library files attached so far, by number.
-    pub fn libraries(&self) -> &[LibraryInfo] {
-        &self.libraries
-    }
-
-    /// Where an attached collective library keeps a communicator's ranks.
-    pub fn communicator_layout(&self, library: u16) -> Option<CommunicatorLayout> {
-        CommunicatorLayout::of_library(self.library_paths.get(usize::from(library).checked_sub(1)?)?)
-    }
-
-    pub fn is_attached(&self, id: FileId) -> bool {
-        self.attached_files.contains(&id)
     }
 
     /// What counts as slow for an operation from now on.
@@ -335,42 +223,6 @@ impl Engine {
         let exits = batch.process_events.iter().filter(|event| event.kind == ProcessEventKind::Exit);
         self.ended.extend(exits.map(|event| (event.pid, 0)));
         batch
-    }
-
-    /// All calls that have not returned, but those that wait for as long as all is well. Nothing where the kernel cannot
-    /// tell.
-    pub fn in_flight(&self) -> Option<Vec<InFlight>> {
-        let mut bytes = Vec::new();
-        Iter::new(self.walk.as_ref()?).ok()?.read_to_end(&mut bytes).ok()?;
-        let function =
-            |number: u16| self.rules.iter().find(|rule| rule.number == number).map(|rule| rule.function);
-        let mut calls: Vec<InFlight> = bytes
-            .chunks_exact(inflight::RECORD_BYTES)
-            .filter_map(|record| inflight::decode(record, self.clock_offset_ns, function))
-            .collect();
-        calls.retain(|call| {
-            self.ops.iter().any(|op| op.id == call.op && !matches!(op.layer, Layer::Rdma | Layer::Driver))
-        });
-        if calls.iter().any(|call| call.communicator != 0) {
-            let known = self.communicators();
-            for call in &mut calls {
-                if let Some(communicator) = known.get(&call.communicator) {
-                    call.comm_id_hash = Some(communicator.hash).filter(|hash| *hash != 0);
-                    call.rank = Some(communicator.rank).filter(|rank| *rank >= 0);
-                    call.nranks = Some(communicator.nranks).filter(|ranks| *ranks >= 0);
-                }
-            }
-        }
-        Some(calls)
-    }
-
-    /// By the kernel's number.
-    fn communicators(&self) -> HashMap<u64, raw::nccl::communicator> {
-        let Ok(map) = self.maps.get("communicators") else { return HashMap::new() };
-        map.keys()
-            .filter_map(|key| raw::read::<raw::nccl::communicator>(&map.lookup(&key, MapFlags::ANY).ok()??))
-            .map(|communicator| (communicator.number, communicator))
-            .collect()
     }
 
     /// Where the driver in use keeps a function's name, in its struct.
@@ -451,15 +303,6 @@ impl Engine {
     pub fn program_stats(&self) -> Vec<ProgramStats> {
         self.loaded.iter().flat_map(|loaded| stats::of_object(loaded.probe.name, &loaded.object)).collect()
     }
-
-    fn set_cgroup(&self, path: &std::path::Path) -> Result<(), LoadError> {
-        let failed = |reason: String| LoadError::Cgroup { path: path.display().to_string(), reason };
-        let folder = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
-        self.maps
-            .get("target_cgroup")?
-            .update(&0u32.to_ne_bytes(), &folder.as_raw_fd().to_ne_bytes(), MapFlags::ANY)
-            .map_err(|error| failed(format!("{error}; it must be a folder of the unified (v2) hierarchy")))
-    }
 }
 
 /// The first probe on functions is loaded at once, which tells whether the kernel lets us; the others when their library
@@ -470,7 +313,7 @@ fn now_and_later(probes: &[&'static Probe]) -> (Vec<&'static Probe>, Vec<&'stati
     probes.iter().partition(|probe| !is_functions(probe) || Some(probe.name) == first)
 }
 
-fn load_probe(
+pub(super) fn load_probe(
     probe: &'static Probe,
     settings: &Settings,
     rules: &[Rule],
@@ -501,7 +344,7 @@ fn load_probe(
     opened.load(maps)
 }
 
-fn refused(probe: &Probe, flavour: &str, reason: &str) -> ProbeStatus {
+pub(super) fn refused(probe: &Probe, flavour: &str, reason: &str) -> ProbeStatus {
     ProbeStatus {
         probe: probe.name.into(),
         target: "*".into(),

@@ -6,6 +6,8 @@ mod clock;
 mod engine;
 mod error;
 mod features;
+mod flights;
+mod libraries;
 mod loss;
 mod object;
 mod rings;
@@ -15,6 +17,7 @@ mod site;
 mod slots;
 mod stats;
 mod sums;
+mod targets;
 mod tracefs;
 mod tracepoints;
 

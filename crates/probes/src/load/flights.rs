@@ -1,0 +1,46 @@
+//! Calls that have not returned.
+
+use super::Engine;
+use crate::{inflight, raw};
+use gpuwhy_model::{InFlight, Layer};
+use libbpf_rs::{Iter, MapCore, MapFlags};
+use std::collections::HashMap;
+use std::io::Read;
+
+impl Engine {
+    /// All calls that have not returned, but those that wait for as long as all is well. Nothing where the kernel cannot
+    /// tell.
+    pub fn in_flight(&self) -> Option<Vec<InFlight>> {
+        let mut bytes = Vec::new();
+        Iter::new(self.walk.as_ref()?).ok()?.read_to_end(&mut bytes).ok()?;
+        let function =
+            |number: u16| self.rules.iter().find(|rule| rule.number == number).map(|rule| rule.function);
+        let mut calls: Vec<InFlight> = bytes
+            .chunks_exact(inflight::RECORD_BYTES)
+            .filter_map(|record| inflight::decode(record, self.clock_offset_ns, function))
+            .collect();
+        calls.retain(|call| {
+            self.ops.iter().any(|op| op.id == call.op && !matches!(op.layer, Layer::Rdma | Layer::Driver))
+        });
+        if calls.iter().any(|call| call.communicator != 0) {
+            let known = self.communicators();
+            for call in &mut calls {
+                if let Some(communicator) = known.get(&call.communicator) {
+                    call.comm_id_hash = Some(communicator.hash).filter(|hash| *hash != 0);
+                    call.rank = Some(communicator.rank).filter(|rank| *rank >= 0);
+                    call.nranks = Some(communicator.nranks).filter(|ranks| *ranks >= 0);
+                }
+            }
+        }
+        Some(calls)
+    }
+
+    /// By the kernel's number.
+    fn communicators(&self) -> HashMap<u64, raw::nccl::communicator> {
+        let Ok(map) = self.maps.get("communicators") else { return HashMap::new() };
+        map.keys()
+            .filter_map(|key| raw::read::<raw::nccl::communicator>(&map.lookup(&key, MapFlags::ANY).ok()??))
+            .map(|communicator| (communicator.number, communicator))
+            .collect()
+    }
+}

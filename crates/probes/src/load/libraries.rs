@@ -1,0 +1,89 @@
+//! The library files the engine is attached to.
+
+use super::attach::{self, LibraryFile};
+use super::engine::{Loaded, load_probe, refused};
+use super::rules::{self, Rule};
+use super::{Engine, FileId, LoadError};
+use crate::layout::CommunicatorLayout;
+use gpuwhy_model::{Layer, LibraryInfo, ProbeState, ProbeStatus};
+
+impl Engine {
+    /// Attaches a library file unless it already is; says what came of it.
+    pub fn attach_library(&mut self, file: &LibraryFile) -> Vec<ProbeStatus> {
+        let wanted = self.rules.iter().any(|rule| rule.function.library == file.library);
+        if !wanted || !self.attached_files.insert(file.id) {
+            return Vec::new();
+        }
+        let mut fresh = self.load_for(file);
+        let now = self.now_ns();
+        let number = self.libraries.len() as u16 + 1;
+        for loaded in &self.loaded {
+            let rules: Vec<Rule> = self
+                .rules
+                .iter()
+                .filter(|rule| rule.probe == loaded.probe.name && rule.function.library == file.library)
+                .copied()
+                .collect();
+            if rules.is_empty() {
+                continue;
+            }
+            let attached = attach::library(&loaded.object, &rules, file, number, self.flavour, now);
+            self.links.extend(attached.links);
+            fresh.extend(attached.statuses);
+        }
+        if fresh.iter().any(|status| matches!(status.state, ProbeState::Attached | ProbeState::Degraded)) {
+            self.libraries.push(LibraryInfo {
+                number,
+                kind: file.library.name().into(),
+                file: file.shown_path.clone(),
+            });
+            self.library_paths.push(file.open_path.clone());
+        }
+        self.statuses.extend(fresh.iter().cloned());
+        fresh
+    }
+
+    /// Loads the probe of a library that turned up for the first time.
+    fn load_for(&mut self, file: &LibraryFile) -> Vec<ProbeStatus> {
+        let name = file.library.probe();
+        let Some(at) = self.later.probes.iter().position(|probe| probe.name == name) else {
+            return Vec::new();
+        };
+        let probe = self.later.probes.remove(at);
+        let later = &self.later;
+        let loaded =
+            load_probe(probe, &later.settings, &self.rules, self.flavour, later.shards, &mut self.maps);
+        let result = loaded.and_then(|object| {
+            self.loaded.push(Loaded { probe, object });
+            self.write_nccl_rules()?;
+            self.set_stacks(self.stacks)
+        });
+        match result {
+            Ok(()) => Vec::new(),
+            Err(error) => vec![refused(probe, self.flavour.name(), &error.to_string())],
+        }
+    }
+
+    /// Where the probe that reads them is loaded.
+    pub(super) fn write_nccl_rules(&self) -> Result<(), LoadError> {
+        let Ok(map) = self.maps.get("nccl_rules") else { return Ok(()) };
+        for rule in self.rules.iter().filter(|rule| rule.function.layer == Layer::Nccl) {
+            rules::write_nccl(map, rule)?;
+        }
+        Ok(())
+    }
+
+    /// The library files attached so far, by number.
+    pub fn libraries(&self) -> &[LibraryInfo] {
+        &self.libraries
+    }
+
+    /// Where an attached collective library keeps a communicator's ranks.
+    pub fn communicator_layout(&self, library: u16) -> Option<CommunicatorLayout> {
+        CommunicatorLayout::of_library(self.library_paths.get(usize::from(library).checked_sub(1)?)?)
+    }
+
+    pub fn is_attached(&self, id: FileId) -> bool {
+        self.attached_files.contains(&id)
+    }
+}

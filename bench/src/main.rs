@@ -6,6 +6,7 @@ mod launch;
 mod lifecycle;
 mod pipeline;
 mod store;
+mod syscall;
 mod workload;
 
 use anyhow::{Context, Result};
@@ -29,6 +30,8 @@ fn main() -> Result<()> {
     pipeline::measure(&workload, if quick { 2 } else { 5 }, &mut figures)?;
     eprintln!("attach, detach, memory ...");
     lifecycle::measure(&workload, &mut figures)?;
+    eprintln!("a system call ...");
+    syscall::measure(if quick { 3 } else { 7 }, &mut figures)?;
     eprintln!("store alone ...");
     store::measure(if quick { 500_000 } else { 2_000_000 }, &mut figures)?;
     figures.print();

@@ -171,7 +171,7 @@ fn hostile_trace() -> Trace {
     let trace = recorded_trace();
     let db = Connection::open(trace.file()).unwrap();
     for (id, text) in (1000_i64..).zip(HOSTILE) {
-        db.execute("INSERT INTO ops VALUES (?, ?, 'cuda', 'other', 0)", rusqlite::params![id, text]).unwrap();
+        db.execute("INSERT INTO ops (op_id, op, layer, family, waits_for_gpu) VALUES (?, ?, 'cuda', 'other', 0)", rusqlite::params![id, text]).unwrap();
         db.execute(
             "INSERT INTO calls (timestamp_ns, op_id, pid, tid, kept, session_id) VALUES (?, ?, 4242, 4242, 2, 1)",
             [id, id],
@@ -300,7 +300,7 @@ fn python_opens_the_file_as_it_is() {
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1])
 assert db.execute('PRAGMA integrity_check').fetchone()[0] == 'ok'
-assert db.execute('PRAGMA user_version').fetchone()[0] == 1
+assert db.execute('PRAGMA user_version').fetchone()[0] == 2
 for op, count, p50, p99, worst in db.execute('SELECT op, count, p50_us, p99_us, max_us FROM op_summary'):
     assert count > 0 and 0 < p50 <= p99 <= worst, (op, count, p50, p99, worst)
     print(op, count)
@@ -348,7 +348,8 @@ fn the_sqlite_shell_opens_the_file_as_it_is() {
 #[test]
 fn a_trace_without_calls_answers_with_nothing() {
     let trace = changed_by(
-        "DELETE FROM calls; DELETE FROM call_stats; DELETE FROM blame; DELETE FROM process_events",
+        "DELETE FROM calls; DELETE FROM call_stats; DELETE FROM blame; DELETE FROM process_events; \
+         DELETE FROM coldstart_events; DELETE FROM gpu_errors; DELETE FROM nccl_events",
     );
     assert_eq!(answer(&trace, "SELECT op FROM op_summary", "csv"), "op\r\n");
     refused(

@@ -3,6 +3,9 @@
 use crate::raw::{cuda as raw, read};
 use gpuwhy_model::{Completion, LaunchCount, OpId, StreamState};
 
+/// So much later the host may notice that a stream is empty.
+const NOTICE_NS: u64 = 20_000;
+
 pub(crate) fn decode_completion(bytes: &[u8], clock_offset_ns: u64) -> Option<Completion> {
     let record: raw::completion_record = read(bytes)?;
     Some(Completion {
@@ -38,7 +41,8 @@ pub(crate) fn decode_stream(
         launches: state.launches,
         launch_ns: state.launch_ns,
         busy_upper_ns: state.upper_ns + since(state.pending_since_ns),
-        busy_lower_ns: state.lower_ns + since(state.waiting_since_ns),
+        // As in `bpf/stream.h`: part of a wait is no proof.
+        busy_lower_ns: state.lower_ns + since(state.waiting_since_ns).saturating_sub(NOTICE_NS) * 99 / 100,
     })
 }
 

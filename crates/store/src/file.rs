@@ -51,6 +51,9 @@ pub(crate) fn open(path: &Path, flags: OpenFlags) -> Result<Connection, StoreErr
     Ok(db)
 }
 
+/// Tables of every version: what claims to be an older trace and lacks one of them is none.
+const ALWAYS: [&str; 6] = ["calls", "ops", "call_stats", "blame", "sessions", "schema_doc"];
+
 pub(crate) fn identify(db: &Connection, path: &Path) -> Result<Found, StoreError> {
     let at = |error| StoreError::at(path, error);
     let number = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(at);
@@ -75,6 +78,12 @@ pub(crate) fn identify(db: &Connection, path: &Path) -> Result<Found, StoreError
         && let Some(name) = missing(db).map_err(at)?
     {
         return damaged(format!("{name} is missing"));
+    }
+    for table in ALWAYS {
+        let there = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?";
+        if db.query_row(there, [table], |row| row.get::<_, i64>(0)).map_err(at)? == 0 {
+            return damaged(format!("its table {table} is missing"));
+        }
     }
     // SQLite itself takes a part of a page at the end for a page.
     let page = number("PRAGMA page_size")?.max(1) as u64;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-const FLAVOURS: [&str; 3] = ["session", "multi", "single"];
+const FLAVOURS: [&str; 2] = ["session", "multi"];
 
 /// The workloads that together call every probed function.
 const GOLDEN: [&[&str]; 4] =
@@ -135,8 +135,7 @@ fn assert_calls(trace: &Trace, truth: &Value, view: &str) {
 fn assert_names(trace: &Trace, truth: &Value) {
     let named = passed(truth).into_iter().filter(|call| !text(call, "name").is_empty());
     for call in named {
-        let (op, handle, name) =
-            (op_of_symbol(text(call, "op")), text(call, "ptr"), text(call, "name"));
+        let (op, handle, name) = (op_of_symbol(text(call, "op")), text(call, "ptr"), text(call, "name"));
         let known = match function(text(call, "op")).unwrap().role {
             Role::FunctionName => format!("FROM kernels WHERE handle = '{handle}' AND mangled = '{name}'"),
             role => {
@@ -159,8 +158,7 @@ fn assert_shapes(trace: &Trace, truth: &Value, view: &str) {
              shared_bytes) FROM {view} JOIN ops USING (op) WHERE family = 'launch' AND ret = 0"
         ))
         .unwrap();
-    let seen: Vec<String> =
-        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let seen: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     assert_eq!(seen, [shape]);
 }
 
@@ -215,7 +213,8 @@ struct Collective {
 
 impl Collective {
     fn of_truth(call: &Value) -> Collective {
-        let handle = |name: &str| Some(text(call, name).to_string()).filter(|text| !text.is_empty() && text != "0x0");
+        let handle =
+            |name: &str| Some(text(call, name).to_string()).filter(|text| !text.is_empty() && text != "0x0");
         let known = |name: &str| call[name].as_i64().filter(|number| *number >= 0);
         let name = |name: &str, names: &[&str]| known(name).map(|number| names[number as usize].to_string());
         Collective {
@@ -292,7 +291,9 @@ fn asynchronous_events_come_out_as_they_were_raised() {
         let truth = trace.of_simwork(&flags, &["ibverbs", "--events", "3"]);
         assert_eq!(truth["event_types"], serde_json::json!([10, 11, 12]));
         assert_eq!(
-            trace.text("SELECT group_concat(event) FROM (SELECT event FROM rdma_events ORDER BY timestamp_ns)"),
+            trace.text(
+                "SELECT group_concat(event) FROM (SELECT event FROM rdma_events ORDER BY timestamp_ns)"
+            ),
             "IBV_EVENT_PORT_ERR,IBV_EVENT_LID_CHANGE,IBV_EVENT_PKEY_CHANGE",
             "{attach}"
         );

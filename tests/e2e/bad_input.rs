@@ -141,7 +141,9 @@ fn overwritten_pages_are_found() {
 
 #[test]
 fn values_that_do_not_fit_their_columns_are_damage() {
-    let trace = changed_by("INSERT INTO ops (op_id, op, layer, family, waits_for_gpu) VALUES (99999, 'x', 'cuda', 'other', 0)");
+    let trace = changed_by(
+        "INSERT INTO ops (op_id, op, layer, family, waits_for_gpu) VALUES (99999, 'x', 'cuda', 'other', 0)",
+    );
     refused(gpuwhy().arg("query").arg(trace.file()).args(["--op", "x"]), 1, &["is damaged"]);
 }
 

@@ -6,6 +6,7 @@
 mod refusal;
 mod support;
 
+mod abi;
 mod bad_input;
 mod blame;
 mod collectives;

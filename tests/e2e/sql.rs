@@ -171,7 +171,11 @@ fn hostile_trace() -> Trace {
     let trace = recorded_trace();
     let db = Connection::open(trace.file()).unwrap();
     for (id, text) in (1000_i64..).zip(HOSTILE) {
-        db.execute("INSERT INTO ops (op_id, op, layer, family, waits_for_gpu) VALUES (?, ?, 'cuda', 'other', 0)", rusqlite::params![id, text]).unwrap();
+        db.execute(
+            "INSERT INTO ops (op_id, op, layer, family, waits_for_gpu) VALUES (?, ?, 'cuda', 'other', 0)",
+            rusqlite::params![id, text],
+        )
+        .unwrap();
         db.execute(
             "INSERT INTO calls (timestamp_ns, op_id, pid, tid, kept, session_id) VALUES (?, ?, 4242, 4242, 2, 1)",
             [id, id],

@@ -38,7 +38,10 @@ fn wrong_usage_is_named_and_has_its_status() {
         (&["trace", "--attach", "glue"], "glue"),
         (&["trace", "--pid", "1", "--", "true"], "--pid"),
         (&["trace", "--cgroup", "/sys/fs/cgroup", "--", "true"], "--cgroup"),
-        (&["trace", "--probes", "nosuch"], "there is no probe 'nosuch'; there are process, inflight, sched, cuda"),
+        (
+            &["trace", "--probes", "nosuch"],
+            "there is no probe 'nosuch'; there are process, inflight, sched, cuda",
+        ),
         (&["trace", "--probes", "cuda,,sched"], "there is no probe ''"),
         (&["query", "--limit", "-1"], "invalid value '-1' for '--limit <N>'"),
         (&["query", "--limit", "many"], "many"),

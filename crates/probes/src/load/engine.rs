@@ -1,7 +1,6 @@
 //! The loaded probes as one thing: targets in, libraries in, batches out.
 
 use super::attach::Flavour;
-use super::features::Features;
 use super::loss::LossReader;
 use super::object::{Opened, SharedMaps, set_variable};
 use super::rings::{self, Rings};
@@ -9,7 +8,7 @@ use super::rules::{self, Rule};
 use super::slots::Slots;
 use super::stats::{self, ProgramStats};
 use super::sums::{take_waits, take_windows};
-use super::{FileId, LoadError, Scope, Settings, StackMode, clock, tracepoints};
+use super::{FileId, LoadError, Scope, Settings, StackMode, clock, features, tracepoints};
 use crate::call::WINDOW_NS;
 use crate::probe::{Attach, Probe, op_infos};
 use crate::{driver, raw, sched};
@@ -79,7 +78,7 @@ impl Engine {
         }
         let mut ladder = match settings.flavour {
             Some(flavour) => vec![flavour],
-            None => Features::probe().ladder().map_err(LoadError::NotAllowed)?,
+            None => features::ladder().map_err(LoadError::NotAllowed)?,
         };
         let cpus = libbpf_rs::num_possible_cpus().map_err(|error| LoadError::load("cpus", &error))?;
         let shards = rings::shards_for(cpus);

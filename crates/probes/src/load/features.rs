@@ -28,18 +28,23 @@ impl Features {
 
     /// The best flavour that works, or why none does.
     pub fn best(&self) -> Result<Flavour, String> {
-        self.ladder().map(|ladder| ladder[0])
+        let works = self.uprobes.iter().find(|(_, result)| result.is_ok()).map(|(flavour, _)| *flavour);
+        let why = || self.uprobes.last().and_then(|(_, result)| result.clone().err()).unwrap_or_default();
+        works.ok_or_else(why)
     }
+}
 
-    /// The flavours that work, best first; at least one.
-    pub(crate) fn ladder(&self) -> Result<Vec<Flavour>, String> {
-        let ladder: Vec<Flavour> =
-            self.uprobes.iter().filter(|(_, result)| result.is_ok()).map(|(flavour, _)| *flavour).collect();
-        if ladder.is_empty() {
-            return Err(self.uprobes.last().and_then(|(_, result)| result.clone().err()).unwrap_or_default());
+/// The best flavour that works and those behind it; why, where none does. What lies behind is not tried before it is
+/// needed: attaching and detaching a single probe takes the kernel most of a second.
+pub(crate) fn ladder() -> Result<Vec<Flavour>, String> {
+    let mut why = String::new();
+    for (place, flavour) in Flavour::LADDER.into_iter().enumerate() {
+        match try_flavour(flavour) {
+            Ok(()) => return Ok(Flavour::LADDER[place..].to_vec()),
+            Err(reason) => why = reason,
         }
-        Ok(ladder)
     }
+    Err(why)
 }
 
 fn try_flavour(flavour: Flavour) -> Result<(), String> {

@@ -141,6 +141,7 @@ impl Run {
             keep_all: config.keep_all,
             flavour: config.flavour,
             devices: discovery::driver_devices(&config),
+            driver_functions: config.driver_functions.clone(),
             ..Settings::default()
         };
         let engine = Engine::load(&settings)?;

@@ -30,6 +30,8 @@ pub struct Config {
     pub flavour: Option<Flavour>,
     /// Device files whose ioctls count as the GPU driver's, besides those that are.
     pub devices: Vec<Device>,
+    /// The kernel's functions that serve them, for its kprobes.
+    pub driver_functions: Vec<String>,
     /// The GPU's management library, instead of the one the dynamic linker finds.
     pub nvml: Option<PathBuf>,
     /// The command line, for the record.
@@ -60,6 +62,7 @@ impl Config {
             store: Options::default(),
             flavour: None,
             devices: Vec::new(),
+            driver_functions: Vec::new(),
             nvml: None,
             flags: Vec::new(),
             watch_batches: false,

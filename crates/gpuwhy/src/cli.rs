@@ -117,6 +117,9 @@ pub(crate) struct TraceOptions {
     /// Count ioctls on this device file as the GPU driver's; for drivers gpuwhy does not know
     #[arg(long, value_name = "DEVICE", hide_short_help = true)]
     pub(crate) driver_device: Vec<PathBuf>,
+    /// The kernel's function that serves such a device: probed by itself where the kernel has kprobes
+    #[arg(long, value_name = "FUNCTION", hide_short_help = true, requires = "driver_device")]
+    pub(crate) driver_function: Vec<String>,
     /// Use this kind of probe instead of the best the kernel has
     #[arg(long, value_enum, hide_short_help = true)]
     pub(crate) attach: Option<AttachKind>,

@@ -12,8 +12,10 @@ const MAX_PROCESSES: usize = 4_096;
 const MAX_CLOSED: usize = 1_024;
 /// Ends remembered, to know late records for what they are.
 const MAX_ENDS: usize = 16_384;
-/// Records of a process come at most so many batches after its end.
+/// Records of a process come at most so many batches after its end, and its last counts so long after it: the kernel's
+/// tables are read when a window is over.
 const LATE_BATCHES: u32 = 2;
+const LATE_NS: u64 = 3_000_000_000;
 /// Call sites named when there is no memory.
 const MAX_HOLDERS: usize = 10;
 
@@ -104,7 +106,9 @@ impl Lives {
             closed.process.tell(facts, newest_ns);
             closed.batches += 1;
         }
-        self.closed.retain(|closed| closed.batches <= LATE_BATCHES);
+        self.closed.retain(|closed| {
+            closed.batches <= LATE_BATCHES || newest_ns < closed.ended_ns.saturating_add(LATE_NS)
+        });
         let pids: Vec<u32> = self.open.keys().copied().collect();
         for pid in pids {
             if let Some(process) = self.open.get_mut(&pid) {

@@ -43,6 +43,7 @@ fn config(options: TraceOptions) -> Result<Config, Failure> {
     config.command = (!options.command.is_empty()).then_some(options.command);
     config.probes = chosen_probes(options.probes.as_deref(), options.rdma_verbs)?;
     config.devices = options.driver_device.iter().map(|path| device(path)).collect::<Result<_, _>>()?;
+    config.driver_functions = options.driver_function;
     config.stacks = options.stacks.into();
     config.keep_all = options.keep_all;
     // The folder of the default file is ours to make; one the user named is not.

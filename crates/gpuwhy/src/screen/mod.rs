@@ -10,6 +10,7 @@ use gpuwhy_agent::Snapshot;
 use gpuwhy_model::OpInfo;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use std::io;
 use std::time::Duration;
 
@@ -58,6 +59,10 @@ impl Screen {
 
     /// Takes the keys that were pressed: turns pages, and tells whether the trace is to end. Does not wait.
     pub(crate) fn wants_to_quit(&mut self) -> io::Result<bool> {
+        // Reading from a terminal that is gone would never end.
+        if is_hung_up() {
+            return Ok(true);
+        }
         let (mut quit, mut changed) = (false, false);
         while event::poll(Duration::ZERO)? {
             match event::read()? {
@@ -76,6 +81,14 @@ impl Screen {
         }
         Ok(quit)
     }
+}
+
+fn is_hung_up() -> bool {
+    let stdin = io::stdin();
+    let mut looked = [PollFd::new(&stdin, PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    rustix::event::poll(&mut looked, Some(&now))
+        .is_ok_and(|_| looked[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL))
 }
 
 impl Drop for Screen {

@@ -124,7 +124,10 @@ fn a_process_that_ends_is_closed_and_forgotten() {
     let facts = ledger.take(&calls([alloc(0x40, 40, 160)]));
     assert_eq!(freed(&facts), [(0x40, Some(200))]);
     assert_eq!((facts.memory[0].live_bytes, facts.memory[0].allocated_bytes), (0, 100));
-    // Later ones are not, and a new process with the number starts from nothing.
+    // Seconds later it is not, and a new process with the number starts from nothing.
+    let elsewhere = |at_ns| Call { pid: PID + 1, tid: PID + 1, ..alloc(0x99, 1, at_ns) };
+    ledger.take(&calls([elsewhere(4_000_000_000)]));
+    ledger.take(&Batch::default());
     assert_eq!(ledger.take(&calls([alloc(0x50, 50, 170)])), Facts::default());
     let facts = ledger.take(&calls([alloc(0x10, 1, 900)]));
     assert_eq!((facts.memory[0].live_bytes, facts.memory[0].allocated_bytes), (1, 1));

@@ -35,7 +35,11 @@ struct syscall_exit {
 
 #define MINOR_BITS 20
 
-static __always_inline u32 device_of_file(u32 fd) {
+static __always_inline u32 device_of_file(struct file *file) {
+    return file ? BPF_CORE_READ(file, f_inode, i_rdev) : 0;
+}
+
+static __always_inline u32 device_of_fd(u32 fd) {
     struct task_struct *current = bpf_get_current_task_btf();
     struct fdtable *table = BPF_CORE_READ(current, files, fdt);
     if (!table || fd >= BPF_CORE_READ(table, max_fds))
@@ -43,7 +47,7 @@ static __always_inline u32 device_of_file(u32 fd) {
     struct file **files = BPF_CORE_READ(table, fd);
     struct file *file = 0;
     bpf_probe_read_kernel(&file, sizeof(file), files + fd);
-    return file ? BPF_CORE_READ(file, f_inode, i_rdev) : 0;
+    return device_of_file(file);
 }
 
 /* The rule of a device, or 0 where it is not one of the driver's. */
@@ -64,38 +68,60 @@ static __always_inline void announce(u32 tgid) {
         emit_process(PROCESS_SEEN, 0, 0);
 }
 
-SEC("tracepoint/syscalls/sys_enter_ioctl")
-int on_enter(struct syscall_enter *ctx) {
-    u32 number = rule_of_device(device_of_file(ctx->args[0]));
+static __always_inline void enter(u32 device, u64 command) {
+    u32 number = rule_of_device(device);
     struct rule *rule = number ? rule_of(number) : 0;
     if (!rule)
-        return 0;
+        return;
     u64 id = bpf_get_current_pid_tgid();
     struct task *task = task_of_caller(id >> 32, true);
     if (!task)
-        return 0;
+        return;
     announce(id >> 32);
     struct flight *flight = new_flight(task, rule, number, SYSCALL_SP);
     if (!flight)
-        return 0;
+        return;
     __builtin_memset(flight->args, 0, sizeof(flight->args));
-    flight->args[0] = ctx->args[1];
+    flight->args[0] = command;
     flight->stream = 0;
     flight->direction = DIRECTION_NONE;
     flight->library = 0;
     task->depth++;
     flight->start_ns = bpf_ktime_get_ns();
-    return 0;
 }
 
-SEC("tracepoint/syscalls/sys_exit_ioctl")
-int on_exit(struct syscall_exit *ctx) {
+static __always_inline void leave(s64 ret) {
     u64 now = bpf_ktime_get_ns();
     struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
     struct flight *flight = task ? take_flight(task, SYSCALL_SP) : 0;
     struct rule *rule = flight ? rule_of(flight->rule) : 0;
     if (rule)
-        count_and_keep(0, task, rule, flight, (s32)ctx->ret, ctx->ret < 0, now);
+        count_and_keep(0, task, rule, flight, (s32)ret, ret < 0, now);
+}
+
+SEC("tracepoint/syscalls/sys_enter_ioctl")
+int on_enter(struct syscall_enter *ctx) {
+    enter(device_of_fd(ctx->args[0]), ctx->args[1]);
+    return 0;
+}
+
+SEC("tracepoint/syscalls/sys_exit_ioctl")
+int on_exit(struct syscall_exit *ctx) {
+    leave(ctx->ret);
+    return 0;
+}
+
+/* The finer twins, where the kernel has kprobes: on the driver's own functions, so that nobody else's system
+ * calls take the longer way. */
+SEC("kprobe")
+int on_function_enter(struct pt_regs *ctx) {
+    enter(device_of_file((struct file *)PT_REGS_PARM1(ctx)), PT_REGS_PARM2(ctx));
+    return 0;
+}
+
+SEC("kretprobe")
+int on_function_return(struct pt_regs *ctx) {
+    leave((s64)PT_REGS_RC(ctx));
     return 0;
 }
 

@@ -1,6 +1,7 @@
 //! The GPU driver in the kernel: who is in it, for how long, and who waits there.
 
 use crate::function::Function;
+use crate::load::Settings;
 use crate::probe::{Attach, Library, Probe, When};
 use crate::raw::{bpf_object, bytes_of, driver as raw};
 use gpuwhy_model::{Family, Layer};
@@ -39,6 +40,27 @@ static DEVICES: &[Function] = &[
     ioctl("ioctl device"),
 ];
 
+/// The drivers' own functions behind their files, for kernels that have kprobes.
+const FUNCTIONS: [&str; 3] = ["nvidia_unlocked_ioctl", "uvm_ioctl", "kfd_ioctl"];
+
+/// Those that this kernel has. Devices that were named by hand have none that we know, so then there are none.
+pub(crate) fn functions(settings: &Settings) -> Vec<String> {
+    if !settings.driver_functions.is_empty() {
+        return settings.driver_functions.clone();
+    }
+    if settings.devices.iter().any(|device| device.name == OTHER) {
+        return Vec::new();
+    }
+    let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    let there = |name: &&str| {
+        symbols.lines().any(|line| line.split_ascii_whitespace().nth(2).is_some_and(|symbol| symbol == *name))
+    };
+    FUNCTIONS.into_iter().filter(there).map(ToString::to_string).collect()
+}
+
+/// What a device is called that was named by hand.
+pub(crate) const OTHER: &str = "device";
+
 const MOST: usize = 16;
 
 /// The program's table of devices; `rule` gives the number of an operation.
@@ -46,7 +68,7 @@ pub(crate) fn table(devices: &[Device], rule: impl Fn(&str) -> Option<u32>) -> V
     let empty = raw::device { major: 0, minor: 0, rule: 0 };
     let mut rows = [empty; MOST];
     for (row, device) in rows.iter_mut().zip(devices) {
-        let number = rule(&format!("ioctl {}", device.name)).or_else(|| rule("ioctl device"));
+        let number = rule(&format!("ioctl {}", device.name)).or_else(|| rule(&format!("ioctl {OTHER}")));
         *row = raw::device {
             major: device.major,
             minor: device.minor.map_or(-1, |minor| minor as i32),

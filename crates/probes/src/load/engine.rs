@@ -13,7 +13,7 @@ use crate::call::WINDOW_NS;
 use crate::probe::{Attach, Probe, op_infos};
 use crate::{driver, raw, sched};
 use gpuwhy_model::{Batch, LibraryInfo, OpId, OpInfo, ProbeState, ProbeStatus, ProcessEventKind};
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
+use libbpf_rs::{Link, MapCore, MapFlags, Object};
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -73,6 +73,7 @@ impl std::fmt::Debug for Engine {
 impl Engine {
     /// Loads the probes and attaches the tracepoints; libraries are attached as they are found.
     pub fn load(settings: &Settings) -> Result<Engine, LoadError> {
+        raise_file_limit();
         if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
             return Err(LoadError::NoBtf);
         }
@@ -91,6 +92,7 @@ impl Engine {
         let mut links = Vec::new();
         let mut statuses = Vec::new();
         let mut walk = None;
+        let mut rings = None;
         let (first, later) = now_and_later(&settings.probes);
         for probe in first {
             let mut result = load_probe(probe, settings, &rules, ladder[0], shards, &mut maps);
@@ -105,8 +107,15 @@ impl Engine {
             }
             match result {
                 Ok(object) => {
+                    // Nothing may fire before there is a place for what it has to say.
+                    if rings.is_none()
+                        && let Ok(outer) = maps.get("rings")
+                    {
+                        rings = Some(Rings::make(outer, shards, settings.ring_bytes, clock_offset_ns)?);
+                    }
                     if !matches!(probe.attach, Attach::Functions(_)) {
-                        let attached = tracepoints::attach(probe, &object, clock_offset_ns);
+                        let functions = driver::functions(settings);
+                        let attached = tracepoints::attach(probe, &object, &functions, clock_offset_ns);
                         links.extend(attached.links);
                         statuses.extend(attached.statuses);
                         walk = walk.or(attached.walk);
@@ -121,9 +130,7 @@ impl Engine {
             }
         }
 
-        let inner: Vec<MapHandle> =
-            (0..shards).map(|_| rings::create(settings.ring_bytes)).collect::<Result<_, _>>()?;
-        let rings = Rings::new(maps.get("rings")?, &inner, clock_offset_ns)?;
+        let rings = rings.ok_or_else(|| LoadError::Internal("no probe has the rings".into()))?;
         let mut engine = Engine {
             links,
             loaded,
@@ -325,6 +332,10 @@ pub(super) fn load_probe(
         let wanted = format!("_{}", flavour.name());
         opened.keep_programs(|name| name.contains(&wanted));
     }
+    if let Attach::Devices(_) = probe.attach {
+        let twins = tracepoints::has_kprobes() && !driver::functions(settings).is_empty();
+        opened.keep_programs(|name| twins || !name.starts_with("on_function"));
+    }
     opened.set_max_entries("rings", shards as u32)?;
     opened.set_constant("ring_mask", &(shards as u32 - 1).to_ne_bytes())?;
     opened.set_constant("ring_wake_bytes", &u64::from(settings.ring_bytes / 8).to_ne_bytes())?;
@@ -352,6 +363,17 @@ pub(super) fn refused(probe: &Probe, flavour: &str, reason: &str) -> ProbeStatus
         flavour: flavour.into(),
         since_ns: clock::unix_ns(),
         reason: reason.into(),
+    }
+}
+
+/// Kernels without multi probes need two descriptors a function.
+fn raise_file_limit() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the pointer is to a limit of ours.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0 {
+        limit.rlim_cur = limit.rlim_max;
+        // SAFETY: as above; where it is refused, the old limit stands.
+        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
     }
 }
 

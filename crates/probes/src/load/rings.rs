@@ -95,7 +95,7 @@ pub(crate) fn shards_for(cpus: usize) -> usize {
 }
 
 /// One ring's map.
-pub(crate) fn create(bytes: u32) -> Result<MapHandle, LoadError> {
+fn create(bytes: u32) -> Result<MapHandle, LoadError> {
     let opts = libbpf_sys::bpf_map_create_opts {
         sz: size_of::<libbpf_sys::bpf_map_create_opts>() as _,
         ..Default::default()
@@ -105,11 +105,18 @@ pub(crate) fn create(bytes: u32) -> Result<MapHandle, LoadError> {
 }
 
 impl Rings {
-    pub(crate) fn new(
+    /// Makes so many, puts them in place and reads from them.
+    pub(crate) fn make(
         outer: &MapHandle,
-        rings: &[MapHandle],
+        shards: usize,
+        bytes: u32,
         clock_offset_ns: u64,
     ) -> Result<Self, LoadError> {
+        let inner: Vec<MapHandle> = (0..shards).map(|_| create(bytes)).collect::<Result<_, _>>()?;
+        Rings::new(outer, &inner, clock_offset_ns)
+    }
+
+    fn new(outer: &MapHandle, rings: &[MapHandle], clock_offset_ns: u64) -> Result<Self, LoadError> {
         let failed = |error: libbpf_rs::Error| LoadError::load("rings", &error);
         let inbox = Rc::new(RefCell::new(Inbox { clock_offset_ns, ..Inbox::default() }));
         let mut builder = RingBufferBuilder::new();

@@ -39,6 +39,8 @@ pub struct Settings {
     pub ring_bytes: u32,
     /// The GPU driver's device files.
     pub devices: Vec<Device>,
+    /// Functions of the kernel that serve them, besides those that are known.
+    pub driver_functions: Vec<String>,
 }
 
 impl Default for Settings {
@@ -51,6 +53,7 @@ impl Default for Settings {
             flavour: None,
             ring_bytes: RING_BYTES,
             devices: Vec::new(),
+            driver_functions: Vec::new(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::attach::said;
 use super::clock;
 use super::tracefs::{self, NoEvent};
-use crate::probe::Probe;
+use crate::probe::{Attach, Probe};
 use gpuwhy_model::{ProbeState, ProbeStatus};
 use libbpf_rs::{Link, Object, ProgramMut};
 use std::io;
@@ -17,10 +17,19 @@ pub(super) struct Attached {
     pub(super) statuses: Vec<ProbeStatus>,
 }
 
-pub(super) fn attach(probe: &Probe, object: &Object, clock_offset_ns: u64) -> Attached {
+pub(super) fn attach(probe: &Probe, object: &Object, functions: &[String], clock_offset_ns: u64) -> Attached {
     let mut attached = Attached { links: Vec::new(), walk: None, statuses: Vec::new() };
+    if let Attach::Devices(_) = probe.attach {
+        attach_functions(probe, object, functions, clock_offset_ns, &mut attached);
+        if !attached.links.is_empty() {
+            return attached;
+        }
+    }
     for program in object.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
+        if is_twin(&section) {
+            continue;
+        }
         let target = section.rsplit('/').next().unwrap_or_default().to_string();
         let (state, reason) = match attach_one(&program, &section) {
             Ok(link) => {
@@ -43,6 +52,55 @@ pub(super) fn attach(probe: &Probe, object: &Object, clock_offset_ns: u64) -> At
         });
     }
     attached
+}
+
+pub(super) fn has_kprobes() -> bool {
+    std::path::Path::new("/sys/bus/event_source/devices/kprobe").exists()
+}
+
+/// Programs on the kernel's functions: loaded and attached by themselves, where the kernel has kprobes.
+pub(super) fn is_twin(section: &str) -> bool {
+    matches!(section, "kprobe" | "kretprobe")
+}
+
+/// All of the functions there are, or none: what is seen must not depend on which driver a call goes to.
+fn attach_functions(
+    probe: &Probe,
+    object: &Object,
+    functions: &[String],
+    clock_offset_ns: u64,
+    attached: &mut Attached,
+) {
+    for function in functions {
+        // The return first: an entry without its return would leave calls in flight.
+        let links: Result<Vec<Link>, libbpf_rs::Error> =
+            [("on_function_return", true), ("on_function_enter", false)]
+                .iter()
+                .filter_map(|(name, returns)| {
+                    let program = object.progs_mut().find(|program| program.name() == *name)?;
+                    Some(program.attach_kprobe(*returns, function))
+                })
+                .collect();
+        match links {
+            Ok(links) if !links.is_empty() => {
+                attached.links.extend(links);
+                attached.statuses.push(ProbeStatus {
+                    probe: probe.name.into(),
+                    target: function.clone(),
+                    file: String::new(),
+                    state: ProbeState::Attached,
+                    flavour: "kprobe".into(),
+                    since_ns: clock::monotonic_ns().wrapping_add(clock_offset_ns),
+                    reason: String::new(),
+                });
+            }
+            _ => {
+                attached.links.clear();
+                attached.statuses.clear();
+                return;
+            }
+        }
+    }
 }
 
 fn attach_one(program: &ProgramMut<'_>, section: &str) -> Result<Link, (ProbeState, String)> {

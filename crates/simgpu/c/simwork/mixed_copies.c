@@ -30,6 +30,8 @@ static void runtime_copies(void) {
     COPY(cudaMemcpyAsync, 0x1014, NULL, device, host, UNKNOWN, device, host, 0x1014, cudaMemcpyDefault, NULL);
     COPY(cudaMemcpyAsync_ptsz, 0x1015, mixed_side, host, device, TO_HOST, host, device, 0x1015,
          cudaMemcpyDeviceToHost, mixed_side);
+    COPY(cudaMemcpyAsync_ptsz, 0x1016, NULL, device, host, TO_DEVICE, device, host, 0x1016,
+         cudaMemcpyHostToDevice, NULL);
     COPY(cudaMemcpy2D, 100 * 11, NULL, device, host, TO_DEVICE, device, 512, host, 128, 100, 11,
          cudaMemcpyHostToDevice);
     COPY(cudaMemcpy2D_ptds, 100 * 13, NULL, host, device, TO_HOST, host, 128, device, 512, 100, 13,

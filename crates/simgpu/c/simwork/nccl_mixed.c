@@ -14,6 +14,7 @@
 #include "truth.h"
 
 #define FLAGS 0
+#define ALL 2
 #define CREW 3
 #define CREW_RANK 1
 
@@ -21,7 +22,7 @@ static uint64_t linger_ms = 500;
 
 // `world` has this rank alone, and is what collectives are called on. `crew` has two more, which join and do
 // nothing else: messages and signals need a rank that is not 0, and shrinking somebody to leave out.
-static struct member world, crew, scalable, split, shrunk, all[2];
+static struct member world, crew, scalable, split, shrunk, all[ALL];
 static ncclUniqueId crew_id;
 static cudaStream_t stream;
 static void *buffer;
@@ -64,26 +65,38 @@ static void make_crew(void) {
         pthread_join(threads[at], NULL);
 }
 
+// The library draws the hash itself: nobody outside knows it.
+static void make_all(void) {
+    ncclComm_t comms[ALL];
+    int result = COUNTED(ncclCommInitAll, nccl.ncclCommInitAll(comms, ALL, NULL));
+    for (int rank = 0; rank < ALL; rank++)
+        all[rank] = (struct member){.comm = comms[rank], .rank = rank, .nranks = ALL};
+    collectives_list((struct listed){
+        .op = "ncclCommInitAll",
+        .member = &all[0],
+        .type = NONE,
+        .redop = NONE,
+        .peer = NONE,
+        .seq = NONE,
+        .result = result,
+    });
+}
+
 static void make_communicators(void *library) {
     FUNCTION(library, ncclGetUniqueId);
     enum { COLOR = 5, KEY = 3 };
+    static char config[256]; // the stand-in does not look into it
     int left_out[] = {0, 2};
     ncclUniqueId id;
-    ncclComm_t comms[2];
     ncclGetUniqueId(&crew_id);
     make_crew();
     ncclGetUniqueId(&id);
     world = member_of(NULL, hash_of_id(&id), 0, 1);
-    OTHER(ncclCommInitRankConfig, &world, &world.comm, 1, id, 0, NULL);
+    OTHER(ncclCommInitRankConfig, &world, &world.comm, 1, id, 0, (ncclConfig_t *)config);
     ncclGetUniqueId(&id);
     scalable = member_of(NULL, hash_of_id(&id), 0, 1);
     OTHER(ncclCommInitRankScalable, &scalable, &scalable.comm, 1, 0, 1, &id, NULL);
-    // The library draws the hash itself: nobody outside knows it.
-    for (int rank = 0; rank < 2; rank++)
-        all[rank] = (struct member){.rank = rank, .nranks = 2};
-    LIST(ncclCommInitAll, nccl.ncclCommInitAll(comms, 2, NULL),
-         .member = (all[0].comm = comms[0], all[1].comm = comms[1], &all[0]), .type = NONE, .redop = NONE,
-         .peer = NONE, .seq = NONE);
+    make_all();
     split = member_of(NULL, hash_of_split(world.hash_value, 1, COLOR), 0, 1);
     OTHER(ncclCommSplit, &split, world.comm, COLOR, KEY, &split.comm, NULL);
     shrunk = member_of(NULL, hash_of_shrink(crew.hash_value, 1), 0, 1);

@@ -6,16 +6,18 @@ Run as root on a machine with an NVIDIA GPU and PyTorch. Twice: traced from its 
 was already loaded. Then the cost of importing torch, and a kernel that faults on purpose (Xid)."""
 import json
 import os
+import resource
 import signal
 import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-IMPORTS = 8
+IMPORTS = 12
 
 
 def rows(db, sql, *values):
@@ -33,7 +35,6 @@ def start_trace(gpuwhy, out, *flags):
     for line in trace.stdout:
         if json.loads(line)["type"] == "started":
             # Somebody has to read on.
-            import threading
             threading.Thread(target=lambda: [None for _ in trace.stdout], daemon=True).start()
             return trace
     raise SystemExit("the trace did not start")
@@ -72,12 +73,11 @@ def compare(truth, db, late):
                       pid, op, begin + 100_000_000, end)
 
     launches = "SELECT coalesce(sum(launches), 0) FROM kernels WHERE pid = ?"
-    live = {}
-    for name in names:
-        live[name] = number(db, "SELECT live_bytes FROM memory_stats WHERE pid = ? AND kind = 'device' AND timestamp_ns <= ? "
-                            "ORDER BY timestamp_ns DESC LIMIT 1", pid, phases[name]["end_ns"] + 700_000_000) if number(
-            db, "SELECT count(*) FROM memory_stats WHERE pid = ? AND kind = 'device' AND timestamp_ns <= ?", pid,
-            phases[name]["end_ns"] + 700_000_000) else None
+
+    def live(name, op):
+        """Bytes live at the end of a phase; PyTorch's allocator calls cudaMalloc, the libraries below it the driver."""
+        return number(db, "SELECT coalesce(sum(bytes), 0) FROM allocations WHERE pid = ? AND kind = 'device' AND op LIKE ? AND allocated_ns <= ? "
+                      "AND (freed_ns IS NULL OR freed_ns > ?)", pid, op, phases[name]["end_ns"], phases[name]["end_ns"])
     checks = {
         "item": [between("item", "cudaMemcpyAsync"), between("item", "cudaStreamSynchronize"), phases["item"]["items"]],
         "replays": [between("replay", "cudaGraphLaunch"), number(db, "SELECT max(launches) FROM graphs WHERE pid = ?", pid), phases["replay"]["replays"]],
@@ -101,7 +101,8 @@ def compare(truth, db, late):
         "graph kernels": rows(db, "SELECT substr(kernel, 1, 80) AS kernel, nodes, launches FROM graph_kernels WHERE pid = ?", pid),
         "collectives": rows(db, "SELECT op, rank, nranks, comm_id_hash, min(seq) AS first, max(seq) AS last, count(*) AS n, sum(wait_ns IS NOT NULL) AS waited, "
                             "max(waited_in) AS waited_in FROM nccl_events WHERE pid = ? GROUP BY 1, 2, 3, 4", pid),
-        "live against reserved": {name: [live[name], truth["reserved"][name]] for name in names},
+        "reserved, live by cudaMalloc, live by all": {name: [truth["reserved"][name], live(name, "cudaMalloc"), live(name, "%")] for name in names},
+        "gpu process memory": number(db, "SELECT max(memory_bytes) FROM gpu_processes WHERE pid = ?", pid),
         "allocations by op": rows(db, "SELECT op, kind, gpu, count(*) AS n, sum(bytes) AS bytes FROM allocations WHERE pid = ? GROUP BY 1, 2, 3", pid),
         "gpu samples": rows(db, "SELECT count(*) AS n, max(sm_pct) AS sm, max(sm_active_pct) AS sm_active, max(sm_occupancy_pct) AS occupancy, max(dram_active_pct) AS dram, "
                             "max(tensor_active_pct) AS tensor, max(power_mw) AS mw, max(memory_used_bytes) AS used, max(pcie_generation) AS gen, max(pcie_width) AS width FROM gpu_samples"),
@@ -121,21 +122,25 @@ def compare(truth, db, late):
 def imports(gpuwhy, folder):
     """Seconds to import torch, untraced and traced in turn."""
     def once():
-        began = time.perf_counter()
+        began, used = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, "-c", "import torch"], check=True)
-        return time.perf_counter() - began
+        now = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return time.perf_counter() - began, now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
     once()
     plain, traced = [], []
-    trace = None
     for turn in range(IMPORTS):
-        plain.append(once())
-        trace = start_trace(gpuwhy, os.path.join(folder, f"import{turn}.db"))
-        traced.append(once())
-        trace.send_signal(signal.SIGINT)
-        trace.wait()
-    ratios = [t / p for t, p in zip(traced, plain)]
-    return {"untraced s": plain, "traced s": traced, "ratio of medians": statistics.median(traced) / statistics.median(plain),
-            "median of ratios": statistics.median(ratios)}
+        # Neither goes first more often than the other.
+        for kind in (plain, traced) if turn % 2 else (traced, plain):
+            trace = start_trace(gpuwhy, os.path.join(folder, f"import{turn}.db")) if kind is traced else None
+            kind.append(once())
+            if trace:
+                trace.send_signal(signal.SIGINT)
+                trace.wait()
+
+    def ratio(place):
+        return statistics.median(t[place] for t in traced) / statistics.median(p[place] for p in plain)
+    return {"untraced (wall s, CPU s)": plain, "traced (wall s, CPU s)": traced, "ratio of wall medians": ratio(0), "ratio of CPU medians": ratio(1),
+            "ratio of fastest walls": min(t[0] for t in traced) / min(p[0] for p in plain)}
 
 
 FAULT = """

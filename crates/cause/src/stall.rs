@@ -142,6 +142,7 @@ mod tests {
             layer: Layer::Cuda,
             family: Family::Launch,
             waits_for_gpu: false,
+            role: gpuwhy_model::Role::None,
         }
     }
 
@@ -157,6 +158,7 @@ mod tests {
             pid: 7,
             tid: 7,
             op: OpId(1),
+            direction: None,
             count: 100,
             errors: 0,
             kept: 1,

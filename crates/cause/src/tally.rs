@@ -122,6 +122,7 @@ mod tests {
             pid,
             tid: pid,
             op: OpId(1),
+            direction: None,
             count,
             errors: 0,
             kept: 0,

@@ -28,7 +28,7 @@ enum task_state { TASK_ON_CPU, TASK_RUNNABLE, TASK_BLOCKED };
 
 /* Calls in flight that are not nested in one of the same layer: NCCL over CUDA is two. */
 #define CALL_DEPTH 4 /* a power of two */
-#define CALL_ARGS 11 /* six in registers and up to five on the stack of x86-64 */
+#define CALL_ARGS 11 /* those in registers, and on the stack */
 
 struct flight {
     u64 sp; /* on entry; pairs the return with its entry */

@@ -75,8 +75,12 @@ static __always_inline void read_args(struct pt_regs *regs, const struct rule *r
     flight->args[3] = PT_REGS_PARM4(regs);
     flight->args[4] = PT_REGS_PARM5(regs);
     flight->args[5] = PT_REGS_PARM6(regs);
+#if defined(__TARGET_ARCH_arm64)
+    flight->args[6] = PT_REGS_PARM7(regs);
+    flight->args[7] = PT_REGS_PARM8(regs);
+#endif
     if (rule->flags & RULE_STACK_ARGS)
-        bpf_probe_read_user(&flight->args[6], sizeof(u64) * (CALL_ARGS - 6),
+        bpf_probe_read_user(&flight->args[REGISTER_ARGS], sizeof(u64) * (CALL_ARGS - REGISTER_ARGS),
                             (void *)(flight->sp + FIRST_STACK_ARG_OFFSET));
     flight->stream = stream_of(rule, flight);
     flight->direction = direction_of(rule, flight);

@@ -92,9 +92,11 @@ struct task_struct {
 #if defined(__TARGET_ARCH_x86)
 #define ENTRY_SP(regs, returning) (PT_REGS_SP(regs) - ((returning) ? 8 : 0))
 #define FIRST_STACK_ARG_OFFSET 8
+#define REGISTER_ARGS 6
 #else
 #define ENTRY_SP(regs, returning) PT_REGS_SP(regs)
 #define FIRST_STACK_ARG_OFFSET 0
+#define REGISTER_ARGS 8
 #endif
 
 /* A system call has no frame of its own in user space: below any stack pointer. */

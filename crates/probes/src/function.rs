@@ -195,16 +195,21 @@ impl Function {
     }
 }
 
-/// Where stream 0 means the thread's own: `_ptsz` and `_ptds`.
+/// Where stream 0 means the thread's own: CUDA's `_ptsz` and `_ptds`, HIP's `_spt`.
 const fn has_thread_stream(symbol: &str) -> bool {
     let bytes = symbol.as_bytes();
     let len = bytes.len();
-    len > 5 && bytes[len - 5] == b'_' && bytes[len - 4] == b'p' && bytes[len - 3] == b't'
+    len > 5
+        && ((bytes[len - 5] == b'_' && bytes[len - 4] == b'p' && bytes[len - 3] == b't')
+            || (bytes[len - 4] == b'_'
+                && bytes[len - 3] == b's'
+                && bytes[len - 2] == b'p'
+                && bytes[len - 1] == b't'))
 }
 
 /// The operation a function is: its symbol less version and per-thread-stream suffixes, which users never type.
 pub fn op_of_symbol(symbol: &str) -> &str {
-    ["_ptsz", "_ptds", "_v2", "_v3", "_v4"]
+    ["_ptsz", "_ptds", "_spt", "_v2", "_v3", "_v4"]
         .iter()
         .fold(symbol, |name, suffix| name.strip_suffix(suffix).unwrap_or(name))
 }
@@ -241,6 +246,7 @@ mod tests {
         assert_eq!(op_of_symbol("cuMemcpyHtoDAsync_v2_ptsz"), "cuMemcpyHtoDAsync");
         assert_eq!(op_of_symbol("cuCtxCreate_v4"), "cuCtxCreate");
         assert!(has_thread_stream("cuLaunchKernel_ptsz") && has_thread_stream("cudaMemcpy_ptds"));
-        assert!(!has_thread_stream("cuMemAlloc_v2"));
+        assert!(has_thread_stream("hipLaunchKernel_spt") && !has_thread_stream("cuMemAlloc_v2"));
+        assert_eq!(op_of_symbol("hipLaunchKernel_spt"), "hipLaunchKernel");
     }
 }

@@ -19,9 +19,10 @@ fn hog(cpu: &str, name: &str) -> Ended {
     Ended(command.args(["hog", "--cpu", cpu, "--name", name]).stdout(Stdio::null()).spawn().unwrap())
 }
 
-/// Traces a tight loop of launches on the first CPU for so long.
+/// Traces a tight loop of launches on the first CPU for so long, and as long as it takes to start that.
 fn launch_on_cpu_0(trace: &Trace, ms: u64) {
-    let stop = stop_after_ms(trace, ms);
+    const START_MS: u64 = 3000;
+    let stop = stop_after_ms(trace, START_MS + ms);
     let words = ["launch", "--via", "driver", "--launches", "0", "--cpu", "0", "--stop-file", &stop];
     trace.of_simwork(&[], &words);
 }

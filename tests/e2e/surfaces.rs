@@ -1,7 +1,7 @@
 //! What users type and read: flags, help, formats, files, pipes, exit status.
 
 use crate::refusal::{Frozen, Nobody, open_to_all, recorded, recorded_trace, refused};
-use crate::support::{Trace, can_trace, done, gpuwhy, skip};
+use crate::support::{Trace, alone, can_trace, done, gpuwhy, skip};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -427,5 +427,22 @@ fn the_generated_docs_are_those_of_this_program() {
         let made = done(gpuwhy().args(["docs", page]).output().unwrap());
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/{page}.md"));
         assert_eq!(fs::read_to_string(path).unwrap(), made, "run `make docs`");
+    }
+}
+
+#[test]
+fn the_selftest_sees_every_call_of_every_library() {
+    if !can_trace("the_selftest_sees_every_call_of_every_library") {
+        return;
+    }
+    let _turn = alone();
+    let said = done(gpuwhy().args(["check", "--selftest", "--json"]).output().unwrap());
+    let answer: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(answer["ok"], true, "{said}");
+    let operations = answer["selftest"]["operations"].as_array().unwrap();
+    assert!(operations.len() > 200, "{}", operations.len());
+    for prefix in ["cuda", "cuGraph", "hip", "nccl", "ibv_", "ioctl "] {
+        let seen = operations.iter().any(|op| op["op"].as_str().unwrap().starts_with(prefix));
+        assert!(seen, "no operation of {prefix}");
     }
 }

@@ -1,14 +1,12 @@
 //! `gpuwhy check`: is this host ready? Each failing line carries its fix.
 
+use super::selftest::SelfTest;
 use crate::cli::CheckOptions;
 use crate::failure::Failure;
-use gpuwhy_agent::{Agent, CommandOutput, Config};
 use gpuwhy_host::mapped_files;
-use gpuwhy_model::units::{count, duration};
-use gpuwhy_probes::{Features, Flavour, Library, MappingWatch, op_of_symbol, trap_cost};
-use serde::{Deserialize, Serialize};
+use gpuwhy_probes::{Features, Flavour, Library, MappingWatch};
+use serde::Serialize;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 
 /// One line of the answer.
@@ -33,34 +31,6 @@ impl Check {
     }
 }
 
-/// What the self-test's workload says it did, by symbol.
-#[derive(Debug, Deserialize)]
-struct Truth {
-    ops: BTreeMap<String, u64>,
-}
-
-/// How often the workload called one operation, and how often its probe fired.
-#[derive(Debug, Serialize)]
-struct Fired {
-    op: String,
-    called: u64,
-    seen: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct SelfTest {
-    operations: Vec<Fired>,
-    /// What an empty probe pair costs here, by kind of probe.
-    trap_ns: BTreeMap<&'static str, f64>,
-    lost: u64,
-}
-
-impl SelfTest {
-    fn passed(&self) -> bool {
-        !self.operations.is_empty() && self.operations.iter().all(|op| op.called == op.seen)
-    }
-}
-
 pub(crate) fn run(options: &CheckOptions) -> Result<(), Failure> {
     let features = Features::probe();
     let checks = vec![
@@ -75,7 +45,7 @@ pub(crate) fn run(options: &CheckOptions) -> Result<(), Failure> {
         python(),
     ];
     let can_trace = checks.iter().all(|check| check.ok || !check.needed);
-    let selftest = (options.selftest && can_trace).then(selftest).transpose()?;
+    let selftest = (options.selftest && can_trace).then(SelfTest::run).transpose()?;
     let selftest_passed = selftest.as_ref().is_none_or(SelfTest::passed);
     if options.json {
         let document =
@@ -113,21 +83,7 @@ fn print(checks: &[Check], selftest: Option<&SelfTest>, out: &mut impl Write) ->
         }
     }
     if let Some(test) = selftest {
-        writeln!(out, "\nself-test on the simulated GPU: {} operations", test.operations.len())?;
-        for op in &test.operations {
-            let verdict = if op.called == op.seen { "" } else { "  WRONG" };
-            writeln!(
-                out,
-                "  {:<28} called {:>6}, seen {:>6}{verdict}",
-                op.op,
-                count(op.called),
-                count(op.seen)
-            )?;
-        }
-        writeln!(out, "what a probed call costs here (empty entry and return):")?;
-        for (kind, ns) in &test.trap_ns {
-            writeln!(out, "  {kind:<10} {}", duration(*ns as u64))?;
-        }
+        test.print(out)?;
     }
     Ok(())
 }
@@ -285,38 +241,4 @@ fn gpu_libraries() -> Check {
         })
         .collect();
     Check::good("GPU processes", found.join("; "))
-}
-
-/// Runs every operation of the simulated libraries under the probes.
-fn selftest() -> Result<SelfTest, Failure> {
-    let folder = tempfile::Builder::new()
-        .prefix("gpuwhy-selftest-")
-        .tempdir()
-        .map_err(|error| Failure::no_folder(&error))?;
-    gpuwhy_simgpu::unpack(folder.path())?;
-    let truth = folder.path().join("truth.json");
-    let mut config = Config::new(folder.path().join("selftest.db"));
-    config.command_output = CommandOutput::File(truth.clone());
-    config.keep_all = true;
-    config.command =
-        Some(vec![folder.path().join(gpuwhy_simgpu::WORKLOAD).into_os_string(), OsString::from("mixed")]);
-    let summary = Agent::spawn(config)?.finish()?;
-    let by_op = summary.last.tallies.by_op();
-    let called: Truth =
-        serde_json::from_str(std::fs::read_to_string(truth)?.lines().last().unwrap_or_default())?;
-    let tests = summary
-        .ops
-        .iter()
-        .filter_map(|op| {
-            let symbols = called.ops.iter().filter(|(symbol, _)| op_of_symbol(symbol) == op.name);
-            let called: u64 = symbols.map(|(_, calls)| calls).sum();
-            let seen = by_op.get(&op.id).map_or(0, |tally| tally.count);
-            (called > 0 || seen > 0).then(|| Fired { op: op.name.clone(), called, seen })
-        })
-        .collect();
-    let trap_ns = Flavour::LADDER
-        .iter()
-        .filter_map(|flavour| Some((flavour.name(), trap_cost(*flavour).ok()?.ns)))
-        .collect();
-    Ok(SelfTest { operations: tests, trap_ns, lost: summary.last.coverage.lost })
 }

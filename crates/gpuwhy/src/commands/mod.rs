@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod demo;
 pub(crate) mod docs;
 pub(crate) mod query;
+mod selftest;
 pub(crate) mod trace;
 
 use crate::cli::Cli;

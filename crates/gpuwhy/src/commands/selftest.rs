@@ -1,0 +1,130 @@
+//! `gpuwhy check --selftest`: every probe on the simulated libraries, and whether it fired as often as its function was called.
+
+use crate::failure::Failure;
+use gpuwhy_agent::{Agent, CommandOutput, Config};
+use gpuwhy_model::units::{count, duration};
+use gpuwhy_model::{OpInfo, Role};
+use gpuwhy_probes::{Device, Flavour, PROBES, op_of_symbol, trap_cost};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Each calls every probed function of its library.
+const WORKLOADS: [&str; 4] = ["mixed", "hip-mixed", "nccl-mixed --linger-ms 1", "ibverbs --events 2"];
+/// Stands in for the driver's device files; every host has it.
+const DEVICE: &str = "/dev/ptmx";
+const IOCTLS: u64 = 20;
+
+/// What a workload says it did, by symbol.
+#[derive(Debug, Deserialize)]
+struct Truth {
+    ops: BTreeMap<String, u64>,
+}
+
+/// How often the workloads called one operation, and how often its probe fired.
+#[derive(Debug, Serialize)]
+struct Fired {
+    op: String,
+    called: u64,
+    seen: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct SelfTest {
+    operations: Vec<Fired>,
+    /// What an empty probe pair costs here, by kind of probe.
+    trap_ns: BTreeMap<&'static str, f64>,
+    lost: u64,
+}
+
+impl SelfTest {
+    /// Runs every operation of the simulated libraries under the probes.
+    pub(super) fn run() -> Result<SelfTest, Failure> {
+        let folder = tempfile::Builder::new()
+            .prefix("gpuwhy-selftest-")
+            .tempdir()
+            .map_err(|error| Failure::no_folder(&error))?;
+        gpuwhy_simgpu::unpack(folder.path())?;
+        let truth = folder.path().join("truth.json");
+        let mut config = Config::new(folder.path().join("selftest.db"));
+        config.probes = PROBES.to_vec();
+        config.devices = device().into_iter().collect();
+        config.command_output = CommandOutput::File(truth.clone());
+        config.keep_all = true;
+        config.command = Some(command(folder.path()));
+        let summary = Agent::spawn(config)?.finish()?;
+        let by_op = summary.last.tallies.by_op();
+        let called = called(&std::fs::read_to_string(truth)?)?;
+        let fired = |op: &OpInfo| {
+            let called = called.get(&op.name).copied().unwrap_or(0);
+            let seen = by_op.get(&op.id).map_or(0, |tally| tally.count);
+            (called > 0 || seen > 0).then(|| Fired { op: op.name.clone(), called, seen })
+        };
+        Ok(SelfTest {
+            operations: summary.ops.iter().filter(|op| is_compared(op)).filter_map(fired).collect(),
+            trap_ns: Flavour::LADDER
+                .iter()
+                .filter_map(|flavour| Some((flavour.name(), trap_cost(*flavour).ok()?.ns)))
+                .collect(),
+            lost: summary.last.coverage.lost,
+        })
+    }
+
+    pub(super) fn passed(&self) -> bool {
+        !self.operations.is_empty() && self.operations.iter().all(|op| op.called == op.seen)
+    }
+
+    pub(super) fn print(&self, out: &mut impl Write) -> io::Result<()> {
+        writeln!(out, "\nself-test on the simulated libraries: {} operations", self.operations.len())?;
+        for op in &self.operations {
+            let verdict = if op.called == op.seen { "" } else { "  WRONG" };
+            let (called, seen) = (count(op.called), count(op.seen));
+            writeln!(out, "  {:<32} called {called:>6}, seen {seen:>6}{verdict}", op.op)?;
+        }
+        writeln!(out, "what a probed call costs here (empty entry and return):")?;
+        for (kind, ns) in &self.trap_ns {
+            writeln!(out, "  {kind:<10} {}", duration(*ns as u64))?;
+        }
+        Ok(())
+    }
+}
+
+/// Of some only the entry is seen, and contexts the runtime makes on its own.
+fn is_compared(op: &OpInfo) -> bool {
+    !matches!(op.role, Role::SetDevice | Role::Register | Role::ContextCreate)
+}
+
+fn device() -> Option<Device> {
+    let rdev = std::fs::metadata(DEVICE).ok()?.rdev();
+    let (major, minor) = (rustix::fs::major(rdev), rustix::fs::minor(rdev));
+    Some(Device { name: "device".into(), major, minor: Some(minor) })
+}
+
+/// All workloads, one after the other.
+fn command(folder: &Path) -> Vec<OsString> {
+    let program = folder.join(gpuwhy_simgpu::WORKLOAD);
+    let mut script: Vec<String> =
+        WORKLOADS.iter().map(|words| format!("'{}' {words}", program.display())).collect();
+    script.push(format!("'{}' ioctl --device {DEVICE} --count {IOCTLS}", program.display()));
+    // The libraries lie beside the program: the environment tells where before anything is started.
+    let libraries = format!("LD_LIBRARY_PATH={}", folder.display());
+    ["env", &libraries, "sh", "-c", &script.join(" && ")].map(OsString::from).to_vec()
+}
+
+/// Calls by operation, of all workloads.
+fn called(truths: &str) -> Result<BTreeMap<String, u64>, Failure> {
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    for line in truths.lines().filter(|line| line.starts_with('{')) {
+        let truth: Truth = serde_json::from_str(line)?;
+        for (symbol, calls) in truth.ops {
+            *sums.entry(op_of_symbol(&symbol).to_string()).or_default() += calls;
+        }
+    }
+    if device().is_some() {
+        sums.insert("ioctl device".into(), IOCTLS);
+    }
+    Ok(sums)
+}

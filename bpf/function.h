@@ -62,7 +62,8 @@ struct {
 } registrations SEC(".maps");
 
 /* Where CUDA's functions and kernels point to their name; user space changes it where a driver differs. */
-volatile u64 function_name_offset = 8;
+enum function_layout { FUNCTION_NAME_OFFSET = 8 };
+volatile u64 function_name_offset = FUNCTION_NAME_OFFSET;
 
 /* Where the name of a launched function is, as far as anybody can tell; it may turn out to be something else.
  */
@@ -72,4 +73,5 @@ static __always_inline u64 name_of_function(u32 tgid, u64 handle) {
     return registered ? *registered : read_u64(handle + function_name_offset);
 }
 
+KEEP_TYPE(enum, function_layout);
 KEEP_TYPE(struct, function_state);

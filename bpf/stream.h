@@ -212,8 +212,10 @@ static __always_inline void begin_wait(struct stream_state *state, struct flight
 }
 
 /* The host notices late that a stream is empty: so much of a wait is no proof that it worked. */
-#define NOTICE_NS 20000
-#define NOTICE_SHARE 100 /* one in so many */
+enum notice {
+    NOTICE_NS = 20000,
+    NOTICE_SHARE = 100, /* and one in so many of it */
+};
 
 /* Nor may the GPU have worked while the thread was ready to run but did not get the CPU. */
 static __always_inline void end_wait(struct stream_state *state, const struct flight *flight, u64 now) {
@@ -226,5 +228,6 @@ static __always_inline void end_wait(struct stream_state *state, const struct fl
         __sync_fetch_and_add(&state->lower_ns, waited_ns - doubt_ns);
 }
 
+KEEP_TYPE(enum, notice);
 KEEP_TYPE(struct, stream_state);
 KEEP_TYPE(struct, completion_record);

@@ -4,11 +4,8 @@
 
 use gpuwhy_ledger::Ledger;
 use gpuwhy_model::Call;
-use gpuwhy_probes::{Engine, text_at, word_at};
+use gpuwhy_probes::{Engine, FUNCTION_NAME_OFFSET, text_at, word_at};
 
-/// Where drivers 535 to 580 keep the pointer to the name, in kernels and functions alike; checked against names that
-/// calls gave, and looked for anew where it does not hold.
-const USUAL_OFFSET: u64 = 8;
 /// As far as it is looked for.
 const MOST_OFFSET: u64 = 256;
 /// Names compared before an offset is believed.
@@ -17,12 +14,13 @@ const LONGEST: usize = 8192;
 
 #[derive(Debug)]
 pub(crate) struct KernelNames {
+    /// Of the pointer to the name in the driver's struct; looked for anew where it does not fit names that calls gave.
     offset: u64,
 }
 
 impl Default for KernelNames {
     fn default() -> Self {
-        KernelNames { offset: USUAL_OFFSET }
+        KernelNames { offset: FUNCTION_NAME_OFFSET }
     }
 }
 

@@ -13,6 +13,8 @@ mod kernel_names;
 mod overview;
 mod own;
 mod pollers;
+mod run;
+mod short;
 mod sink;
 mod update;
 

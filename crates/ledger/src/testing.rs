@@ -1,7 +1,7 @@
 //! Hand-made records for the tests.
 
 use gpuwhy_model::{
-    Batch, Blame, Call, Family, Kept, Layer, NcclCall, OpId, OpInfo, ProcessEvent, ProcessEventKind, Role,
+    Batch, Call, Family, Kept, Layer, NcclCall, OpId, OpInfo, ProcessEvent, ProcessEventKind, Role,
 };
 
 pub(crate) const PID: u32 = 7;
@@ -74,25 +74,8 @@ pub(crate) fn call(name: &str, end_ns: u64) -> Call {
         op: op(name),
         pid: PID,
         tid: PID,
-        cgroup_id: 0,
         kept: Kept::State,
-        sample_weight: 0,
-        ret: 0,
-        bytes: 0,
-        stream: 0,
-        handle: 0,
-        aux: 0,
-        name: None,
-        direction: None,
-        capture: 0,
-        device: None,
-        library: 0,
-        first: false,
-        caller: 0,
-        via: None,
-        launch: None,
-        stack_id: None,
-        blame: Blame::default(),
+        ..Call::default()
     }
 }
 

@@ -26,6 +26,11 @@ pub enum ProbeState {
 }
 
 impl ProbeState {
+    /// It fires, if with less than was asked for.
+    pub fn works(self) -> bool {
+        matches!(self, ProbeState::Attached | ProbeState::Degraded)
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             ProbeState::Attached => "attached",

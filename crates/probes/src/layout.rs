@@ -4,6 +4,9 @@
 use object::{Object, ObjectSymbol, ReadCache, ReadRef};
 use std::path::Path;
 
+/// Where CUDA's driver 580 keeps the pointer to the name, in kernels and functions alike; the probes begin with it.
+pub const FUNCTION_NAME_OFFSET: u64 = crate::raw::cuda::FUNCTION_NAME_OFFSET as u64;
+
 /// No accessor is longer.
 const MOST_CODE: u64 = 4096;
 

@@ -22,7 +22,7 @@ mod xid;
 
 pub use driver::Device;
 pub use function::{Function, op_of_symbol};
-pub use layout::CommunicatorLayout;
+pub use layout::{CommunicatorLayout, FUNCTION_NAME_OFFSET};
 pub use load::{
     EmptyProbe, Engine, Features, FileId, Flavour, LibraryFile, LoadError, ProgramClock, ProgramStats, Scope,
     Settings, StackMode, TrapCost, default_probes, now_ns, programs_loaded, trap_cost,

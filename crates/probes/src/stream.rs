@@ -3,9 +3,6 @@
 use crate::raw::{cuda as raw, read};
 use gpuwhy_model::{Completion, LaunchCount, OpId, StreamState};
 
-/// So much later the host may notice that a stream is empty.
-const NOTICE_NS: u64 = 20_000;
-
 pub(crate) fn decode_completion(bytes: &[u8], clock_offset_ns: u64) -> Option<Completion> {
     let record: raw::completion_record = read(bytes)?;
     Some(Completion {
@@ -41,9 +38,13 @@ pub(crate) fn decode_stream(
         launches: state.launches,
         launch_ns: state.launch_ns,
         busy_upper_ns: state.upper_ns + since(state.pending_since_ns),
-        // As in `bpf/stream.h`: part of a wait is no proof.
-        busy_lower_ns: state.lower_ns + since(state.waiting_since_ns).saturating_sub(NOTICE_NS) * 99 / 100,
+        busy_lower_ns: state.lower_ns + proof(since(state.waiting_since_ns)),
     })
+}
+
+/// What of a wait proves that the stream worked, as `end_wait` in `bpf/stream.h` has it.
+fn proof(waited_ns: u64) -> u64 {
+    waited_ns.saturating_sub(u64::from(raw::NOTICE_NS) + waited_ns / u64::from(raw::NOTICE_SHARE))
 }
 
 pub(crate) fn decode_function(bytes: &[u8], now_ns: u64) -> Option<LaunchCount> {

@@ -241,37 +241,12 @@ impl Communicator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gpuwhy_model::{Blame, Call, CollectiveWait, Kept, OpId};
+    use gpuwhy_model::{Call, CollectiveWait, OpId};
 
     const MS: u64 = 1_000_000;
 
     fn call(pid: u32, start_ns: u64) -> Call {
-        Call {
-            start_ns,
-            duration_ns: 10,
-            op: OpId(1),
-            pid,
-            tid: pid,
-            cgroup_id: 0,
-            kept: Kept::All,
-            sample_weight: 0,
-            ret: 0,
-            bytes: 0,
-            stream: 0,
-            handle: 0,
-            aux: 0,
-            name: None,
-            direction: None,
-            capture: 0,
-            device: None,
-            library: 0,
-            first: false,
-            caller: 0,
-            via: None,
-            launch: None,
-            stack_id: None,
-            blame: Blame::default(),
-        }
+        Call { start_ns, duration_ns: 10, op: OpId(1), pid, tid: pid, ..Call::default() }
     }
 
     fn reduce(rank: i32, seq: u64, start_ns: u64) -> Collective {

@@ -1,3 +1,5 @@
+//! Graphs from hand-made calls: captures, children, updates, reuse of handles.
+
 use super::rows::LINGER_NS;
 use super::*;
 use crate::captures::Captures;

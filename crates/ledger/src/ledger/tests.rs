@@ -1,3 +1,5 @@
+//! The ledger as a whole, batch by batch: order, lateness, ends of processes.
+
 use super::*;
 use crate::testing::{PID, call, calls, exit, handle, nccl, op, ops};
 use gpuwhy_model::{Completion, Holder, InFlight, LaunchCount, ProcessEvent, ProcessEventKind};

@@ -1,3 +1,5 @@
+//! Memory from hand-made calls: every way to allocate and to free.
+
 use super::*;
 use crate::captures::Captures;
 use crate::testing::{PID, call, handle, op};

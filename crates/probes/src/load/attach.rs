@@ -73,7 +73,7 @@ struct Target<'a> {
     emulated: bool,
 }
 
-/// Attaches every function of `rules` that the file exports.
+/// Attaches every function of `rules`, which are those of its library, that the file exports.
 pub(crate) fn library(
     object: &Object,
     rules: &[Rule],
@@ -122,7 +122,6 @@ pub(crate) fn library(
     attached.statuses.extend(
         rules
             .iter()
-            .filter(|rule| rule.function.library == file.library)
             .map(|rule| rule.function.symbol)
             .filter(|symbol| !exported.contains(symbol))
             .map(|symbol| status(symbol, ProbeState::Absent, "this version does not export it".into())),
@@ -216,11 +215,7 @@ pub(super) fn said(error: &libbpf_rs::Error) -> String {
 }
 
 fn find_targets<'a>(rules: &'a [Rule], file: &LibraryFile) -> Result<Vec<Target<'a>>, String> {
-    let wanted: HashSet<&str> = rules
-        .iter()
-        .filter(|rule| rule.function.library == file.library)
-        .map(|rule| rule.function.symbol)
-        .collect();
+    let wanted: HashSet<&str> = rules.iter().map(|rule| rule.function.symbol).collect();
     let sites = sites_in_file(&file.open_path, &wanted, file.library == Library::Nccl)?;
     let mut seen = HashSet::new();
     Ok(rules

@@ -114,8 +114,7 @@ impl Engine {
                         rings = Some(Rings::make(outer, shards, settings.ring_bytes, clock_offset_ns)?);
                     }
                     if !matches!(probe.attach, Attach::Functions(_)) {
-                        let functions = driver::functions(settings);
-                        let attached = tracepoints::attach(probe, &object, &functions, clock_offset_ns);
+                        let attached = tracepoints::attach(probe, &object, settings, clock_offset_ns);
                         links.extend(attached.links);
                         statuses.extend(attached.statuses);
                         walk = walk.or(attached.walk);
@@ -333,7 +332,7 @@ pub(super) fn load_probe(
         opened.keep_programs(|name| name.contains(&wanted));
     }
     if let Attach::Devices(_) = probe.attach {
-        let twins = tracepoints::has_kprobes() && !driver::functions(settings).is_empty();
+        let twins = tracepoints::has_kprobes();
         opened.keep_programs(|name| twins || !name.starts_with("on_function"));
     }
     opened.set_max_entries("rings", shards as u32)?;

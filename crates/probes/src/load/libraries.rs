@@ -5,7 +5,7 @@ use super::engine::{Loaded, load_probe, refused};
 use super::rules::{self, Rule};
 use super::{Engine, FileId, LoadError};
 use crate::layout::CommunicatorLayout;
-use gpuwhy_model::{Layer, LibraryInfo, ProbeState, ProbeStatus};
+use gpuwhy_model::{Layer, LibraryInfo, ProbeStatus};
 
 impl Engine {
     /// Attaches a library file unless it already is; says what came of it.
@@ -31,7 +31,7 @@ impl Engine {
             self.links.extend(attached.links);
             fresh.extend(attached.statuses);
         }
-        if fresh.iter().any(|status| matches!(status.state, ProbeState::Attached | ProbeState::Degraded)) {
+        if fresh.iter().any(|status| status.state.works()) {
             self.libraries.push(LibraryInfo {
                 number,
                 kind: file.library.name().into(),

@@ -1,8 +1,9 @@
 //! Attaching programs to the kernel's own places: typed and classic tracepoints, and the walk over all tasks.
 
 use super::attach::said;
-use super::clock;
 use super::tracefs::{self, NoEvent};
+use super::{Settings, clock};
+use crate::driver;
 use crate::probe::{Attach, Probe};
 use gpuwhy_model::{ProbeState, ProbeStatus};
 use libbpf_rs::{Link, Object, ProgramMut};
@@ -17,10 +18,12 @@ pub(super) struct Attached {
     pub(super) statuses: Vec<ProbeStatus>,
 }
 
-pub(super) fn attach(probe: &Probe, object: &Object, functions: &[String], clock_offset_ns: u64) -> Attached {
+pub(super) fn attach(probe: &Probe, object: &Object, settings: &Settings, clock_offset_ns: u64) -> Attached {
     let mut attached = Attached { links: Vec::new(), walk: None, statuses: Vec::new() };
-    if let Attach::Devices(_) = probe.attach {
-        attach_functions(probe, object, functions, clock_offset_ns, &mut attached);
+    if let Attach::Devices(_) = probe.attach
+        && has_kprobes()
+    {
+        attach_functions(probe, object, &driver::functions(settings), clock_offset_ns, &mut attached);
         if !attached.links.is_empty() {
             return attached;
         }

@@ -243,35 +243,10 @@ fn rows(facts: &Facts) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gpuwhy_model::{Call, Kept, OpId};
+    use gpuwhy_model::{Call, OpId};
 
     fn batch(from: u64) -> Batch {
-        let call = |n| Call {
-            start_ns: n,
-            duration_ns: 1,
-            op: OpId(1),
-            pid: 1,
-            tid: 1,
-            cgroup_id: 0,
-            kept: Kept::All,
-            sample_weight: 0,
-            ret: 0,
-            bytes: 0,
-            stream: 0,
-            handle: 0,
-            aux: 0,
-            name: None,
-            direction: None,
-            capture: 0,
-            device: None,
-            library: 0,
-            first: false,
-            caller: 0,
-            via: None,
-            launch: None,
-            stack_id: None,
-            blame: gpuwhy_model::Blame::default(),
-        };
+        let call = |n| Call { start_ns: n, duration_ns: 1, op: OpId(1), pid: 1, tid: 1, ..Call::default() };
         Batch { calls: (from..from + 10_000).map(call).collect(), ..Batch::default() }
     }
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The blame clock. Each followed thread owns a record in task storage: its calls in flight, and since when
- * and why it is off the CPU. The scheduler's tracepoints (sched probe) bill every wait to the calls it fell
- * into; whatever of a call's duration was no wait was time on the CPU, so the parts sum to the duration
- * exactly. The record dies with its thread: nothing leaks when a thread dies inside a call. */
+ * and why something else than its own code has it. The kernel's tracepoints (probes sched, mem, irq) bill
+ * every such time to the calls it fell into; whatever of a call's duration was billed to nobody was time on
+ * the CPU, so the parts sum to the duration exactly. The record dies with its thread: nothing leaks when a
+ * thread dies inside a call. */
 #pragma once
 
 #include "kernel.h"
 
-/* Why a thread is blocked. The order is that of model's `Reason`. */
+/* What has a thread that is neither running its own code nor waiting for a CPU. The order is that of model's
+ * `Reason`. */
 enum reason {
     REASON_FUTEX,
     REASON_BLOCK_IO,
@@ -18,6 +20,10 @@ enum reason {
     REASON_FAULT,
     REASON_SLEEP,
     REASON_OTHER,
+    REASON_GIL,
+    REASON_RECLAIM,
+    REASON_THROTTLED,
+    REASON_INTERRUPT,
     REASONS,
 };
 
@@ -39,6 +45,7 @@ struct flight {
     u64 capture;      /* the capture it becomes part of, see capture.h */
     u64 communicator; /* the kernel's number of it, see the nccl probe */
     u64 seq;          /* of a collective in its communicator */
+    u64 caller;       /* where it returns to: a return probe puts its trampoline in that place */
     u32 slot;         /* of its stream; 0 for none */
     u16 rule;         /* how its function is read, see call.h */
     u16 op;
@@ -61,15 +68,41 @@ struct cached {
     u64 slot; /* 0 for none */
 };
 
+/* Time in the kernel on the thread's own CPU: a page fault, a reclaim. What was billed meanwhile for other
+ * reasons is no part of it. */
+struct stretch {
+    u64 since_ns;  /* 0 while not in it */
+    u64 billed_ns; /* the thread's `billed_ns` at that moment */
+};
+
 struct task {
     u64 off_since_ns;
-    u32 depth;       /* of `flights` */
-    u8 state;        /* enum task_state */
-    u8 reason;       /* enum reason, while blocked */
-    u8 target;       /* its process is traced; else only its driver calls are */
-    u8 group_depth;  /* between group start and group end of the collective library */
-    s32 device_next; /* the device it chose, plus one; 0 where it was not seen to choose */
-    u32 reserved;
+    u64 billed_ns; /* everything that was ever billed to it */
+    struct stretch fault;
+    struct stretch reclaim;
+    u64 fault_address;
+    u64 throttled_at_ns; /* its queue's time of being throttled, when it began to wait for a CPU */
+    u64 queue;           /* that queue */
+    u64 migrations;
+    u64 node_migrations;
+    u64 syscall_arg; /* the first argument of the system call it blocks in: a file, or a futex */
+    u64 holder;      /* of the lock it waits for, where that can be told: tgid and tid */
+    u32 syscall_nr;
+    u32 cpu_next;        /* the CPU it ran on last, plus one; 0 where it was not seen to run */
+    u32 depth;           /* of `flights` */
+    u8 state;            /* enum task_state */
+    u8 reason;           /* enum reason, while blocked */
+    u8 target;           /* its process is traced; else only its driver calls are */
+    u8 group_depth;      /* between group start and group end of the collective library */
+    u8 reclaim_depth;    /* reclaims nest: compaction within direct reclaim */
+    u8 node; /* of the memory nearest to that CPU */
+    u8 reserved[2];
+    s32 device_next;     /* the device it chose, plus one; 0 where it was not seen to choose */
+    u32 events_window;   /* waits told of one by one, see told.h */
+    u32 events;
+    u32 stacks_window;   /* stacks copied, see stack.h */
+    u32 stacks;
+    u64 python_thread; /* its thread state in the interpreter, see python.h */
     struct flight flights[CALL_DEPTH];
     struct cached streams[CACHED_STREAMS];
     struct cached functions[CACHED_FUNCTIONS];
@@ -103,13 +136,35 @@ static __always_inline void bill_flight(struct flight *flight, u32 part, u64 ns)
         flight->blocked_ns[part] += ns;
 }
 
-/* A wait that just ended belongs to every call in flight: it began after all of them were entered. */
+/* A time that just ended belongs to every call in flight: it began after all of them were entered. */
 static __always_inline void bill_flights(struct task *task, u32 part, u64 ns) {
+    task->billed_ns += ns;
     for (u32 i = 0; i < CALL_DEPTH; i++) {
         if (i >= task->depth)
             break;
         bill_flight(&task->flights[i], part, ns);
     }
+}
+
+static __always_inline void begin_stretch(const struct task *task, struct stretch *stretch, u64 now) {
+    stretch->since_ns = now;
+    stretch->billed_ns = task->billed_ns;
+}
+
+/* Ends it; what of it is still to be billed. */
+static __always_inline u64 end_stretch(const struct task *task, struct stretch *stretch, u64 now) {
+    u64 since = stretch->since_ns, billed = task->billed_ns - stretch->billed_ns;
+    stretch->since_ns = 0;
+    return since && now > since + billed ? now - since - billed : 0;
+}
+
+static __always_inline u16 op_in_flight(const struct task *task) {
+    return task->depth ? task->flights[0].op : 0;
+}
+
+/* Threads of processes that are not traced are followed in driver calls only. */
+static __always_inline bool is_of_interest(const struct task *task) {
+    return task->target || task->depth;
 }
 
 KEEP_TYPE(enum, reason);

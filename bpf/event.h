@@ -14,6 +14,13 @@ enum record_kind {
     RECORD_COMPLETION = 6,
     RECORD_XID = 7,
     RECORD_ASYNC_EVENT = 8,
+    RECORD_WAIT = 9,
+    RECORD_OOM = 10,
+    RECORD_IO = 11,
+    RECORD_TCP = 12,
+    RECORD_STACK = 13,
+    RECORD_STACK_PART = 14,
+    RECORD_CODE = 15,
 };
 
 /* Every record begins with this. */
@@ -38,6 +45,8 @@ enum loss {
     LOSS_PROCESS_RING, /* a process event found no room */
     LOSS_SLOTS,        /* a stream, function or communicator could not be followed */
     LOSS_STATE_RING,   /* what the ledger needs found no room */
+    LOSS_TOLD_RING,    /* an event of the host found no room */
+    LOSS_STACK_RING,   /* a stack found no room */
     LOSS_KINDS,
 };
 

@@ -42,12 +42,24 @@ struct signal_struct {
     int group_exit_code;
 };
 
+struct irqaction {
+    const char *name;
+};
+
+struct super_block {
+    u32 s_dev;
+};
+
 struct inode {
+    u16 i_mode;
     u32 i_rdev;
+    unsigned long i_ino;
+    struct super_block *i_sb;
 };
 
 struct file {
     struct inode *f_inode;
+    void *private_data;
 };
 
 struct fdtable {
@@ -70,6 +82,45 @@ struct bpf_iter__task {
     struct task_struct *task;
 };
 
+struct kernfs_node {
+    u64 id;
+};
+
+struct cgroup {
+    struct kernfs_node *kn;
+};
+
+struct css_set {
+    struct cgroup *dfl_cgrp;
+};
+
+struct cfs_bandwidth {
+    u64 throttled_time;
+};
+
+struct task_group {
+    struct cfs_bandwidth cfs_bandwidth;
+};
+
+struct cfs_rq {
+    struct task_group *tg;
+    u64 throttled_clock_self_time;
+};
+
+struct sched_entity {
+    struct cfs_rq *cfs_rq;
+};
+
+struct thread_struct {
+#if defined(__TARGET_ARCH_x86)
+    unsigned long fsbase;
+#else
+    struct {
+        unsigned long tp_value;
+    } uw;
+#endif
+};
+
 struct task_struct {
     unsigned int __state;
     int pid;
@@ -79,6 +130,84 @@ struct task_struct {
     unsigned in_iowait : 1;
     struct signal_struct *signal;
     struct files_struct *files;
+    struct css_set *cgroups;
+    struct sched_entity se;
+    struct thread_struct thread;
+};
+
+struct in6_addr {
+    union {
+        u8 u6_addr8[16];
+    } in6_u;
+};
+
+struct sock_common {
+    u16 skc_family;
+    u8 skc_state;
+    u32 skc_daddr;
+    u32 skc_rcv_saddr;
+    u16 skc_dport; /* in network order */
+    u16 skc_num;
+    struct in6_addr skc_v6_daddr;
+    struct in6_addr skc_v6_rcv_saddr;
+};
+
+struct sock_cgroup_data {
+    struct cgroup *cgroup;
+};
+
+struct sock {
+    struct sock_common __sk_common;
+    u16 sk_protocol;
+    struct socket *sk_socket;
+    struct sock_cgroup_data sk_cgrp_data;
+};
+
+struct socket {
+    struct sock *sk;
+    struct file *file;
+};
+
+struct tcp_sock {
+    u32 srtt_us;
+};
+
+struct inet_connection_sock {
+    u8 icsk_retransmits;
+};
+
+struct sk_buff {
+    unsigned int len;
+    char cb[48];
+};
+
+struct block_device {
+    u32 bd_dev;
+};
+
+struct cgroup_subsys_state {
+    struct cgroup *cgroup;
+};
+
+struct blkcg {
+    struct cgroup_subsys_state css;
+};
+
+struct blkcg_gq {
+    struct blkcg *blkcg;
+};
+
+struct bio {
+    struct blkcg_gq *bi_blkg;
+};
+
+struct request {
+    u32 cmd_flags;
+    unsigned int __data_len;
+    u64 __sector;
+    struct bio *bio;
+    struct bio *biotail;
+    struct block_device *part;
 };
 
 #pragma clang attribute pop

@@ -15,6 +15,7 @@ pub fn blame_rows(windows: &[CallWindow], waits: &[Wait], ops: &[OpInfo]) -> Vec
         by_pid: 0,
         by_tid: 0,
         by_comm: String::new(),
+        by_cgroup_id: 0,
         ns: window.blame.oncpu_ns,
         count: window.count,
     });
@@ -27,6 +28,7 @@ pub fn blame_rows(windows: &[CallWindow], waits: &[Wait], ops: &[OpInfo]) -> Vec
         by_pid: wait.by_pid,
         by_tid: wait.by_tid,
         by_comm: wait.by_comm.clone(),
+        by_cgroup_id: wait.by_cgroup_id,
         ns: wait.ns,
         count: wait.count,
     });

@@ -178,6 +178,7 @@ mod tests {
             by_pid: 99,
             by_tid: 99,
             by_comm: "cpu-hog".into(),
+            by_cgroup_id: 0,
             ns: 9_000_000,
             count: 3,
         };

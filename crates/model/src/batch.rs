@@ -1,8 +1,9 @@
 //! The unit in which data flows from the probes to every reader.
 
 use crate::{
-    Call, CallWindow, Completion, GpuError, GpuSample, InFlight, LaunchCount, LibraryInfo, Loss, NcclCall,
-    OpInfo, Process, ProcessEvent, RdmaEvent, Stack, StreamState, Wait,
+    Call, CallWindow, Completion, GpuError, GpuSample, InFlight, IoEvent, LaunchCount, LibraryInfo, Loss,
+    NcclCall, OomEvent, OpInfo, Process, ProcessEvent, RdmaEvent, Stack, StreamState, TcpEvent, Wait,
+    WaitEvent,
 };
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,10 @@ pub struct Batch {
     pub gpu_samples: Vec<GpuSample>,
     pub gpu_errors: Vec<GpuError>,
     pub rdma_events: Vec<RdmaEvent>,
+    pub wait_events: Vec<WaitEvent>,
+    pub io_events: Vec<IoEvent>,
+    pub tcp_events: Vec<TcpEvent>,
+    pub oom_events: Vec<OomEvent>,
 }
 
 impl Batch {

@@ -3,7 +3,8 @@
 use crate::{Cause, OpId};
 use serde::{Deserialize, Serialize};
 
-/// Why a thread was off the CPU and not runnable. The order is that of `enum reason` in `bpf/blame.h`.
+/// What had a thread that neither ran its own code nor waited for a CPU: something it waited for, or the kernel at
+/// work in its time. The order is that of `enum reason` in `bpf/blame.h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
@@ -16,10 +17,17 @@ pub enum Reason {
     Fault,
     Sleep,
     Other,
+    /// Python's global interpreter lock.
+    Gil,
+    /// The kernel freeing memory, or moving it together.
+    Reclaim,
+    /// Its cgroup's CPU quota was used up.
+    Throttled,
+    Interrupt,
 }
 
 impl Reason {
-    pub const COUNT: usize = 9;
+    pub const COUNT: usize = 13;
     pub const ALL: [Reason; Reason::COUNT] = [
         Reason::Futex,
         Reason::BlockIo,
@@ -30,6 +38,10 @@ impl Reason {
         Reason::Fault,
         Reason::Sleep,
         Reason::Other,
+        Reason::Gil,
+        Reason::Reclaim,
+        Reason::Throttled,
+        Reason::Interrupt,
     ];
 
     pub fn name(self) -> &'static str {
@@ -43,6 +55,10 @@ impl Reason {
             Reason::Fault => "fault",
             Reason::Sleep => "sleep",
             Reason::Other => "other",
+            Reason::Gil => "gil",
+            Reason::Reclaim => "reclaim",
+            Reason::Throttled => "throttled",
+            Reason::Interrupt => "interrupt",
         }
     }
 }
@@ -63,6 +79,7 @@ pub struct Blame {
     pub oncpu_ns: u64,
     pub runq_ns: u64,
     /// By [`Reason`], in its order.
+    #[serde(with = "by_reason")]
     pub blocked_ns: [u64; Reason::COUNT],
 }
 
@@ -106,6 +123,9 @@ pub struct Wait {
     pub by_pid: u32,
     pub by_tid: u32,
     pub by_comm: String,
+    /// The cgroup of whoever was behind it; 0 where unknown.
+    #[serde(default)]
+    pub by_cgroup_id: u64,
     pub ns: u64,
     pub count: u64,
 }
@@ -121,8 +141,28 @@ pub struct BlameRow {
     pub by_pid: u32,
     pub by_tid: u32,
     pub by_comm: String,
+    pub by_cgroup_id: u64,
     pub ns: u64,
     pub count: u64,
+}
+
+/// Recordings made before a reason was known are shorter.
+mod by_reason {
+    use super::Reason;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(ns: &[u64; Reason::COUNT], to: S) -> Result<S::Ok, S::Error> {
+        ns.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<[u64; Reason::COUNT], D::Error> {
+        let known: Vec<u64> = Vec::deserialize(from)?;
+        let mut ns = [0; Reason::COUNT];
+        for (ns, known) in ns.iter_mut().zip(known) {
+            *ns = known;
+        }
+        Ok(ns)
+    }
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ macro_rules! causes {
 
 causes! {
     CpuSelf "cpu.self" "the thread itself was computing inside the call",
+    SelfSleep "self.sleep" "the thread slept of its own accord",
     CpuPreempted "cpu.preempted" "runnable, but another task had the CPU",
     CpuThrottled "cpu.throttled" "runnable, but the cgroup's CPU quota was used up",
     CpuInterrupt "cpu.interrupt" "the CPU served interrupts",
@@ -76,7 +77,14 @@ impl Cause {
             Part::Blocked(Reason::Ioctl) if op.is_some_and(|op| op.family == Family::Alloc) => {
                 Cause::GpuAlloc
             }
-            Part::Blocked(Reason::Poll | Reason::Ioctl | Reason::Sleep | Reason::Other) => Cause::Unknown,
+            // Whoever wakes it is its peer, over a socket or a pipe.
+            Part::Blocked(Reason::Poll) => Cause::NetWait,
+            Part::Blocked(Reason::Sleep) => Cause::SelfSleep,
+            Part::Blocked(Reason::Gil) => Cause::PythonGil,
+            Part::Blocked(Reason::Reclaim) => Cause::MemReclaim,
+            Part::Blocked(Reason::Throttled) => Cause::CpuThrottled,
+            Part::Blocked(Reason::Interrupt) => Cause::CpuInterrupt,
+            Part::Blocked(Reason::Ioctl | Reason::Other) => Cause::Unknown,
         }
     }
 }

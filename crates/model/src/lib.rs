@@ -9,6 +9,7 @@ mod coverage;
 mod facts;
 mod gpu;
 mod histogram;
+mod host;
 mod op;
 mod process;
 mod raw;
@@ -25,6 +26,7 @@ pub use facts::{
 };
 pub use gpu::{GpuError, GpuProcess, GpuSample, RdmaEvent};
 pub use histogram::{BUCKETS, Histogram, bucket_of, bucket_range};
+pub use host::{Ends, FileRef, IoEvent, OomEvent, TcpEvent, WaitEvent};
 pub use op::{Family, Layer, OpId, OpInfo, Role};
 pub use process::{Process, ProcessEvent, ProcessEventKind};
 pub use raw::{Completion, InFlight, LaunchCount, LibraryInfo, NcclCall, StreamState};

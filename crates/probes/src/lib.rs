@@ -7,9 +7,12 @@ mod driver;
 mod function;
 mod hip;
 mod inflight;
+mod io;
+mod irq;
 mod layout;
 mod load;
 mod mappings;
+mod mem;
 mod memory;
 mod nccl;
 mod probe;
@@ -18,6 +21,8 @@ mod raw;
 mod rdma;
 mod sched;
 mod stream;
+mod tcp;
+mod told;
 mod xid;
 
 pub use driver::Device;
@@ -36,6 +41,10 @@ pub static PROBES: &[&Probe] = &[
     &process::PROBE,
     &inflight::PROBE,
     &sched::PROBE,
+    &mem::PROBE,
+    &irq::PROBE,
+    &io::PROBE,
+    &tcp::PROBE,
     &cuda::PROBE,
     &hip::PROBE,
     &nccl::PROBE,

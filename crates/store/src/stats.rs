@@ -26,7 +26,7 @@ impl CallStats {
     /// In the order in which [`CallStats::from_row`] reads them.
     pub(crate) const COLUMNS: &str = "window_start_ns, window_ns, pid, op, count, sum_ns, min_ns, max_ns, hist, \
         errors, kept, bytes, oncpu_ns, runq_ns, futex_ns, block_io_ns, file_ns, socket_ns, poll_ns, ioctl_ns, \
-        fault_ns, sleep_ns, other_ns";
+        fault_ns, sleep_ns, other_ns, gil_ns, reclaim_ns, throttled_ns, interrupt_ns";
 
     /// Of a thread's window.
     pub(crate) fn of(window: &CallWindow, op: &str) -> CallStats {
@@ -92,14 +92,21 @@ impl CallStats {
             row.raw_bind_parameter(next(), n)?;
         }
         row.raw_bind_parameter(next(), self.blame.blocked_total_ns() as i64)?;
-        for n in numbers(&self.blame.blocked_ns) {
+        // The session comes before the reasons that were added later.
+        let (first, later) = self.blame.blocked_ns.split_at(Reason::Other as usize + 1);
+        for n in numbers(first) {
             row.raw_bind_parameter(next(), n)?;
         }
-        row.raw_bind_parameter(next(), session_id)
+        row.raw_bind_parameter(next(), session_id)?;
+        for n in numbers(later) {
+            row.raw_bind_parameter(next(), n)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<CallStats> {
-        let number = |at: usize| row.get::<_, i64>(at).map(|n| n as u64);
+        // Files of earlier versions say nothing of the reasons that were added later.
+        let number = |at: usize| row.get::<_, Option<i64>>(at).map(|n| n.unwrap_or(0) as u64);
         let mut blocked_ns = [0; Reason::COUNT];
         for (reason, ns) in blocked_ns.iter_mut().enumerate() {
             *ns = number(14 + reason)?;

@@ -85,5 +85,9 @@ fn look(part: Part, waits_for_gpu: bool) -> (&'static str, Color, &'static str) 
         Part::Blocked(Reason::Fault) => ("░", Color::Yellow, "page fault"),
         Part::Blocked(Reason::Sleep) => ("·", Color::Gray, "asleep"),
         Part::Blocked(Reason::Other) => ("·", Color::Gray, "blocked"),
+        Part::Blocked(Reason::Gil) => ("▒", Color::Yellow, "Python's GIL"),
+        Part::Blocked(Reason::Reclaim) => ("░", Color::Yellow, "freeing memory"),
+        Part::Blocked(Reason::Throttled) => ("▓", Color::Red, "CPU quota"),
+        Part::Blocked(Reason::Interrupt) => ("▓", Color::Magenta, "interrupts"),
     }
 }

@@ -2,6 +2,7 @@
 /* Who is in the GPU's driver: ioctls on its device files, timed as calls are, of every process: the one that
  * keeps others waiting need not be traced. The device is told by the file's number. */
 #include "call.h"
+#include "file.h"
 
 #define DEVICES 16
 
@@ -40,14 +41,7 @@ static __always_inline u32 device_of_file(struct file *file) {
 }
 
 static __always_inline u32 device_of_fd(u32 fd) {
-    struct task_struct *current = bpf_get_current_task_btf();
-    struct fdtable *table = BPF_CORE_READ(current, files, fdt);
-    if (!table || fd >= BPF_CORE_READ(table, max_fds))
-        return 0;
-    struct file **files = BPF_CORE_READ(table, fd);
-    struct file *file = 0;
-    bpf_probe_read_kernel(&file, sizeof(file), files + fd);
-    return device_of_file(file);
+    return device_of_file(file_of_fd(bpf_get_current_task_btf(), fd));
 }
 
 /* The rule of a device, or 0 where it is not one of the driver's. */

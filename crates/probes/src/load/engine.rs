@@ -8,7 +8,7 @@ use super::rules::{self, Rule};
 use super::slots::Slots;
 use super::stats::{self, ProgramStats};
 use super::sums::{take_waits, take_windows};
-use super::{FileId, LoadError, Scope, Settings, StackMode, clock, features, tracepoints};
+use super::{FileId, LoadError, Scope, Settings, StackMode, clock, features, kernel_types, tracepoints};
 use crate::call::WINDOW_NS;
 use crate::probe::{Attach, Probe, op_infos};
 use crate::{driver, raw, sched};
@@ -335,6 +335,7 @@ pub(super) fn load_probe(
         let twins = tracepoints::has_kprobes();
         opened.keep_programs(|name| twins || !name.starts_with("on_function"));
     }
+    opened.leave_out_absent(kernel_types::has_tracepoint);
     opened.set_max_entries("rings", shards as u32)?;
     opened.set_constant("ring_mask", &(shards as u32 - 1).to_ne_bytes())?;
     opened.set_constant("ring_wake_bytes", &u64::from(settings.ring_bytes / 8).to_ne_bytes())?;
@@ -344,7 +345,7 @@ pub(super) fn load_probe(
         Scope::Cgroup(_) => raw::cuda::SCOPE_CGROUP,
     };
     opened.set_constant("target_scope", &scope.to_ne_bytes())?;
-    opened.set_constant("switch_has_state", &[u8::from(switch_has_state())])?;
+    opened.set_constant("switch_has_state", &[u8::from(kernel_types::switch_has_state())])?;
     opened.set_constant("syscall_reasons", &sched::syscall_reasons())?;
     opened.set_constant("futex_syscalls", &sched::futex_wakers())?;
     let rule_of =
@@ -378,16 +379,4 @@ fn raise_file_limit() {
 
 fn is_permission(error: &LoadError) -> bool {
     matches!(error, LoadError::NotAllowed(_))
-}
-
-/// Whether the context switch's tracepoint has its fourth argument (5.18): BTF knows its prototype.
-fn switch_has_state() -> bool {
-    use libbpf_rs::btf::Btf;
-    use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
-    let Ok(btf) = Btf::from_vmlinux() else { return false };
-    btf.type_by_name::<Typedef<'_>>("btf_trace_sched_switch")
-        .and_then(|typedef| Ptr::try_from(typedef.next_type()?).ok())
-        .and_then(|pointer| FuncProto::try_from(pointer.next_type()?).ok())
-        // The first is the tracepoint's own data.
-        .is_some_and(|prototype| prototype.iter().count() >= 5)
 }

@@ -7,6 +7,7 @@ mod engine;
 mod error;
 mod features;
 mod flights;
+mod kernel_types;
 mod libraries;
 mod loss;
 mod object;

@@ -39,6 +39,16 @@ impl Opened {
         }
     }
 
+    /// Leaves out programs on typed tracepoints that this kernel does not have.
+    pub(crate) fn leave_out_absent(&mut self, has: impl Fn(&str) -> bool) {
+        for mut program in self.object.progs_mut() {
+            let section = program.section().to_string_lossy().into_owned();
+            if section.strip_prefix("tp_btf/").is_some_and(|name| !has(name)) {
+                program.set_autoload(false);
+            }
+        }
+    }
+
     /// Sets a constant of the program, if it has one of that name.
     pub(crate) fn set_constant(&mut self, name: &str, value: &[u8]) -> Result<(), LoadError> {
         let Some((offset, size)) = variable(self.bytes, ".rodata", name) else { return Ok(()) };

@@ -2,7 +2,7 @@
 
 use super::error::LoadError;
 use crate::raw::{cuda as raw, read};
-use crate::{call, memory, nccl, process, rdma, stream, xid};
+use crate::{call, io, mem, memory, nccl, process, rdma, stream, tcp, told, xid};
 use gpuwhy_model::{Batch, Stack};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, RingBuffer, RingBufferBuilder};
 use std::cell::RefCell;
@@ -67,6 +67,10 @@ impl Inbox {
             raw::RECORD_COMPLETION => {
                 stream::decode_completion(bytes, offset).map(|done| self.batch.completions.push(done))
             }
+            raw::RECORD_WAIT => told::decode(bytes, offset).map(|wait| self.batch.wait_events.push(wait)),
+            raw::RECORD_OOM => mem::decode_oom(bytes, offset).map(|kill| self.batch.oom_events.push(kill)),
+            raw::RECORD_IO => io::decode(bytes, offset).map(|request| self.batch.io_events.push(request)),
+            raw::RECORD_TCP => tcp::decode(bytes, offset).map(|again| self.batch.tcp_events.push(again)),
             raw::RECORD_XID => xid::decode(bytes, offset).map(|error| self.batch.gpu_errors.push(error)),
             raw::RECORD_ASYNC_EVENT => {
                 rdma::decode(bytes, offset).map(|event| self.batch.rdma_events.push(event))

@@ -33,12 +33,27 @@ pub(super) fn attach(probe: &Probe, object: &Object, settings: &Settings, clock_
         if is_twin(&section) {
             continue;
         }
-        let target = section.rsplit('/').next().unwrap_or_default().to_string();
-        let (state, reason) = match attach_one(&program, &section) {
-            Ok(link) => {
+        if let Some(name) = section.strip_prefix("tp_btf/")
+            && !program.autoload()
+        {
+            attached.statuses.push(absent(probe, name, clock_offset_ns));
+            continue;
+        }
+        // A section names its event; that of the kernel's own counts does not, so the program does.
+        let counted = section == "perf_event";
+        let target = match counted {
+            true => program.name().to_string_lossy().into_owned(),
+            false => section.rsplit('/').next().unwrap_or_default().to_string(),
+        };
+        let result = match counted {
+            true => attach_software_event(&program, &target),
+            false => attach_one(&program, &section).map(|link| vec![link]),
+        };
+        let (state, reason) = match result {
+            Ok(mut links) => {
                 match section.starts_with("iter/") {
-                    true => attached.walk = Some(link),
-                    false => attached.links.push(link),
+                    true => attached.walk = links.pop(),
+                    false => attached.links.extend(links),
                 }
                 (ProbeState::Attached, String::new())
             }
@@ -49,12 +64,32 @@ pub(super) fn attach(probe: &Probe, object: &Object, settings: &Settings, clock_
             target,
             file: String::new(),
             state,
-            flavour: if section.starts_with("iter/") { "iterator" } else { "tracepoint" }.into(),
+            flavour: flavour_of(&section).into(),
             since_ns: clock::monotonic_ns().wrapping_add(clock_offset_ns),
             reason,
         });
     }
     attached
+}
+
+fn absent(probe: &Probe, name: &str, clock_offset_ns: u64) -> ProbeStatus {
+    ProbeStatus {
+        probe: probe.name.into(),
+        target: name.into(),
+        file: String::new(),
+        state: ProbeState::Absent,
+        flavour: "tracepoint".into(),
+        since_ns: clock::monotonic_ns().wrapping_add(clock_offset_ns),
+        reason: format!("this kernel has no tracepoint {name}"),
+    }
+}
+
+fn flavour_of(section: &str) -> &'static str {
+    match section.split('/').next() {
+        Some("iter") => "iterator",
+        Some("perf_event") => "perf event",
+        _ => "tracepoint",
+    }
 }
 
 pub(super) fn has_kprobes() -> bool {
@@ -116,22 +151,53 @@ fn attach_one(program: &ProgramMut<'_>, section: &str) -> Result<Link, (ProbeSta
         NoEvent::Absent => (ProbeState::Absent, format!("this kernel has no tracepoint {category}:{name}")),
         NoEvent::NoTracefs(why) => refused(format!("tracefs cannot be read: {why}")),
     })?;
-    let event = open_event(id).map_err(|error| refused(error.to_string()))?;
+    let event = open_event(PERF_TYPE_TRACEPOINT, id, 0).map_err(|error| refused(error.to_string()))?;
     // The link closes it.
     program.attach_perf_event(event.into_raw_fd()).map_err(|error| refused(said(&error)))
 }
 
-/// A perf event of the tracepoint. One CPU's is enough: the program runs wherever it fires.
-fn open_event(id: u64) -> io::Result<OwnedFd> {
-    const PERF_TYPE_TRACEPOINT: u64 = 2;
+const PERF_TYPE_SOFTWARE: u64 = 1;
+const PERF_TYPE_TRACEPOINT: u64 = 2;
+
+/// An event that the kernel counts by itself: one for each CPU, with the program at every count.
+fn attach_software_event(program: &ProgramMut<'_>, name: &str) -> Result<Vec<Link>, (ProbeState, String)> {
+    let refused = |reason: String| (ProbeState::Refused, reason);
+    let event = match name {
+        "page_faults_min" => 5,
+        "page_faults_maj" => 6,
+        other => return Err((ProbeState::Absent, format!("no software event {other}"))),
+    };
+    let cpus = online_cpus().map_err(|error| refused(error.to_string()))?;
+    cpus.into_iter()
+        .map(|cpu| {
+            let event =
+                open_event(PERF_TYPE_SOFTWARE, event, cpu).map_err(|error| refused(error.to_string()))?;
+            // The link closes it.
+            program.attach_perf_event(event.into_raw_fd()).map_err(|error| refused(said(&error)))
+        })
+        .collect()
+}
+
+/// As the kernel lists them: `0-3,6`.
+fn online_cpus() -> io::Result<Vec<i32>> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/online")?;
+    let ranges = text.trim().split(',').filter_map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some(first.parse::<i32>().ok()?..=last.parse::<i32>().ok()?)
+    });
+    Ok(ranges.flatten().collect())
+}
+
+/// A perf event on a CPU. Of a tracepoint one CPU's is enough: the program runs wherever it fires.
+fn open_event(kind: u64, id: u64, cpu: i32) -> io::Result<OwnedFd> {
     const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
     let mut attr = [0u64; 16];
-    attr[0] = PERF_TYPE_TRACEPOINT | ((size_of_val(&attr) as u64) << 32);
+    attr[0] = kind | ((size_of_val(&attr) as u64) << 32);
     attr[1] = id;
     attr[2] = 1; // sample_period
     // SAFETY: the kernel reads `size` bytes of attr; a new descriptor is ours.
     let fd =
-        unsafe { libc::syscall(libc::SYS_perf_event_open, attr.as_ptr(), -1, 0, -1, PERF_FLAG_FD_CLOEXEC) };
+        unsafe { libc::syscall(libc::SYS_perf_event_open, attr.as_ptr(), -1, cpu, -1, PERF_FLAG_FD_CLOEXEC) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }

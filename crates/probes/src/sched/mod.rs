@@ -1,8 +1,10 @@
 //! The blame clock: what the scheduler did to traced threads, and who was behind it.
 
 use crate::call::WINDOW_NS;
+use crate::irq;
 use crate::probe::{Attach, Probe, When};
 use crate::raw::{bpf_object, read, sched as raw, text};
+use crate::told::part_of;
 use gpuwhy_model::{OpId, Part, Reason, Wait};
 
 pub(crate) static PROBE: Probe = Probe {
@@ -17,9 +19,11 @@ pub(crate) static PROBE: Probe = Probe {
 pub(crate) fn decode_wait(key: &[u8], value: &[u8], clock_offset_ns: u64) -> Option<Wait> {
     let key: raw::wait_key = read(key)?;
     let sum: raw::wait_sum = read(value)?;
-    let part = match Reason::ALL.get(usize::from(key.part)) {
-        Some(reason) => Part::Blocked(*reason),
-        None => Part::Runnable,
+    let part = part_of(key.part);
+    // An interrupt's number is in the place of a thread's.
+    let (by_tid, by_comm) = match part {
+        Part::Blocked(Reason::Interrupt) => (0, irq::name(key.by_tid.saturating_sub(1), &text(&sum.by_comm))),
+        _ => (key.by_tid, text(&sum.by_comm)),
     };
     Some(Wait {
         window_start_ns: (u64::from(key.window) * WINDOW_NS).wrapping_add(clock_offset_ns),
@@ -28,8 +32,9 @@ pub(crate) fn decode_wait(key: &[u8], value: &[u8], clock_offset_ns: u64) -> Opt
         op: OpId(key.op),
         part,
         by_pid: key.by_tgid,
-        by_tid: key.by_tid,
-        by_comm: text(&sum.by_comm),
+        by_tid,
+        by_comm,
+        by_cgroup_id: sum.by_cgroup_id,
         ns: sum.ns,
         count: sum.count,
     })

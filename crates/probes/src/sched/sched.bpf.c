@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Drives the blame clock: every wait of a followed thread is billed to its calls in flight, and to whoever
- * was behind it: the tasks that had the CPU meanwhile, or the task that woke it. */
-#include "blame.h"
-#include "event.h"
+ * was behind it: the tasks that had the CPU meanwhile, the task that woke it, or the holder of its lock. */
+#include "gil.h"
+#include "interrupt.h"
+#include "told.h"
 
 #define SYSCALLS 512
 #define RUNS 32        /* runs remembered per CPU, a power of two */
@@ -13,12 +14,6 @@ const volatile bool switch_has_state = false;
 /* enum reason by system call number, made by the loader from names. */
 const volatile u8 syscall_reasons[SYSCALLS];
 const volatile u32 futex_syscalls[4];
-
-struct who {
-    u32 tgid;
-    u32 tid;
-    char comm[COMM_LEN];
-};
 
 struct run {
     u64 end_ns;
@@ -38,110 +33,219 @@ struct {
     __type(value, struct cpu_runs);
 } cpu_runs SEC(".maps");
 
-struct wait_key {
-    u32 tgid;
-    u32 tid;
-    u32 by_tgid;
-    u32 by_tid;
-    u32 window;
-    u16 op;
-    u16 part; /* enum reason, or PART_RUNNABLE */
-};
-
-struct wait_sum {
-    u64 ns;
-    u64 count;
-    char by_comm[COMM_LEN];
-};
-
-/* Preallocated: the context switch holds the run queue's lock, and kernels before 6.1 would allocate there.
- */
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 16384);
-    __type(key, struct wait_key);
-    __type(value, struct wait_sum);
-} waits SEC(".maps");
-
-static __always_inline void bill_wait(struct task_struct *victim, u16 op, u32 part, const struct who *by,
-                                      u64 now, u64 ns) {
-    struct wait_key key = {.tgid = victim->tgid,
-                           .tid = victim->pid,
-                           .by_tgid = by->tgid,
-                           .by_tid = by->tid,
-                           .window = now / WINDOW_NS,
-                           .op = op,
-                           .part = part};
-    struct wait_sum *sum = bpf_map_lookup_elem(&waits, &key);
-    if (sum) {
-        __sync_fetch_and_add(&sum->ns, ns);
-        __sync_fetch_and_add(&sum->count, 1);
-        return;
-    }
-    struct wait_sum first = {.ns = ns, .count = 1};
-    __builtin_memcpy(first.by_comm, by->comm, COMM_LEN);
-    if (bpf_map_update_elem(&waits, &key, &first, BPF_ANY))
-        count_loss(LOSS_WAITS_FULL);
-}
-
 static __always_inline void remember_run(struct cpu_runs *cpu, struct task_struct *task, u64 now) {
     struct run *run = &cpu->runs[cpu->head++ & (RUNS - 1)];
     run->end_ns = now;
-    run->who.tgid = task->tgid;
-    run->who.tid = task->pid;
-    __builtin_memcpy(run->who.comm, task->comm, COMM_LEN);
+    name_task(&run->who, task);
 }
 
-/* Bills a wait for the CPU to the tasks that ran on it meanwhile, latest first. A run lasted from the end of
- * the one before it to its own end. */
-static __always_inline void bill_runnable(struct cpu_runs *cpu, struct task_struct *victim, u16 op, u64 since,
-                                          u64 now) {
-    static const struct who nobody;
-    u64 until = now;
-    u32 newest = cpu->head - 1;
-    for (u32 i = 0; i < RUNS_BILLED; i++) {
-        struct run *run = &cpu->runs[(newest - i) & (RUNS - 1)];
-        u64 began = cpu->runs[(newest - i - 1) & (RUNS - 1)].end_ns;
-        if (run->end_ns <= since)
-            return;
-        u64 from = began > since ? began : since;
-        if (until > from) {
-            bill_wait(victim, op, PART_RUNNABLE, &run->who, now, until - from);
-            until = from;
+static const struct who nobody;
+
+/* A look back over the runs of a CPU, for a thread that waited for it. */
+struct look {
+    u64 since;
+    u64 now;
+    u64 until; /* not billed yet: from `since` to here */
+    u64 most_ns;
+    u32 most; /* the run that lasted longest */
+    u32 newest;
+    u32 tgid;
+    u32 tid;
+    u32 op;
+    u32 reserved;
+};
+
+/* Bills one run; whether to look further back. Global, so that the verifier goes through it once and not once
+ * for every way through those before it. A run lasted from the end of the one before it to its own end. */
+__noinline int bill_run(struct cpu_runs *cpu, struct look *look, u32 back) {
+    if (!cpu || !look)
+        return 0;
+    u32 place = look->newest - back;
+    struct run *run = &cpu->runs[place & (RUNS - 1)];
+    u64 began = cpu->runs[(place - 1) & (RUNS - 1)].end_ns;
+    if (run->end_ns <= look->since)
+        return 0;
+    u64 from = began > look->since ? began : look->since;
+    if (look->until > from) {
+        u64 ns = look->until - from;
+        bill_thread(look->tgid, look->tid, look->op, PART_RUNNABLE, &run->who, look->now, ns);
+        if (ns > look->most_ns) {
+            look->most_ns = ns;
+            look->most = place;
         }
-        if (began <= since)
-            return;
+        look->until = from;
     }
-    if (until > since)
-        bill_wait(victim, op, PART_RUNNABLE, &nobody, now, until - since);
+    return began > look->since;
+}
+
+/* Bills a wait for the CPU to the tasks that ran on it meanwhile, latest first; gives the one that ran
+ * longest. */
+static __always_inline const struct who *bill_runnable(struct cpu_runs *cpu, struct task_struct *victim,
+                                                       u16 op, u64 since, u64 now) {
+    struct look look = {.since = since,
+                        .now = now,
+                        .until = now,
+                        .newest = cpu->head - 1,
+                        .tgid = victim->tgid,
+                        .tid = victim->pid,
+                        .op = op};
+    for (u32 i = 0; i < RUNS_BILLED; i++)
+        if (!bill_run(cpu, &look, i))
+            break;
+    if (look.until > since)
+        bill_wait(victim, op, PART_RUNNABLE, &nobody, now, look.until - since);
+    return look.most_ns ? &cpu->runs[look.most & (RUNS - 1)].who : &nobody;
+}
+
+static __always_inline struct pt_regs *user_regs(struct task_struct *task) {
+    return (struct pt_regs *)bpf_task_pt_regs(task);
 }
 
 static __always_inline long syscall_of(struct task_struct *task) {
-    struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 #if defined(__TARGET_ARCH_x86)
-    return (long)BPF_CORE_READ(regs, orig_ax);
+    return (long)BPF_CORE_READ(user_regs(task), orig_ax);
 #else
-    return BPF_CORE_READ(regs, syscallno);
+    return BPF_CORE_READ(user_regs(task), syscallno);
 #endif
 }
 
-static __always_inline u8 why_blocked(struct task_struct *task) {
-    if (BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait))
-        return REASON_BLOCK_IO;
-    long nr = syscall_of(task);
+static __always_inline u64 first_argument(struct task_struct *task) {
+#if defined(__TARGET_ARCH_x86)
+    return BPF_CORE_READ(user_regs(task), di);
+#else
+    return BPF_CORE_READ(user_regs(task), user_regs.regs[0]);
+#endif
+}
+
+/* A futex of the interpreter's own is its lock, and that one says who has it. Fires in the thread itself, so
+ * its memory is the one at hand. */
+static __always_inline u8 which_lock(struct task_struct *thread, struct task *task) {
+    u32 tgid = thread->tgid;
+    struct python *python = bpf_map_lookup_elem(&pythons, &tgid);
+    if (!python || !is_gil(python, task->syscall_arg))
+        return REASON_FUTEX;
+    u32 holder = gil_holder(python);
+    if (holder && holder != (u32)thread->pid)
+        task->holder = (u64)tgid << 32 | holder;
+    return REASON_GIL;
+}
+
+static __always_inline u8 reason_of_syscall(long nr) {
+    return nr >= 0 && nr < SYSCALLS ? syscall_reasons[nr & (SYSCALLS - 1)] : REASON_OTHER;
+}
+
+static __always_inline u8 why_blocked(struct task_struct *thread, struct task *task) {
+    task->holder = 0;
+    long nr = syscall_of(thread);
+    task->syscall_nr = nr;
+    if (task->reclaim.since_ns)
+        return REASON_RECLAIM;
     /* -1: the kernel was entered by an exception, and the only one that sleeps is a page fault. */
     if (nr < 0)
         return REASON_FAULT;
-    return nr < SYSCALLS ? syscall_reasons[nr & (SYSCALLS - 1)] : REASON_OTHER;
+    task->syscall_arg = first_argument(thread);
+    if (BPF_CORE_READ_BITFIELD_PROBED(thread, in_iowait))
+        return REASON_BLOCK_IO;
+    u8 reason = reason_of_syscall(nr);
+    if (reason == REASON_FILE && is_socket(file_of_fd(thread, task->syscall_arg)))
+        return REASON_SOCKET;
+    return reason == REASON_FUTEX ? which_lock(thread, task) : reason;
 }
 
-static __always_inline u16 op_in_flight(const struct task *task) {
-    return task->depth ? task->flights[0].op : 0;
+/* How long the thread's queue was kept from running by its group's quota, ever; and which queue that is. */
+static __always_inline u64 throttled_ns(struct task_struct *thread) {
+    struct cfs_rq *queue = BPF_CORE_READ(thread, se.cfs_rq);
+    if (bpf_core_field_exists(struct cfs_rq, throttled_clock_self_time))
+        return BPF_CORE_READ(queue, throttled_clock_self_time);
+    /* Before 6.6: the group's own, over all its queues. */
+    if (bpf_core_field_exists(struct cfs_bandwidth, throttled_time))
+        return BPF_CORE_READ(queue, tg, cfs_bandwidth.throttled_time);
+    return 0;
 }
 
-/* Threads of processes that are not traced are followed in driver calls only. */
-static __always_inline bool is_of_interest(const struct task *task) {
-    return task->target || task->depth;
+static __always_inline void begins_to_wait_for_cpu(struct task_struct *thread, struct task *task) {
+    task->state = TASK_RUNNABLE;
+    task->queue = (u64)BPF_CORE_READ(thread, se.cfs_rq);
+    task->throttled_at_ns = throttled_ns(thread);
+}
+
+static __always_inline void note_cpu(struct task *task) {
+    u32 cpu_next = bpf_get_smp_processor_id() + 1;
+    u32 node = bpf_get_numa_node_id();
+    if (task->cpu_next && task->cpu_next != cpu_next) {
+        task->migrations++;
+        if (node != task->node)
+            task->node_migrations++;
+    }
+    task->cpu_next = cpu_next;
+    task->node = node;
+}
+
+static __always_inline void leaves_cpu(struct task_struct *thread, struct task *task, bool runnable,
+                                       u64 now) {
+    task->off_since_ns = now;
+    if (runnable) {
+        begins_to_wait_for_cpu(thread, task);
+    } else {
+        task->reason = why_blocked(thread, task);
+        task->state = TASK_BLOCKED;
+    }
+}
+
+static __always_inline s32 fd_of(const struct task *task) {
+    u8 reason = task->reason;
+    bool has = reason == REASON_FILE || reason == REASON_SOCKET || reason == REASON_IOCTL ||
+               (reason == REASON_BLOCK_IO && task->syscall_nr < SYSCALLS);
+    return has ? (s32)task->syscall_arg : -1;
+}
+
+static __always_inline u64 address_of(const struct task *task) {
+    switch (task->reason) {
+    case REASON_FUTEX:
+    case REASON_GIL:
+        return task->syscall_arg;
+    case REASON_FAULT:
+        return task->fault_address;
+    default:
+        return 0;
+    }
+}
+
+/* Part of the wait for a CPU was the quota's: the group's queue did not run at all meanwhile. */
+static __always_inline u64 bill_throttled(struct task_struct *thread, struct task *task, u64 now, u64 ns) {
+    u64 stopped = throttled_ns(thread) - task->throttled_at_ns;
+    /* On another CPU's queue: nothing to compare with. */
+    if (task->queue != (u64)BPF_CORE_READ(thread, se.cfs_rq) || (s64)stopped <= 0)
+        return 0;
+    if (stopped > ns)
+        stopped = ns;
+    bill_flights(task, REASON_THROTTLED, stopped);
+    bill_wait(thread, op_in_flight(task), REASON_THROTTLED, &nobody, now, stopped);
+    tell_wait(thread, task, REASON_THROTTLED, &nobody, 0, -1, now, stopped);
+    return stopped;
+}
+
+static __always_inline void gets_cpu(struct cpu_runs *cpu, struct task_struct *thread, struct task *task,
+                                     u64 now) {
+    u64 since = task->off_since_ns;
+    u32 part = task->state == TASK_RUNNABLE ? PART_RUNNABLE : task->reason;
+    task->state = TASK_ON_CPU;
+    if (now > since && is_of_interest(task)) {
+        u16 op = op_in_flight(task);
+        if (part == PART_RUNNABLE) {
+            since += bill_throttled(thread, task, now, now - since);
+            if (now > since) {
+                bill_flights(task, part, now - since);
+                const struct who *by = bill_runnable(cpu, thread, op, since, now);
+                tell_wait(thread, task, part, by, 0, -1, now, now - since);
+            }
+        } else {
+            bill_flights(task, part, now - since);
+            bill_wait(thread, op, part, &nobody, now, now - since);
+            tell_wait(thread, task, part, &nobody, address_of(task), fd_of(task), now, now - since);
+        }
+    }
+    note_cpu(task);
 }
 
 SEC("tp_btf/sched_switch")
@@ -158,43 +262,33 @@ int on_switch(u64 *ctx) {
     struct task *task = bpf_task_storage_get(&tasks, prev, 0, 0);
     if (task) {
         u64 state = switch_has_state ? (u32)ctx[3] : prev->__state;
-        task->off_since_ns = now;
-        if (preempted || state == 0) {
-            task->state = TASK_RUNNABLE;
-        } else {
-            task->reason = why_blocked(prev);
-            task->state = TASK_BLOCKED;
-        }
+        leaves_cpu(prev, task, preempted || state == 0, now);
     }
-
     task = bpf_task_storage_get(&tasks, next, 0, 0);
-    if (task && task->state != TASK_ON_CPU) {
-        u64 since = task->off_since_ns;
-        u32 part = task->state == TASK_RUNNABLE ? PART_RUNNABLE : task->reason;
-        task->state = TASK_ON_CPU;
-        if (now > since && is_of_interest(task)) {
-            u16 op = op_in_flight(task);
-            static const struct who nobody;
-            bill_flights(task, part, now - since);
-            if (part == PART_RUNNABLE)
-                bill_runnable(cpu, next, op, since, now);
-            else
-                bill_wait(next, op, part, &nobody, now, now - since);
-        }
-    }
+    if (task && task->state != TASK_ON_CPU)
+        gets_cpu(cpu, next, task, now);
     return 0;
 }
 
-/* Only a futex call, or a thread's end, wakes a futex waiter on purpose; else a timer did, in whoever's time.
+/* Whether the task that is current when a thread wakes is the one that wanted it to. Only a futex call, or a
+ * thread's end, wakes a futex waiter on purpose; else a timer did, in whoever's time. In an interrupt a
+ * bystander is current, unless it is itself sending: packets to the same host arrive in their sender's time.
  */
 static __always_inline bool wakes_on_purpose(struct task_struct *waker, u8 reason) {
-    if (reason != REASON_FUTEX)
-        return true;
     long nr = syscall_of(waker);
-    for (u32 i = 0; i < 4; i++)
-        if (nr == (long)futex_syscalls[i])
-            return true;
-    return false;
+    if (reason == REASON_FUTEX || reason == REASON_GIL) {
+        for (u32 i = 0; i < 4; i++)
+            if (nr == (long)futex_syscalls[i])
+                return true;
+        return false;
+    }
+    if (reason == REASON_SLEEP)
+        return false;
+    if (!in_interrupt())
+        return true;
+    u8 sends = reason_of_syscall(nr);
+    return (reason == REASON_SOCKET || reason == REASON_POLL) &&
+           (sends == REASON_SOCKET || sends == REASON_FILE);
 }
 
 /* Fires in the waker, before the task is put on a run queue. */
@@ -207,19 +301,24 @@ int BPF_PROG(on_waking, struct task_struct *woken) {
     u64 since = task->off_since_ns;
     u8 reason = task->reason;
     task->off_since_ns = now;
-    task->state = TASK_RUNNABLE;
+    begins_to_wait_for_cpu(woken, task);
     if (now <= since || !is_of_interest(task))
         return 0;
     bill_flights(task, reason, now - since);
     struct task_struct *waker = bpf_get_current_task_btf();
     struct who by = {};
-    if (waker->pid && wakes_on_purpose(waker, reason)) {
-        by.tgid = waker->tgid;
-        by.tid = waker->pid;
-        __builtin_memcpy(by.comm, waker->comm, COMM_LEN);
+    if (task->holder) {
+        by.tgid = task->holder >> 32;
+        by.tid = (u32)task->holder;
+    } else if (waker->pid && wakes_on_purpose(waker, reason)) {
+        name_task(&by, waker);
     }
     bill_wait(woken, op_in_flight(task), reason, &by, now, now - since);
+    tell_wait(woken, task, reason, &by, address_of(task), fd_of(task), now, now - since);
     return 0;
 }
+
+KEEP_TYPE(struct, wait_key);
+KEEP_TYPE(struct, wait_sum);
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -68,6 +68,7 @@ pub(crate) fn billed(second: u64, op: u16, cause: Cause, by: (u32, &str), ns: u6
         by_pid: by.0,
         by_tid: by.0,
         by_comm: by.1.into(),
+        by_cgroup_id: 0,
         ns,
         count: 2,
     }

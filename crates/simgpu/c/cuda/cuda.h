@@ -203,5 +203,7 @@ uint64_t simgpu_get(const char *name);
 // Sets a value for this process; -1 for a name that no field has.
 int simgpu_set(const char *name, uint64_t value);
 void simgpu_await_held_lock(void);
+// Runs inside every launch of this process from now on; NULL for nothing.
+void simgpu_in_launch(void (*run)(void));
 
 #pragma GCC visibility pop

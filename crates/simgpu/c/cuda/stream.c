@@ -85,6 +85,10 @@ int simgpu_set(const char *name, uint64_t value) {
     return 0;
 }
 
+void simgpu_in_launch(void (*run)(void)) {
+    fault_run_in_launch(run);
+}
+
 void simgpu_await_held_lock(void) {
     fault_await_held_lock();
 }

@@ -105,6 +105,12 @@ static void burn_cold_start(void) {
         spin_ns(CONTROL(cold_us) * 1000);
 }
 
+static void (*_Atomic inside)(void);
+
+void fault_run_in_launch(void (*run)(void)) {
+    inside = run;
+}
+
 int fault_launch(void) {
     static _Atomic uint64_t launches_to_fail, launches_to_die;
     burn_cold_start();
@@ -117,6 +123,9 @@ int fault_launch(void) {
         touch_fresh_memory(touch);
     if (__builtin_expect(CONTROL(lock_hold_ns) != 0, 0))
         take_contended_lock();
+    void (*run)(void) = inside;
+    if (__builtin_expect(run != NULL, 0))
+        run();
     uint64_t die_at = CONTROL(die_in_launch);
     if (__builtin_expect(die_at != 0, 0) && ++launches_to_die == die_at)
         die();

@@ -11,4 +11,7 @@ void fault_sync(void);
 // Waits until the holder keeps the mutex that launches take: the next launch will block. Needs lock_hold_ns.
 void fault_await_held_lock(void);
 
+// Runs inside every launch from now on; NULL for nothing.
+void fault_run_in_launch(void (*run)(void));
+
 void fault_in_child(void);

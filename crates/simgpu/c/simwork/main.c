@@ -36,6 +36,7 @@ static const struct {
     {"ibverbs", "waits for asynchronous events of an InfiniBand device", command_ibverbs},
     {"two-runtimes", "two versions of the CUDA runtime in one process", command_two_runtimes},
     {"ioctl", "ioctls on a device file", command_ioctl},
+    {"hold", "launches that are held up inside for one known reason", command_hold},
     {"hog", "burns CPU time, and makes no calls", command_hog},
     {"ctl", "prints or sets the fields of a control page", command_ctl},
 };

@@ -125,7 +125,7 @@ impl Reader {
         let numbers: HashMap<String, OpId> = self.ops()?.into_iter().map(|op| (op.name, op.id)).collect();
         let (clause, values) = filter.clause("window_start_ns");
         let sql = format!(
-            "SELECT window_start_ns, pid, tid, op, cause, by_pid, by_tid, by_comm, ns, count FROM blame{clause} \
+            "SELECT window_start_ns, pid, tid, op, cause, by_pid, by_tid, by_comm, ns, count, by_cgroup_id FROM blame{clause} \
              ORDER BY window_start_ns, rowid"
         );
         self.rows(&sql, params_from_iter(values), |row| {
@@ -141,6 +141,7 @@ impl Reader {
                 by_comm: text(row, 7)?,
                 ns: number(row, 8)?,
                 count: number(row, 9)?,
+                by_cgroup_id: number(row, 10)?,
             })
         })
     }
@@ -231,6 +232,10 @@ fn call(row: &Row<'_>) -> rusqlite::Result<Call> {
             Reason::Fault => get!("fault_ns"),
             Reason::Sleep => get!("sleep_ns"),
             Reason::Other => get!("other_ns"),
+            Reason::Gil => get!("gil_ns"),
+            Reason::Reclaim => get!("reclaim_ns"),
+            Reason::Throttled => get!("throttled_ns"),
+            Reason::Interrupt => get!("interrupt_ns"),
         };
     }
     let direction = (get!("direction") as usize).checked_sub(1).and_then(|place| Direction::ALL.get(place));

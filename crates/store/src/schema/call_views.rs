@@ -3,8 +3,8 @@
 use super::calls::{KEPT, direction_number, kept_number};
 use super::host::{node, rank};
 use super::{
-    BLOCK_IO, BLOCKED, CGROUP, Column, DURATION, FAULT, FILE, FUTEX, IOCTL, ONCPU, OTHER, PID, POLL, RUNQ,
-    SESSION, SLEEP, SOCKET, STACK, TID, TIMESTAMP, View, int, text,
+    BLOCK_IO, BLOCKED, CGROUP, Column, DURATION, FAULT, FILE, FUTEX, GIL, INTERRUPT, IOCTL, ONCPU, OTHER,
+    PID, POLL, RECLAIM, RUNQ, SESSION, SLEEP, SOCKET, STACK, THROTTLED, TID, TIMESTAMP, View, int, text,
 };
 use gpuwhy_model::{Direction, Reason};
 
@@ -66,6 +66,10 @@ const CALL_VIEW: &[Column] = &[
     text("library", "", "the file the function is in; NULL where unknown"),
     int("gpu", "", "device the thread had chosen, as its process counts them; NULL where that was not seen"),
     int("first_launch", "", "1 for the first launch of a function by its process, else 0"),
+    GIL,
+    RECLAIM,
+    THROTTLED,
+    INTERRUPT,
 ];
 
 const DRIVER_VIEW: &[Column] = &[
@@ -94,6 +98,10 @@ const DRIVER_VIEW: &[Column] = &[
     OTHER,
     WEIGHT,
     SESSION,
+    GIL,
+    RECLAIM,
+    THROTTLED,
+    INTERRUPT,
 ];
 
 pub(crate) const CUDA_EVENTS: View = View {

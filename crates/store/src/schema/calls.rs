@@ -1,8 +1,8 @@
 //! Kept calls, stored narrow: `calls`, and the operations and library files it has numbers of.
 
 use super::{
-    BLOCK_IO, CGROUP, Column, DURATION, FAULT, FILE, FUTEX, IOCTL, ONCPU, OTHER, PID, POLL, RUNQ, SESSION,
-    SLEEP, SOCKET, STACK, TID, TIMESTAMP, Table, int, text,
+    BLOCK_IO, CGROUP, Column, DURATION, FAULT, FILE, FUTEX, GIL, INTERRUPT, IOCTL, ONCPU, OTHER, PID, POLL,
+    RECLAIM, RUNQ, SESSION, SLEEP, SOCKET, STACK, THROTTLED, TID, TIMESTAMP, Table, int, text,
 };
 use gpuwhy_model::{Direction, Kept};
 
@@ -61,6 +61,10 @@ pub(crate) const CALLS: Table = Table {
         ),
         int("aux", "", "a second handle, see `ops.role`"),
         int("first", "", "1 for the first launch of a function by its process"),
+        GIL,
+        RECLAIM,
+        THROTTLED,
+        INTERRUPT,
     ],
     key: &[],
     clustered: false,

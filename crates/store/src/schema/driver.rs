@@ -2,8 +2,8 @@
 
 use super::call_views::device_of;
 use super::{
-    BLOCK_IO, BLOCKED, Column, FAULT, FILE, FUTEX, IOCTL, ONCPU, OTHER, PID, POLL, RUNQ, SESSION, SLEEP,
-    SOCKET, View, int, text,
+    BLOCK_IO, BLOCKED, Column, FAULT, FILE, FUTEX, GIL, INTERRUPT, IOCTL, ONCPU, OTHER, PID, POLL, RECLAIM,
+    RUNQ, SESSION, SLEEP, SOCKET, THROTTLED, View, int, text,
 };
 
 pub(crate) const DRIVER_STATS: View = View {
@@ -40,6 +40,10 @@ const COLUMNS: &[Column] = &[
     SLEEP,
     OTHER,
     SESSION,
+    GIL,
+    RECLAIM,
+    THROTTLED,
+    INTERRUPT,
 ];
 
 /// The windows lead, by time; which operations are the driver's is looked up once.

@@ -5,6 +5,7 @@ use super::{
 };
 
 const EVENT: Column = text("event", "", "what happened").required();
+const OP: Column = text("op", "", "the call the thread was in; NULL between calls");
 const BYTES: Column = int("bytes", "bytes", "bytes it was about");
 const SADDR: Column = text("saddr", "", "local address");
 const DADDR: Column = text("daddr", "", "remote address");
@@ -23,7 +24,7 @@ const fn event_table(
 pub(crate) const SCHED_EVENTS: Table = event_table(
     "sched_events",
     "sched",
-    "what the scheduler did to traced threads, where it was asked to be kept",
+    "long waits of traced threads for a CPU or a lock: `preempted`, `throttled`, `futex`, `gil`, `sleep`, `other`",
     &[
         TIMESTAMP,
         DURATION,
@@ -39,13 +40,16 @@ pub(crate) const SCHED_EVENTS: Table = event_table(
         BY_COMM,
         STACK,
         SESSION,
+        OP,
+        text("address", "", "of the futex it waited for, 0x and hex"),
+        int("numa_node", "", "memory node nearest to the CPU it ran on afterwards"),
     ],
 );
 
 pub(crate) const MEM_EVENTS: Table = event_table(
     "mem_events",
     "mem",
-    "page faults, reclaim and out-of-memory kills",
+    "long page faults and reclaims of traced threads (`fault`, `reclaim`), and `oom_kill`s of anybody",
     &[
         TIMESTAMP,
         DURATION,
@@ -61,13 +65,14 @@ pub(crate) const MEM_EVENTS: Table = event_table(
         BY_COMM,
         STACK,
         SESSION,
+        OP,
     ],
 );
 
 pub(crate) const IO_EVENTS: Table = event_table(
     "io_events",
     "io",
-    "disk requests and slow file operations of traced processes",
+    "slow disk requests of traced processes (`request`), and long waits for disks, files, pipes and drivers (`block_io`, `file`, `ioctl`)",
     &[
         TIMESTAMP,
         DURATION,
@@ -84,13 +89,19 @@ pub(crate) const IO_EVENTS: Table = event_table(
         int("ret", "", "result"),
         STACK,
         SESSION,
+        OP,
+        int("fd", "", "file descriptor it waited on"),
+        int("inode", "", "inode of the file"),
+        BY_PID,
+        BY_TID,
+        BY_COMM,
     ],
 );
 
 pub(crate) const NET_EVENTS: Table = event_table(
     "net_events",
     "net",
-    "waits of traced threads on sockets",
+    "long waits of traced threads on sockets (`socket`) and in poll, select or epoll (`poll`)",
     &[
         TIMESTAMP,
         DURATION,
@@ -107,6 +118,12 @@ pub(crate) const NET_EVENTS: Table = event_table(
         int("ret", "", "result"),
         STACK,
         SESSION,
+        OP,
+        int("fd", "", "file descriptor it waited on; NULL for poll and epoll"),
+        text("state", "", "state of a TCP connection"),
+        BY_PID,
+        BY_TID,
+        BY_COMM,
     ],
 );
 
@@ -132,6 +149,7 @@ pub(crate) const TCP_EVENTS: Table = event_table(
         int("rto_us", "us", "retransmission timeout"),
         int("retransmits", "", "retransmits of this segment in a row"),
         SESSION,
+        int("rank", "", "rank of the process, where it has one"),
     ],
 );
 

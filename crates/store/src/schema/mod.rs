@@ -26,7 +26,7 @@ pub use migrate::migrate;
 pub use page::markdown;
 
 /// `PRAGMA user_version` of the files this program writes.
-pub const SCHEMA_VERSION: i64 = 2;
+pub const SCHEMA_VERSION: i64 = 3;
 
 /// `PRAGMA application_id`: `gpwy`. Tells our files from other SQLite files.
 pub const APPLICATION_ID: i64 = 0x6770_7779;
@@ -214,14 +214,23 @@ const BY_TID: Column = int("by_tid", "", "thread behind it");
 const BY_COMM: Column = text("by_comm", "", "name of the thread behind it");
 const ONCPU: Column = int("oncpu_ns", "ns", "of the duration: on the CPU");
 const RUNQ: Column = int("runq_ns", "ns", "of the duration: runnable, but something else had the CPU");
-const BLOCKED: Column =
-    int("blocked_ns", "ns", "of the duration: blocked; the sum of the reasons that follow");
+const BLOCKED: Column = int(
+    "blocked_ns",
+    "ns",
+    "of the duration: blocked, or held up by the kernel; the sum of all reasons (`futex_ns` and the like)",
+);
 const FUTEX: Column = int("futex_ns", "ns", "blocked on a lock");
 const BLOCK_IO: Column = int("block_io_ns", "ns", "blocked on a disk");
 const FILE: Column = int("file_ns", "ns", "blocked reading or writing a file, pipe or device");
 const SOCKET: Column = int("socket_ns", "ns", "blocked on a socket");
 const POLL: Column = int("poll_ns", "ns", "blocked in poll, select or epoll");
 const IOCTL: Column = int("ioctl_ns", "ns", "blocked in a driver's ioctl");
-const FAULT: Column = int("fault_ns", "ns", "blocked on a page fault");
+const FAULT: Column = int("fault_ns", "ns", "in page faults, waiting or being served");
 const SLEEP: Column = int("sleep_ns", "ns", "asleep by its own wish");
 const OTHER: Column = int("other_ns", "ns", "blocked for another reason");
+const GIL: Column = int("gil_ns", "ns", "blocked on Python's global interpreter lock");
+const RECLAIM: Column = int("reclaim_ns", "ns", "the kernel freed or compacted memory in its time");
+const THROTTLED: Column =
+    int("throttled_ns", "ns", "runnable, but the cgroup's CPU quota was used up; no part of `runq_ns`");
+const INTERRUPT: Column = int("interrupt_ns", "ns", "the CPU served interrupts in its time");
+const BY_CGROUP: Column = int("by_cgroup_id", "", "cgroup of the thread behind it");

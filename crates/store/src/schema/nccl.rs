@@ -1,8 +1,8 @@
 //! Collectives: every call of the collective library, and when its work was known to be done.
 
 use super::{
-    BLOCK_IO, BLOCKED, CGROUP, DURATION, FAULT, FILE, FUTEX, IOCTL, ONCPU, OTHER, PID, POLL, RUNQ, SESSION,
-    SLEEP, SOCKET, STACK, TID, TIMESTAMP, Table, int, text,
+    BLOCK_IO, BLOCKED, CGROUP, DURATION, FAULT, FILE, FUTEX, GIL, INTERRUPT, IOCTL, ONCPU, OTHER, PID, POLL,
+    RECLAIM, RUNQ, SESSION, SLEEP, SOCKET, STACK, THROTTLED, TID, TIMESTAMP, Table, int, text,
 };
 
 pub(crate) const NCCL_EVENTS: Table = Table {
@@ -68,6 +68,10 @@ pub(crate) const NCCL_EVENTS: Table = Table {
             "device the thread had chosen, as its process counts them; NULL where that was not seen",
         ),
         int("library_id", "", "the file the function is in, see `libraries`"),
+        GIL,
+        RECLAIM,
+        THROTTLED,
+        INTERRUPT,
     ],
     key: &[],
     clustered: false,

@@ -1,8 +1,8 @@
 //! Exact sums over all calls, kept or not, and the time billed to causes.
 
 use super::{
-    BLOCK_IO, BLOCKED, BY_COMM, BY_PID, BY_TID, FAULT, FILE, FUTEX, IOCTL, ONCPU, OTHER, PID, POLL, RUNQ,
-    SESSION, SLEEP, SOCKET, TID, Table, View, int, real, text,
+    BLOCK_IO, BLOCKED, BY_CGROUP, BY_COMM, BY_PID, BY_TID, FAULT, FILE, FUTEX, GIL, INTERRUPT, IOCTL, ONCPU,
+    OTHER, PID, POLL, RECLAIM, RUNQ, SESSION, SLEEP, SOCKET, THROTTLED, TID, Table, View, int, real, text,
 };
 
 pub(crate) const CALL_STATS: Table = Table {
@@ -35,6 +35,10 @@ pub(crate) const CALL_STATS: Table = Table {
         SLEEP.required(),
         OTHER.required(),
         SESSION,
+        GIL,
+        RECLAIM,
+        THROTTLED,
+        INTERRUPT,
     ],
     key: &["window_start_ns", "pid", "op"],
     clustered: true,
@@ -71,6 +75,7 @@ pub(crate) const BLAME: Table = Table {
         int("ns", "ns", "time billed").required(),
         int("count", "", "how many waits").required(),
         SESSION,
+        BY_CGROUP,
     ],
     key: &[],
     clustered: false,

@@ -134,6 +134,10 @@ fn row(call: &Call, op_id: i64, libraries: &Libraries, session_id: i64) -> Row {
         "fault_ns" = blocked(Reason::Fault);
         "sleep_ns" = blocked(Reason::Sleep);
         "other_ns" = blocked(Reason::Other);
+        "gil_ns" = blocked(Reason::Gil);
+        "reclaim_ns" = blocked(Reason::Reclaim);
+        "throttled_ns" = blocked(Reason::Throttled);
+        "interrupt_ns" = blocked(Reason::Interrupt);
         "session_id" = session_id;
         "aux" = call.aux as i64;
         "direction" = call.direction.map_or(0, direction_number);

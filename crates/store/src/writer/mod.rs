@@ -5,6 +5,7 @@ mod collectives;
 mod gpu;
 mod graphs;
 mod host;
+mod kernel;
 mod libraries;
 mod memory;
 mod open;
@@ -210,7 +211,11 @@ impl Writer {
         host::losses(db, &batch.losses, session_id)?;
         gpu::samples(db, &batch.gpu_samples, session_id)?;
         gpu::errors(db, &batch.gpu_errors, session_id)?;
-        gpu::rdma(db, &batch.rdma_events, session_id)
+        gpu::rdma(db, &batch.rdma_events, session_id)?;
+        kernel::waits(db, &batch.wait_events, &mut self.ops, session_id)?;
+        kernel::requests(db, &batch.io_events, session_id)?;
+        kernel::retransmits(db, &batch.tcp_events, session_id)?;
+        kernel::kills(db, &batch.oom_events, session_id)
     }
 
     fn facts(&mut self, facts: &Facts) -> rusqlite::Result<()> {

@@ -69,6 +69,7 @@ pub(super) fn blame(
             row.ns as i64,
             row.count as i64,
             session_id,
+            nonzero(row.by_cgroup_id),
         ])?;
     }
     Ok(())

@@ -56,6 +56,7 @@ fn the_oldest_rows_go_and_are_counted() {
             by_pid: 0,
             by_tid: 0,
             by_comm: String::new(),
+            by_cgroup_id: 0,
             ns: 5,
             count: 1,
         };

@@ -312,6 +312,7 @@ fn blame_loss_probes_and_stacks_are_kept() {
         by_pid: 99,
         by_tid: 98,
         by_comm: "stress".into(),
+        by_cgroup_id: 0,
         ns: 1234,
         count: 5,
     };

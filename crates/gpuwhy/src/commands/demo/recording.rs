@@ -77,6 +77,7 @@ mod tests {
             by_pid,
             by_tid: by_pid,
             by_comm: by_comm.into(),
+            by_cgroup_id: 0,
             ns: 1,
             count: 1,
         };

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Who is billed for a thread's time: the tasks that had the CPU meanwhile, the task that woke it or held its
+ * lock, the interrupt; summed by window, thread, operation and reason. */
+#pragma once
+
+#include "blame.h"
+#include "event.h"
+
+struct who {
+    u32 tgid;
+    u32 tid; /* for interrupts: their number, with no tgid */
+    u64 cgroup_id;
+    char comm[COMM_LEN];
+};
+
+struct wait_key {
+    u32 tgid;
+    u32 tid;
+    u32 by_tgid;
+    u32 by_tid;
+    u32 window;
+    u16 op;
+    u16 part; /* enum reason, or PART_RUNNABLE */
+};
+
+struct wait_sum {
+    u64 ns;
+    u64 count;
+    u64 by_cgroup_id;
+    char by_comm[COMM_LEN];
+};
+
+/* Preallocated: the context switch holds the run queue's lock, and kernels before 6.1 would allocate there.
+ */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __type(key, struct wait_key);
+    __type(value, struct wait_sum);
+} waits SEC(".maps");
+
+static __always_inline void bill_thread(u32 tgid, u32 tid, u16 op, u32 part, const struct who *by, u64 now,
+                                        u64 ns) {
+    struct wait_key key = {.tgid = tgid,
+                           .tid = tid,
+                           .by_tgid = by->tgid,
+                           .by_tid = by->tid,
+                           .window = now / WINDOW_NS,
+                           .op = op,
+                           .part = part};
+    struct wait_sum *sum = bpf_map_lookup_elem(&waits, &key);
+    if (sum) {
+        __sync_fetch_and_add(&sum->ns, ns);
+        __sync_fetch_and_add(&sum->count, 1);
+        return;
+    }
+    struct wait_sum first = {.ns = ns, .count = 1, .by_cgroup_id = by->cgroup_id};
+    __builtin_memcpy(first.by_comm, by->comm, COMM_LEN);
+    if (bpf_map_update_elem(&waits, &key, &first, BPF_ANY))
+        count_loss(LOSS_WAITS_FULL);
+}
+
+static __always_inline void bill_wait(struct task_struct *victim, u16 op, u32 part, const struct who *by,
+                                      u64 now, u64 ns) {
+    bill_thread(victim->tgid, victim->pid, op, part, by, now, ns);
+}
+
+static __always_inline u64 cgroup_of(struct task_struct *task) {
+    return BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
+}
+
+static __always_inline void name_task(struct who *who, struct task_struct *task) {
+    who->tgid = task->tgid;
+    who->tid = task->pid;
+    who->cgroup_id = cgroup_of(task);
+    __builtin_memcpy(who->comm, task->comm, COMM_LEN);
+}
+
+/* Bills time the current thread spent in the kernel on its own CPU. */
+static __always_inline void bill_current(struct task_struct *current, struct task *task, u32 reason,
+                                         const struct who *by, u64 now, u64 ns) {
+    if (!ns || !is_of_interest(task))
+        return;
+    bill_flights(task, reason, ns);
+    bill_wait(current, op_in_flight(task), reason, by, now, ns);
+}

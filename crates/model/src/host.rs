@@ -1,0 +1,109 @@
+//! What the kernel did to traced threads, where it was worth telling one by one: long waits, disk requests, TCP
+//! retransmits, out-of-memory kills.
+
+use crate::{OpId, Part};
+use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
+
+/// A wait of a traced thread that took long.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitEvent {
+    pub start_ns: u64,
+    pub duration_ns: u64,
+    pub pid: u32,
+    pub tid: u32,
+    pub cgroup_id: u64,
+    /// The call the thread was in; [`OpId::NONE`] between calls.
+    pub op: OpId,
+    pub part: Part,
+    /// 0 where nobody could be named.
+    pub by_pid: u32,
+    pub by_tid: u32,
+    pub by_comm: String,
+    /// Where it had run before, and where it ran on.
+    pub cpu: u32,
+    pub target_cpu: u32,
+    /// Memory node of the latter.
+    pub node: i32,
+    /// Of the futex, or of the page.
+    pub address: u64,
+    pub file: Option<FileRef>,
+    pub socket: Option<Ends>,
+    /// The system call it was in; nothing in a page fault or while it was runnable.
+    pub syscall: Option<u32>,
+}
+
+/// A file as the kernel knows it; its name is looked up in the process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRef {
+    pub fd: i32,
+    /// Of its file system: major and minor.
+    pub device: (u32, u32),
+    pub inode: u64,
+    /// Nothing where the process had closed it or ended before it could be looked up.
+    pub path: Option<String>,
+}
+
+/// The two ends of a connection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ends {
+    /// As `tcp`, `udp`, `unix`.
+    pub protocol: String,
+    pub local: Option<IpAddr>,
+    pub remote: Option<IpAddr>,
+    pub local_port: u16,
+    pub remote_port: u16,
+    /// As `ESTABLISHED`; empty for what is not TCP.
+    pub state: String,
+}
+
+/// A disk request that took long or failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IoEvent {
+    pub start_ns: u64,
+    pub duration_ns: u64,
+    /// Of it, before the device got it.
+    pub queue_ns: u64,
+    pub pid: u32,
+    pub tid: u32,
+    pub cgroup_id: u64,
+    pub device: (u32, u32),
+    /// As `vda`; nothing where the host does not say.
+    pub device_name: Option<String>,
+    pub sector: u64,
+    pub bytes: u64,
+    /// `read`, `write`, `flush`, `discard` or `other`.
+    pub rw: String,
+    pub ret: i32,
+}
+
+/// A segment that TCP had to send again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TcpEvent {
+    pub time_ns: u64,
+    /// Whose socket it is; 0 where nobody could be found.
+    pub pid: u32,
+    pub tid: u32,
+    pub cgroup_id: u64,
+    pub ends: Ends,
+    pub inode: u64,
+    pub seq: u32,
+    pub bytes: u32,
+    pub srtt_us: u32,
+    pub retransmits: u32,
+    /// Of the process that has the socket.
+    pub rank: Option<i32>,
+}
+
+/// The kernel killed a process because memory had run out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OomEvent {
+    pub time_ns: u64,
+    /// Who was killed.
+    pub pid: u32,
+    pub cgroup_id: u64,
+    /// Who had asked for memory.
+    pub by_pid: u32,
+    pub by_tid: u32,
+    pub by_comm: String,
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Time that interrupts and softirqs took from followed threads while these were on the CPU. */
+#include "bill.h"
+#include "interrupt.h"
+
+/* An interrupt within a softirq, or the other way round, is part of the outer one. */
+static __always_inline struct interrupts *enter(u32 number) {
+    struct interrupts *here = interrupts_here();
+    if (!here || here->depth++)
+        return 0;
+    here->since_ns = bpf_ktime_get_ns();
+    here->number = number;
+    return here;
+}
+
+static __always_inline void leave(void) {
+    struct interrupts *here = interrupts_here();
+    /* One that had begun before the probe was there. */
+    if (!here || !here->depth || --here->depth)
+        return;
+    struct task_struct *current = bpf_get_current_task_btf();
+    struct task *task = bpf_task_storage_get(&tasks, current, 0, 0);
+    if (!task)
+        return;
+    u64 now = bpf_ktime_get_ns();
+    struct who by = {.tid = here->number + 1};
+    __builtin_memcpy(by.comm, here->name, COMM_LEN);
+    bill_current(current, task, REASON_INTERRUPT, &by, now, now - here->since_ns);
+}
+
+SEC("tp_btf/irq_handler_entry")
+int BPF_PROG(on_irq, int irq, struct irqaction *action) {
+    struct interrupts *here = enter(SOFTIRQS + irq);
+    if (here && bpf_probe_read_kernel_str(here->name, sizeof(here->name), BPF_CORE_READ(action, name)) < 0)
+        here->name[0] = 0;
+    return 0;
+}
+
+SEC("tp_btf/irq_handler_exit")
+int on_irq_end(void *ctx) {
+    leave();
+    return 0;
+}
+
+/* The timer's own interrupt has no handler. */
+SEC("tp_btf/local_timer_entry")
+int on_timer(void *ctx) {
+    struct interrupts *here = enter(TIMER_INTERRUPT);
+    if (here)
+        here->name[0] = 0;
+    return 0;
+}
+
+SEC("tp_btf/local_timer_exit")
+int on_timer_end(void *ctx) {
+    leave();
+    return 0;
+}
+
+SEC("tp_btf/softirq_entry")
+int BPF_PROG(on_softirq, unsigned int vector) {
+    struct interrupts *here = enter(vector < SOFTIRQS ? vector : SOFTIRQS - 1);
+    if (here)
+        here->name[0] = 0; /* user space knows their names */
+    return 0;
+}
+
+SEC("tp_btf/softirq_exit")
+int on_softirq_end(void *ctx) {
+    leave();
+    return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* TCP retransmits, told by their socket: they fire in whoever's time, so who owns the socket is remembered
+ * when it connects, and otherwise found by user space from the socket's inode. */
+#include "event.h"
+#include "file.h"
+#include "interrupt.h"
+
+#define TCP_CLOSE 7
+#define TCP_SYN_SENT 2
+
+struct owner {
+    u32 tgid;
+    u32 tid;
+};
+
+/* Those that connected; sockets that were accepted are found by their inode. */
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 16384);
+    __type(key, u64);
+    __type(value, struct owner);
+} socket_owners SEC(".maps");
+
+/* Process and thread are those that connected, or 0. */
+struct tcp_record {
+    struct record head;
+    struct ends ends;
+    u64 inode; /* of the socket; 0 where the program has closed it */
+    u32 seq;
+    u32 bytes;
+    u32 srtt_us;
+    u32 retransmits;
+};
+
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(on_state, struct sock *sk, int before, int after) {
+    u64 key = (u64)sk;
+    if (after == TCP_SYN_SENT && !in_interrupt()) {
+        u64 id = bpf_get_current_pid_tgid();
+        struct owner owner = {.tgid = id >> 32, .tid = (u32)id};
+        bpf_map_update_elem(&socket_owners, &key, &owner, BPF_ANY);
+    } else if (after == TCP_CLOSE) {
+        bpf_map_delete_elem(&socket_owners, &key);
+    }
+    return 0;
+}
+
+SEC("tp_btf/tcp_retransmit_skb")
+int BPF_PROG(on_retransmit, struct sock *sk, struct sk_buff *skb) {
+    u64 now = bpf_ktime_get_ns();
+    u32 cpu = bpf_get_smp_processor_id();
+    void *ring = ring_of_cpu(cpu);
+    struct tcp_record *out = ring ? bpf_ringbuf_reserve(ring, sizeof(*out), 0) : 0;
+    if (!out) {
+        count_loss(LOSS_TOLD_RING);
+        return 0;
+    }
+    u64 key = (u64)sk;
+    struct owner *owner = bpf_map_lookup_elem(&socket_owners, &key);
+    out->head.time_ns = now;
+    out->head.kind = RECORD_TCP;
+    out->head.cpu = cpu;
+    out->head.tgid = owner ? owner->tgid : 0;
+    out->head.tid = owner ? owner->tid : 0;
+    out->head.reserved = 0;
+    out->head.cgroup_id = BPF_CORE_READ(sk, sk_cgrp_data.cgroup, kn, id);
+    read_ends(sk, &out->ends);
+    out->inode = BPF_CORE_READ(sk, sk_socket, file, f_inode, i_ino);
+    out->seq = 0;
+    /* The control block of a segment begins with its sequence number. */
+    bpf_probe_read_kernel(&out->seq, sizeof(out->seq), (void *)skb + bpf_core_field_offset(skb->cb));
+    out->bytes = BPF_CORE_READ(skb, len);
+    out->srtt_us = BPF_CORE_READ((struct tcp_sock *)sk, srtt_us) >> 3;
+    out->retransmits = BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_retransmits);
+    bpf_ringbuf_submit(out, submit_flags(ring));
+    return 0;
+}
+
+KEEP_TYPE(struct, tcp_record);
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

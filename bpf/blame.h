@@ -45,7 +45,7 @@ struct flight {
     u64 capture;      /* the capture it becomes part of, see capture.h */
     u64 communicator; /* the kernel's number of it, see the nccl probe */
     u64 seq;          /* of a collective in its communicator */
-    u64 caller;       /* where it returns to: a return probe puts its trampoline in that place */
+    u64 caller;       /* where it returns to, of calls that others nest in; see stack.h */
     u32 slot;         /* of its stream; 0 for none */
     u16 rule;         /* how its function is read, see call.h */
     u16 op;

@@ -59,7 +59,7 @@ static __always_inline struct flight *new_flight(struct task *task, const struct
         return 0;
     }
     flight->sp = sp;
-    flight->mark = flight->capture = flight->communicator = flight->seq = 0;
+    flight->mark = flight->capture = flight->communicator = flight->seq = flight->caller = 0;
     flight->slot = 0;
     flight->rule = number;
     flight->op = rule->op;

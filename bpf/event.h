@@ -7,7 +7,6 @@
 
 enum record_kind {
     RECORD_CALL = 1,
-    RECORD_CALL_STACK = 2,
     RECORD_PROCESS = 3,
     RECORD_CALL_NAMED = 4,
     RECORD_NCCL = 5,

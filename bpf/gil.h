@@ -18,7 +18,7 @@ struct python {
     u32 tstate_next;
     u32 tstate_thread_id;
     u32 tstate_native_thread_id;
-    u32 tstate_active;
+    u32 tstate_status;
     u32 tstate_active_mask;
     u32 tstate_frame;
     u32 frame_via; /* enum frame_via */
@@ -28,7 +28,7 @@ struct python {
     u32 frame_instr;
     u32 instr_kind; /* enum instr_kind */
     u32 frame_owner;
-    u32 owner_shim;
+    u32 owner_shim; /* owners from here on mark a frame that is no Python function */
     u32 frame_is_entry;
     u32 code_filename;
     u32 code_name;
@@ -39,8 +39,12 @@ struct python {
     u32 unicode_state;
     u32 unicode_ascii_data;
     u32 unicode_compact_data;
+    u32 unicode_ascii_mask;
     u32 bytes_size;
     u32 bytes_data;
+    u32 frame_tlbc_index;
+    u32 code_tlbc;
+    u32 tlbc_entries;
     u32 reserved;
 };
 

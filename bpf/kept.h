@@ -5,9 +5,9 @@
 #include "event.h"
 #include "function.h"
 #include "rule.h"
+#include "stack.h"
 #include "window.h"
 
-#define STACK_FRAMES 64
 /* An operation called at most so often by a thread in a window is kept in full. */
 #define RARE_PER_WINDOW 16
 
@@ -46,12 +46,8 @@ struct call_record {
     u8 direction; /* enum direction */
     u8 first;
     s32 device_next; /* the thread's device plus one, or 0 */
-    u32 stack_bytes;
-};
-
-struct call_stack_record {
-    struct call_record call;
-    u64 stack[STACK_FRAMES];
+    u32 reserved;
+    u64 stack_key; /* see stack.h; 0 for none */
 };
 
 struct call_named_record {
@@ -60,10 +56,6 @@ struct call_named_record {
     s64 name_bytes;
     char name[NAME_LEN];
 };
-
-enum stack_mode { STACKS_OFF, STACKS_AUTO, STACKS_ON };
-/* In .data: user space turns stacks off and on while the probes run. */
-volatile u32 stack_mode = STACKS_AUTO;
 
 static __always_inline u32 why_keep(const struct rule *rule, const struct window_sum *sum, u64 duration_ns,
                                     bool failed, bool sampled) {
@@ -112,7 +104,7 @@ static __always_inline void fill_launch(struct call_record *out, const struct ru
 
 static __always_inline void fill_call(struct call_record *out, struct pt_regs *regs, const struct task *task,
                                       const struct rule *rule, const struct flight *flight, s32 ret,
-                                      u64 duration_ns, u64 bytes, u32 kept, bool sampled) {
+                                      u64 duration_ns, u64 bytes, u32 kept, bool sampled, u64 stack_key) {
     fill_header(&out->head, RECORD_CALL, flight->start_ns);
     out->duration_ns = duration_ns;
     u64 waited_ns = 0;
@@ -144,7 +136,8 @@ static __always_inline void fill_call(struct call_record *out, struct pt_regs *r
     out->direction = flight->direction;
     out->first = flight->first;
     out->device_next = task->device_next;
-    out->stack_bytes = 0;
+    out->reserved = 0;
+    out->stack_key = stack_key;
 }
 
 /* What the ledger needs is told by where it came from, so that one has its stack even when drawn. */
@@ -157,14 +150,15 @@ static __always_inline void count_lost_call(u32 kept) {
     count_loss(kept == KEPT_STATE ? LOSS_STATE_RING : LOSS_RING_FULL);
 }
 
-/* A call that gave a name: the name instead of the stack. */
+/* A call that gave a name. */
 static __always_inline bool keep_named(void *ring, struct pt_regs *regs, const struct task *task,
                                        const struct rule *rule, const struct flight *flight, u64 name_at,
-                                       s32 ret, u64 duration_ns, u64 bytes, u32 kept, bool sampled) {
+                                       s32 ret, u64 duration_ns, u64 bytes, u32 kept, bool sampled,
+                                       u64 stack_key) {
     struct call_named_record *out = bpf_ringbuf_reserve(ring, sizeof(*out), 0);
     if (!out)
         return false;
-    fill_call(&out->call, regs, task, rule, flight, ret, duration_ns, bytes, kept, sampled);
+    fill_call(&out->call, regs, task, rule, flight, ret, duration_ns, bytes, kept, sampled, stack_key);
     out->call.head.kind = RECORD_CALL_NAMED;
     out->name_at = name_at;
     out->name_bytes = bpf_probe_read_user_str(out->name, sizeof(out->name), (void *)out->name_at);
@@ -172,52 +166,39 @@ static __always_inline bool keep_named(void *ring, struct pt_regs *regs, const s
     return true;
 }
 
-static __always_inline bool keep_with_stack(void *ring, struct pt_regs *regs, const struct task *task,
-                                            const struct rule *rule, const struct flight *flight, s32 ret,
-                                            u64 duration_ns, u64 bytes, u32 kept, bool sampled) {
-    struct call_stack_record *out = bpf_ringbuf_reserve(ring, sizeof(*out), 0);
-    if (!out)
-        return false;
-    fill_call(&out->call, regs, task, rule, flight, ret, duration_ns, bytes, kept, sampled);
-    long got = regs ? bpf_get_stack(regs, out->stack, sizeof(out->stack), BPF_F_USER_STACK) : 0;
-    out->call.stack_bytes = got > 0 ? got : 0;
-    out->call.head.kind = RECORD_CALL_STACK;
-    bpf_ringbuf_submit(out, submit_flags(ring));
-    return true;
-}
-
 static __always_inline bool keep_plain(void *ring, struct pt_regs *regs, const struct task *task,
                                        const struct rule *rule, const struct flight *flight, s32 ret,
-                                       u64 duration_ns, u64 bytes, u32 kept, bool sampled) {
+                                       u64 duration_ns, u64 bytes, u32 kept, bool sampled, u64 stack_key) {
     struct call_record *out = bpf_ringbuf_reserve(ring, sizeof(*out), 0);
     if (!out)
         return false;
-    fill_call(out, regs, task, rule, flight, ret, duration_ns, bytes, kept, sampled);
+    fill_call(out, regs, task, rule, flight, ret, duration_ns, bytes, kept, sampled, stack_key);
     bpf_ringbuf_submit(out, submit_flags(ring));
     return true;
 }
 
-static __always_inline bool keep_call(struct pt_regs *regs, const struct task *task, const struct rule *rule,
+static __always_inline bool keep_call(struct pt_regs *regs, struct task *task, const struct rule *rule,
                                       const struct flight *flight, s32 ret, u64 duration_ns, u64 bytes,
                                       u32 kept, bool sampled) {
-    void *ring = ring_of_cpu(bpf_get_smp_processor_id());
+    u32 cpu = bpf_get_smp_processor_id();
+    void *ring = ring_of_cpu(cpu);
     bool sent = false;
-    u64 name_at = flight_arg(flight, rule->name_arg);
+    u64 name_at = flight_arg(flight, rule->name_arg), stack_key = 0;
     /* The first launch of a kernel brings its name: it may have been made ready before the trace began. */
     if (flight->first && rule->role == ROLE_LAUNCH)
         name_at = name_of_function(bpf_get_current_pid_tgid() >> 32, flight_arg(flight, rule->handle_arg));
+    if (ring && regs && wants_stack(rule, kept))
+        stack_key = take_stack(cpu, regs, task);
     if (ring && name_at)
-        sent = keep_named(ring, regs, task, rule, flight, name_at, ret, duration_ns, bytes, kept, sampled);
-    else if (ring && regs && wants_stack(rule, kept))
-        sent = keep_with_stack(ring, regs, task, rule, flight, ret, duration_ns, bytes, kept, sampled);
+        sent = keep_named(ring, regs, task, rule, flight, name_at, ret, duration_ns, bytes, kept, sampled,
+                          stack_key);
     else if (ring)
-        sent = keep_plain(ring, regs, task, rule, flight, ret, duration_ns, bytes, kept, sampled);
+        sent = keep_plain(ring, regs, task, rule, flight, ret, duration_ns, bytes, kept, sampled, stack_key);
     if (!sent)
         count_lost_call(kept);
     return sent;
 }
 
 KEEP_TYPE(enum, kept);
-KEEP_TYPE(enum, stack_mode);
-KEEP_TYPE(struct, call_stack_record);
+KEEP_TYPE(struct, call_record);
 KEEP_TYPE(struct, call_named_record);

@@ -121,6 +121,10 @@ struct thread_struct {
 #endif
 };
 
+struct mm_struct {
+    unsigned long start_stack;
+};
+
 struct task_struct {
     unsigned int __state;
     int pid;
@@ -129,6 +133,7 @@ struct task_struct {
     char comm[16];
     unsigned in_iowait : 1;
     struct signal_struct *signal;
+    struct mm_struct *mm;
     struct files_struct *files;
     struct css_set *cgroups;
     struct sched_entity se;

@@ -2,8 +2,8 @@
 
 use crate::{
     Call, CallWindow, Completion, GpuError, GpuSample, InFlight, IoEvent, LaunchCount, LibraryInfo, Loss,
-    NcclCall, OomEvent, OpInfo, Process, ProcessEvent, RdmaEvent, Stack, StreamState, TcpEvent, Wait,
-    WaitEvent,
+    NcclCall, OomEvent, OpInfo, Process, ProcessEvent, RawCode, RawStack, RdmaEvent, Stack, StreamState,
+    TcpEvent, Wait, WaitEvent,
 };
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,11 @@ pub struct Batch {
     pub process_events: Vec<ProcessEvent>,
     pub processes: Vec<Process>,
     pub stacks: Vec<Stack>,
+    /// Not yet in `stacks`.
+    #[serde(skip)]
+    pub raw_stacks: Vec<RawStack>,
+    #[serde(skip)]
+    pub raw_codes: Vec<RawCode>,
     pub losses: Vec<Loss>,
     pub libraries: Vec<LibraryInfo>,
     pub nccl_calls: Vec<NcclCall>,

@@ -144,6 +144,9 @@ pub struct Call {
     pub via: Option<Via>,
     pub launch: Option<Launch>,
     pub stack_id: Option<i64>,
+    /// What its stack was sent as, until it has a number; see [`crate::RawStack`].
+    #[serde(skip)]
+    pub stack_key: u64,
     pub blame: Blame,
 }
 
@@ -167,12 +170,4 @@ pub struct CallWindow {
     pub max_ns: u64,
     pub blame: Blame,
     pub hist: Histogram,
-}
-
-/// A user stack, innermost first, known by a number made from process and addresses.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stack {
-    pub stack_id: i64,
-    pub pid: u32,
-    pub addresses: Vec<u64>,
 }

@@ -13,11 +13,12 @@ mod host;
 mod op;
 mod process;
 mod raw;
+mod stack;
 pub mod units;
 
 pub use batch::{Batch, Recording};
 pub use blame::{Blame, BlameRow, Part, Reason, Wait};
-pub use call::{Call, CallWindow, Direction, Kept, Launch, Stack, Via};
+pub use call::{Call, CallWindow, Direction, Kept, Launch, Via};
 pub use cause::Cause;
 pub use coverage::{Coverage, Loss, ProbeState, ProbeStatus};
 pub use facts::{
@@ -30,3 +31,4 @@ pub use host::{Ends, FileRef, IoEvent, OomEvent, TcpEvent, WaitEvent};
 pub use op::{Family, Layer, OpId, OpInfo, Role};
 pub use process::{Process, ProcessEvent, ProcessEventKind};
 pub use raw::{Completion, InFlight, LaunchCount, LibraryInfo, NcclCall, StreamState};
+pub use stack::{Frame, FrameKind, PythonFrame, RawCode, RawStack, RawText, Stack};

@@ -1,37 +1,19 @@
 //! Call records and call sums: raw bytes to the model's values.
 
 use crate::raw::{cuda as raw, read, text};
-use gpuwhy_model::{Blame, Call, CallWindow, Direction, Histogram, Kept, Launch, OpId, Reason, Stack};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use gpuwhy_model::{Blame, Call, CallWindow, Direction, Histogram, Kept, Launch, OpId, Reason};
 
 /// As in `bpf/kernel.h`.
 pub(crate) const WINDOW_NS: u64 = 500_000_000;
 
-/// A kept call and its stack, if it brought one.
-pub(crate) fn decode(bytes: &[u8], clock_offset_ns: u64) -> Option<(Call, Option<Stack>)> {
-    let record: raw::call_record = read(bytes)?;
-    match u32::from(record.head.kind) {
-        raw::RECORD_CALL_STACK => decode_with_stack(bytes, size_of::<raw::call_record>(), clock_offset_ns),
-        raw::RECORD_CALL_NAMED => {
-            let mut call = decode_call(&record, clock_offset_ns)?;
-            call.name = decode_name(bytes);
-            Some((call, None))
-        }
-        _ => Some((decode_call(&record, clock_offset_ns)?, None)),
-    }
-}
-
-/// The same of a record whose stack begins at `stack_at`.
-pub(crate) fn decode_with_stack(
-    bytes: &[u8],
-    stack_at: usize,
-    clock_offset_ns: u64,
-) -> Option<(Call, Option<Stack>)> {
+/// A kept call.
+pub(crate) fn decode(bytes: &[u8], clock_offset_ns: u64) -> Option<Call> {
     let record: raw::call_record = read(bytes)?;
     let mut call = decode_call(&record, clock_offset_ns)?;
-    let stack = decode_stack(&record, bytes, stack_at);
-    call.stack_id = stack.as_ref().map(|stack| stack.stack_id);
-    Some((call, stack))
+    if u32::from(record.head.kind) == raw::RECORD_CALL_NAMED {
+        call.name = decode_name(bytes);
+    }
+    Some(call)
 }
 
 fn decode_call(record: &raw::call_record, clock_offset_ns: u64) -> Option<Call> {
@@ -71,6 +53,7 @@ fn decode_call(record: &raw::call_record, clock_offset_ns: u64) -> Option<Call> 
             shared_bytes: record.launch.shared_bytes,
         }),
         stack_id: None,
+        stack_key: record.stack_key,
         blame: Blame { oncpu_ns: record.oncpu_ns, runq_ns: record.runq_ns, blocked_ns: record.blocked_ns },
     })
 }
@@ -94,18 +77,6 @@ fn decode_name(bytes: &[u8]) -> Option<String> {
 pub(crate) fn longer_name_at(bytes: &[u8]) -> Option<u64> {
     let record: raw::call_named_record = read(bytes)?;
     (record.name_bytes >= record.name.len() as i64).then_some(record.name_at)
-}
-
-fn decode_stack(record: &raw::call_record, bytes: &[u8], at: usize) -> Option<Stack> {
-    if record.stack_bytes == 0 {
-        return None;
-    }
-    let words = bytes.get(at..at + record.stack_bytes as usize)?;
-    let addresses: Vec<u64> =
-        words.chunks_exact(8).filter_map(|word| word.try_into().ok()).map(u64::from_le_bytes).collect();
-    let mut hasher = DefaultHasher::new();
-    (record.head.tgid, &addresses).hash(&mut hasher);
-    Some(Stack { stack_id: hasher.finish() as i64, pid: record.head.tgid, addresses })
 }
 
 /// The sums of one thread, operation and window.
@@ -152,7 +123,7 @@ mod tests {
     fn a_golden_record_decodes() {
         let mut record: raw::call_record = zeroed();
         record.head.time_ns = 1_000;
-        record.head.kind = raw::RECORD_CALL_STACK as u16;
+        record.head.kind = raw::RECORD_CALL as u16;
         record.head.tgid = 42;
         record.head.tid = 43;
         record.duration_ns = 100;
@@ -162,29 +133,20 @@ mod tests {
         record.op = 3;
         record.kept = raw::KEPT_SLOW as u8;
         record.ret = -1;
-        record.stack_bytes = 16;
+        record.stack_key = 77;
         record.launch.known = 1;
         record.launch.grid = [1, 2, 3];
-        let mut bytes = bytes_of(&record).to_vec();
-        bytes.extend_from_slice(&0x1111u64.to_le_bytes());
-        bytes.extend_from_slice(&0x2222u64.to_le_bytes());
-        let (call, stack) = decode(&bytes, 5_000).unwrap();
+        let call = decode(bytes_of(&record), 5_000).unwrap();
         assert_eq!((call.start_ns, call.pid, call.tid, call.op), (6_000, 42, 43, OpId(3)));
         assert_eq!(call.blame.total_ns(), call.duration_ns);
         assert_eq!(call.kept, Kept::Slow);
         assert_eq!(call.launch.unwrap().grid, [1, 2, 3]);
-        assert_eq!(stack.unwrap().addresses, vec![0x1111, 0x2222]);
+        assert_eq!(call.stack_key, 77);
     }
 
     #[test]
     fn cut_off_records_are_refused() {
         assert!(decode(&[0u8; 40], 0).is_none());
-        let mut record: raw::call_record = zeroed();
-        record.head.kind = raw::RECORD_CALL_STACK as u16;
-        record.kept = raw::KEPT_SLOW as u8;
-        record.stack_bytes = 512;
-        let (_, stack) = decode(bytes_of(&record), 0).unwrap();
-        assert!(stack.is_none(), "the stack is not there");
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod process;
 mod raw;
 mod rdma;
 mod sched;
+mod stack;
 mod stream;
 mod tcp;
 mod told;

@@ -2,19 +2,17 @@
 
 use super::error::LoadError;
 use crate::raw::{cuda as raw, read};
+use crate::stack::{self, Parts};
 use crate::{call, io, mem, memory, nccl, process, rdma, stream, tcp, told, xid};
-use gpuwhy_model::{Batch, Stack};
+use gpuwhy_model::Batch;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, RingBuffer, RingBufferBuilder};
 use std::cell::RefCell;
-use std::collections::HashSet;
 use std::os::fd::{AsFd, AsRawFd};
 use std::rc::Rc;
 use std::time::Duration;
 
 /// More shards than this gain nothing: kept calls are few.
 const MOST_SHARDS: usize = 8;
-/// Known stacks are forgotten, and sent again, beyond this many.
-const MOST_KNOWN_STACKS: usize = 65_536;
 
 /// Rings, and what was read from them and not yet taken.
 pub(crate) struct Rings {
@@ -32,7 +30,7 @@ impl std::fmt::Debug for Rings {
 #[derive(Default)]
 struct Inbox {
     batch: Batch,
-    known_stacks: HashSet<i64>,
+    parts: Parts,
     clock_offset_ns: u64,
     records: u64,
     undecodable: u64,
@@ -47,20 +45,19 @@ impl Inbox {
         };
         let offset = self.clock_offset_ns;
         let taken = match u32::from(head.kind) {
-            raw::RECORD_CALL | raw::RECORD_CALL_STACK => call::decode(bytes, offset).map(|(call, stack)| {
-                self.batch.calls.push(call);
-                self.take_stack(stack);
-            }),
-            raw::RECORD_CALL_NAMED => call::decode(bytes, offset).map(|(mut call, _)| {
+            raw::RECORD_CALL => call::decode(bytes, offset).map(|call| self.batch.calls.push(call)),
+            raw::RECORD_CALL_NAMED => call::decode(bytes, offset).map(|mut call| {
                 if let Some(address) = call::longer_name_at(bytes) {
                     call.name = memory::text_at(call.pid, address).or(call.name);
                 }
                 self.batch.calls.push(call);
             }),
-            raw::RECORD_NCCL => nccl::decode(bytes, offset).map(|(call, stack)| {
-                self.batch.nccl_calls.push(call);
-                self.take_stack(stack);
-            }),
+            raw::RECORD_NCCL => nccl::decode(bytes, offset).map(|call| self.batch.nccl_calls.push(call)),
+            raw::RECORD_STACK_PART => self.parts.take_part(bytes),
+            raw::RECORD_STACK => {
+                self.parts.decode_stack(bytes).map(|stack| self.batch.raw_stacks.push(stack))
+            }
+            raw::RECORD_CODE => stack::decode_code(bytes).map(|code| self.batch.raw_codes.push(code)),
             raw::RECORD_PROCESS => {
                 process::decode(bytes, offset).map(|event| self.batch.process_events.push(event))
             }
@@ -79,16 +76,6 @@ impl Inbox {
         };
         if taken.is_none() {
             self.undecodable += 1;
-        }
-    }
-
-    fn take_stack(&mut self, stack: Option<Stack>) {
-        let Some(stack) = stack else { return };
-        if self.known_stacks.len() >= MOST_KNOWN_STACKS {
-            self.known_stacks.clear();
-        }
-        if self.known_stacks.insert(stack.stack_id) {
-            self.batch.stacks.push(stack);
         }
     }
 }

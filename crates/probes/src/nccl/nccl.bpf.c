@@ -85,11 +85,6 @@ struct nccl_record {
     u32 reserved;
 };
 
-struct nccl_stack_record {
-    struct nccl_record nccl;
-    u64 stack[STACK_FRAMES];
-};
-
 #define ID_WORDS 16 /* a unique id is 128 bytes */
 #define DEVICES 64  /* communicators made by one call */
 
@@ -162,6 +157,8 @@ static __always_inline bool nccl_enter(struct pt_regs *regs, u64 cookie) {
         return false;
     u64 id = bpf_get_current_pid_tgid();
     u32 tgid = id >> 32;
+    /* Its launches nest in it, and their stacks go through here. */
+    flight->caller = return_address(regs);
     struct communicator *communicator = 0;
     struct stream_state *stream;
     switch (nccl->kind) {
@@ -292,18 +289,16 @@ static __always_inline void nccl_return(struct pt_regs *regs) {
     }
     count_call(sum, flight, duration_ns, 0, failed);
     u32 kept = failed ? KEPT_ERROR : duration_ns >= rule->slow_ns ? KEPT_SLOW : KEPT_ALL;
-    void *ring = ring_of_cpu(bpf_get_smp_processor_id());
-    struct nccl_stack_record *out = ring ? bpf_ringbuf_reserve(ring, sizeof(*out), 0) : 0;
+    u32 cpu = bpf_get_smp_processor_id();
+    void *ring = ring_of_cpu(cpu);
+    u64 stack_key = ring && wants_stack(rule, kept) ? take_stack(cpu, regs, task) : 0;
+    struct nccl_record *out = ring ? bpf_ringbuf_reserve(ring, sizeof(*out), 0) : 0;
     if (!out) {
         count_loss(LOSS_RING_FULL);
     } else {
-        fill_call(&out->nccl.call, regs, task, rule, flight, ret, duration_ns, 0, kept, false);
-        fill_nccl(&out->nccl, task, nccl, flight, tgid, handle);
-        long got = 0;
-        if (wants_stack(rule, kept))
-            got = bpf_get_stack(regs, out->stack, sizeof(out->stack), BPF_F_USER_STACK);
-        out->nccl.call.stack_bytes = got > 0 ? got : 0;
-        out->nccl.call.head.kind = RECORD_NCCL;
+        fill_call(&out->call, regs, task, rule, flight, ret, duration_ns, 0, kept, false, stack_key);
+        fill_nccl(out, task, nccl, flight, tgid, handle);
+        out->call.head.kind = RECORD_NCCL;
         bpf_ringbuf_submit(out, submit_flags(ring));
         sum->kept++;
     }
@@ -313,7 +308,7 @@ static __always_inline void nccl_return(struct pt_regs *regs) {
     }
 }
 
-KEEP_TYPE(struct, nccl_stack_record);
+KEEP_TYPE(struct, nccl_record);
 KEEP_TYPE(enum, nccl_kind);
 
 #define PROBE_ENTER nccl_enter

@@ -268,6 +268,7 @@ fn call(row: &Row<'_>) -> rusqlite::Result<Call> {
         },
         launch,
         stack_id: row.get(const { CALLS.place("stack_id") })?,
+        stack_key: 0,
         blame,
     })
 }

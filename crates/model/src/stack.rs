@@ -1,0 +1,105 @@
+//! Stacks: as the kernel sends them, and as people read them.
+
+use serde::{Deserialize, Serialize};
+
+/// A user stack, innermost first, known by a number made from process, addresses and lines.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Stack {
+    pub stack_id: i64,
+    pub pid: u32,
+    pub addresses: Vec<u64>,
+    /// Functions and lines, native and Python in call order; empty where nobody looked.
+    #[serde(default)]
+    pub frames: Vec<Frame>,
+    /// It goes down to where the thread began.
+    #[serde(default)]
+    pub complete: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Frame {
+    pub kind: FrameKind,
+    pub function: Option<String>,
+    pub file: Option<String>,
+    pub line: Option<u32>,
+    /// The library or program it is in; empty for Python.
+    pub module: String,
+    /// 0 for Python.
+    pub address: u64,
+    /// The compiler put it into the one that follows.
+    pub inlined: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FrameKind {
+    #[default]
+    Native,
+    Python,
+    Kernel,
+}
+
+impl FrameKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            FrameKind::Native => "native",
+            FrameKind::Python => "python",
+            FrameKind::Kernel => "kernel",
+        }
+    }
+}
+
+/// A stack as the kernel took it: to be unwound and named.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RawStack {
+    /// Calls refer to it by this.
+    pub key: u64,
+    pub pid: u32,
+    pub tid: u32,
+    pub ip: u64,
+    pub sp: u64,
+    pub bp: u64,
+    /// The stack itself from `sp` on, as far as it was copied.
+    pub copied: Vec<u8>,
+    /// Return addresses that a probe has put its own in place of: where, and what was there.
+    pub swapped: Vec<(u64, u64)>,
+    /// As far as frame pointers lead.
+    pub native: Vec<u64>,
+    pub python: Vec<PythonFrame>,
+}
+
+/// A Python frame as the kernel read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PythonFrame {
+    /// The number of its code object, see [`RawCode`].
+    pub code: u64,
+    /// Where that is.
+    pub address: u64,
+    /// Byte offset of the executing instruction.
+    pub instr: u32,
+    /// The outermost of one run of the eval loop.
+    pub entry: bool,
+}
+
+/// A code object as the kernel read it, once.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RawCode {
+    pub pid: u32,
+    pub code: u64,
+    pub address: u64,
+    pub first_line: u32,
+    pub file: RawText,
+    pub name: RawText,
+    /// Its line table, as much as there was room for.
+    pub lines: Vec<u8>,
+    /// How long that is in all.
+    pub lines_bytes: usize,
+}
+
+/// A Python string as it lies in memory.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RawText {
+    pub state: u32,
+    pub length: u64,
+    pub data: Vec<u8>,
+}

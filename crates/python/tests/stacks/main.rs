@@ -1,0 +1,175 @@
+//! Real interpreters, read from outside: the python3 of the PATH, those of GPUWHY_PYTHONS (commands, a colon between
+//! them), and those `scripts/pythons.sh` fetched. The victim says what its stack is.
+
+mod oracle;
+mod pythons;
+mod victim;
+
+use gpuwhy_python::{Interpreter, ProcessMemory, Thread, find, gil_holder, line_at, read_code, stack};
+use pythons::{pythons, skip};
+use victim::{Frame, Victim};
+
+const CASES: [&str; 11] = [
+    "plain",
+    "callbacks",
+    "generators",
+    "comprehension",
+    "init",
+    "async",
+    "thread",
+    "subinterpreter",
+    "fork",
+    "unicode",
+    "hot",
+];
+
+/// The stack as words, and which frames are entries.
+fn frames(memory: &ProcessMemory, interpreter: &Interpreter, thread: Thread) -> (Vec<Frame>, Vec<bool>) {
+    let raw = stack(memory, interpreter, thread, 256).unwrap();
+    let words = raw.iter().map(|frame| {
+        let code = read_code(memory, interpreter, frame.code).unwrap();
+        let line = line_at(&interpreter.version, code.first_line, &code.linetable, frame.instr).unwrap_or(0);
+        Frame(code.filename, code.name, line)
+    });
+    (words.collect(), raw.iter().map(|frame| frame.entry).collect())
+}
+
+/// Before 3.11 there are no qualified names.
+fn short(frame: &Frame) -> Frame {
+    let name = frame.1.rsplit('.').next().unwrap_or_default();
+    Frame(frame.0.clone(), name.to_string(), frame.2)
+}
+
+fn check(command: &str, case: &str) {
+    let Some(victim) = Victim::start(command, case) else { return };
+    victim.await_blocked();
+    let told = &victim.told;
+    let interpreter = find(told.pid).unwrap().expect("no Python found");
+    let context = format!("{} {case} ({command})", interpreter.version);
+    let memory = ProcessMemory::open(told.pid).unwrap();
+    let keeps_qualified_names = interpreter.layout.code_qualname != 0;
+    let expected: Vec<Frame> = told
+        .frames
+        .iter()
+        .map(|frame| if keeps_qualified_names { frame.clone() } else { short(frame) })
+        .collect();
+    assert!(expected.len() >= if case == "unicode" { 7 } else { 9 }, "{context}");
+    for thread in
+        [Thread::of(told.pid, told.tid).unwrap(), Thread { native: told.tid, fs_base: Some(told.thread) }]
+    {
+        let (got, entries) = frames(&memory, &interpreter, thread);
+        assert!(got.len() >= expected.len(), "{context}: {got:#?}");
+        assert_eq!(got[..expected.len()], expected, "{context}");
+        check_entries(&context, case, &interpreter, &got, &entries);
+        // It takes a free-threaded build for the other one.
+        if !interpreter.version.free_threaded
+            && let Some(theirs) = oracle::frames(told.pid, told.thread)
+        {
+            let ours: Vec<Frame> = got.iter().map(short).collect();
+            // It merges no interpreters either, but tells every thread state of this thread.
+            assert!(theirs.contains(&ours), "{context}: {ours:#?} is not among {theirs:#?}");
+            println!("{context}: py-spy agrees");
+        }
+    }
+    // Everybody waits, so nobody has it.
+    assert_eq!(gil_holder(&memory, &interpreter), None, "{context}");
+    println!("{context}: {} frames are right", expected.len());
+}
+
+/// Where native code called Python, Python began anew.
+fn check_entries(context: &str, case: &str, interpreter: &Interpreter, got: &[Frame], entries: &[bool]) {
+    if interpreter.version.minor < 11 {
+        assert!(entries.iter().all(|entry| *entry), "{context}");
+        return;
+    }
+    assert_eq!(entries.last(), Some(&true), "{context}");
+    match case {
+        "plain" => assert_eq!(entries.iter().filter(|entry| **entry).count(), 1, "{context}: {entries:?}"),
+        "callbacks" => {
+            let called_back: Vec<&str> = got
+                .iter()
+                .zip(entries)
+                .filter(|(_, entry)| **entry)
+                .map(|(frame, _)| frame.1.rsplit('.').next().unwrap_or_default())
+                .collect();
+            // From 3.12 on `self[0]` may call without leaving the eval loop, once it is hot; here it is cold.
+            let expected =
+                ["by_key", "by_map", "by_reduce", "__getitem__", "__len__", "by_partial", "<module>"];
+            assert_eq!(called_back, expected, "{context}");
+        }
+        _ => {}
+    }
+}
+
+fn for_every_python(case: &str) {
+    let pythons = pythons();
+    if pythons.is_empty() {
+        skip("there is no python3");
+    }
+    for command in pythons {
+        check(&command, case);
+    }
+}
+
+macro_rules! cases {
+    ($($test:ident: $case:literal,)*) => {
+        $(#[test] fn $test() { for_every_python($case); })*
+        #[test]
+        fn every_case_is_tested() {
+            assert_eq!([$($case),*], CASES);
+        }
+    };
+}
+
+cases! {
+    plain_calls: "plain",
+    callbacks_from_native_code: "callbacks",
+    generators: "generators",
+    generator_expressions: "comprehension",
+    objects_being_made: "init",
+    tasks: "async",
+    a_second_thread: "thread",
+    a_second_interpreter: "subinterpreter",
+    the_child_of_a_fork: "fork",
+    names_that_are_not_ascii: "unicode",
+    hot_code_of_a_second_thread: "hot",
+}
+
+#[test]
+fn a_thread_that_computes_has_the_gil() {
+    for command in pythons() {
+        let Some(victim) = Victim::start(&command, "spin") else { continue };
+        let told = &victim.told;
+        let interpreter = find(told.pid).unwrap().expect("no Python found");
+        let context = format!("{} spin ({command})", interpreter.version);
+        let memory = ProcessMemory::open(told.pid).unwrap();
+        // It gets to its loop soon after it has spoken.
+        let spins = |frame: &Frame| (frame.1.rsplit('.').next(), frame.2) == (Some("spin"), told.frames[0].2);
+        let thread = Thread::of(told.pid, told.tid).unwrap();
+        while !frames(&memory, &interpreter, thread).0.first().is_some_and(spins) {
+            std::thread::yield_now();
+        }
+        let holder = gil_holder(&memory, &interpreter).map(|(_, native)| native);
+        let expected = (!interpreter.version.free_threaded).then_some(Some(told.tid));
+        assert_eq!(holder, expected, "{context}");
+    }
+}
+
+#[test]
+fn a_process_without_python_has_none() {
+    assert!(find(std::process::id()).unwrap().is_none());
+    assert!(find(u32::MAX).is_err());
+}
+
+#[test]
+fn a_thread_without_python_is_not_found() {
+    for command in pythons() {
+        let Some(victim) = Victim::start(&command, "plain") else { continue };
+        let interpreter = find(victim.told.pid).unwrap().expect("no Python found");
+        let memory = ProcessMemory::open(victim.told.pid).unwrap();
+        let thread = Thread { native: u32::MAX - 1, fs_base: None };
+        assert!(stack(&memory, &interpreter, thread, 8).is_err());
+        let thread = Thread::of(victim.told.pid, victim.told.tid).unwrap();
+        assert_eq!(stack(&memory, &interpreter, thread, 3).unwrap().len(), 3);
+    }
+}

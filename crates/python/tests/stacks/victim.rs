@@ -1,0 +1,65 @@
+//! A process of `victim.py`.
+
+use crate::pythons::skip;
+use serde::Deserialize;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+/// File, function, line.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Frame(pub(crate) String, pub(crate) String, pub(crate) u32);
+
+/// What it says of itself.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Told {
+    pub(crate) pid: u32,
+    pub(crate) tid: u32,
+    pub(crate) thread: u64,
+    pub(crate) frames: Vec<Frame>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Victim {
+    child: Child,
+    pub(crate) told: Told,
+}
+
+impl Victim {
+    /// None, and said aloud, where this Python cannot do the case.
+    pub(crate) fn start(command: &str, case: &str) -> Option<Self> {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/victim.py");
+        let mut child = Command::new(command)
+            .args([script, case])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the victim does not start");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("no output")).read_line(&mut line).expect("no output");
+        let value: serde_json::Value = serde_json::from_str(&line).expect(&line);
+        if let Some(missing) = value.get("missing") {
+            skip(&format!("{case} ({command}): {missing}"));
+            let _ = child.wait();
+            return None;
+        }
+        let told = serde_json::from_value(value).expect("the victim's words");
+        Some(Self { child, told })
+    }
+
+    /// It blocks in `read` right after it has spoken.
+    pub(crate) fn await_blocked(&self) {
+        let read = if cfg!(target_arch = "x86_64") { "0 " } else { "63 " };
+        let path = format!("/proc/{}/task/{}/syscall", self.told.pid, self.told.tid);
+        while !std::fs::read_to_string(&path).expect("the victim died").starts_with(read) {
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        // The end of its input ends it.
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}

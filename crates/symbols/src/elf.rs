@@ -1,0 +1,269 @@
+//! Where things are in an ELF file. Reads headers and small sections only, whatever size the file has.
+
+use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::FileExt;
+
+use object::elf::{self, CompressionHeader64, FileHeader64, ProgramHeader64, SectionHeader64};
+use object::{LittleEndian as LE, pod};
+
+const MOST_SEGMENTS: usize = 256;
+const MOST_SECTIONS: usize = 8192;
+const MOST_NAMES: u64 = 1 << 20;
+const MOST_NOTES: u64 = 64 << 10;
+
+#[cfg(target_arch = "aarch64")]
+const MACHINE: elf::Machine = elf::EM_AARCH64;
+#[cfg(not(target_arch = "aarch64"))]
+const MACHINE: elf::Machine = elf::EM_X86_64;
+
+/// Bytes at places: a file, or memory that was copied.
+pub(crate) trait Bytes {
+    /// Exactly so many bytes.
+    fn bytes(&self, offset: u64, size: u64) -> Option<Vec<u8>>;
+    fn size(&self) -> u64;
+}
+
+impl Bytes for File {
+    fn bytes(&self, offset: u64, size: u64) -> Option<Vec<u8>> {
+        // Before anything is allocated: the headers may say what they like.
+        (offset.checked_add(size)? <= Bytes::size(self)).then_some(())?;
+        let mut buffer = vec![0; usize::try_from(size).ok()?];
+        self.read_exact_at(&mut buffer, offset).ok()?;
+        Some(buffer)
+    }
+
+    fn size(&self) -> u64 {
+        self.metadata().map_or(0, |metadata| metadata.len())
+    }
+}
+
+impl Bytes for Vec<u8> {
+    fn bytes(&self, offset: u64, size: u64) -> Option<Vec<u8>> {
+        let start = usize::try_from(offset).ok()?;
+        self.get(start..start.checked_add(usize::try_from(size).ok()?)?).map(<[u8]>::to_vec)
+    }
+
+    fn size(&self) -> u64 {
+        self.len() as u64
+    }
+}
+
+/// A part of the file and the address it is linked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) address: u64,
+    pub(crate) offset: u64,
+    pub(crate) size: u64,
+}
+
+/// What of an ELF file is needed here.
+#[derive(Debug, Default)]
+pub(crate) struct Layout {
+    pub(crate) build_id: Option<Vec<u8>>,
+    /// Tells files with the same build id apart that are not the same.
+    pub(crate) headers: u64,
+    pub(crate) segments: Vec<Part>,
+    pub(crate) eh_frame: Option<Part>,
+    pub(crate) eh_frame_hdr: Option<Part>,
+    pub(crate) text: u64,
+    pub(crate) got: u64,
+    pub(crate) dynamic_symbols: Option<Part>,
+    pub(crate) dynamic_strings: Option<Part>,
+    /// `.gnu_debuglink`: the name of the debug file and its checksum.
+    pub(crate) debug_link: Option<(String, u32)>,
+    pub(crate) has_debug_info: bool,
+    /// Symbol tables, and debug information as large as it is when decompressed.
+    pub(crate) symbol_bytes: u64,
+    pub(crate) debug_bytes: u64,
+}
+
+impl Layout {
+    /// Nothing if it is no ELF file of this machine.
+    pub(crate) fn read(file: &impl Bytes) -> Option<Layout> {
+        let head = file.bytes(0, size_of::<FileHeader64<LE>>() as u64)?;
+        let (header, _) = pod::from_bytes::<FileHeader64<LE>>(&head).ok()?;
+        let ident = &header.e_ident;
+        let ours = ident.magic == elf::ELFMAG
+            && ident.class == elf::ELFCLASS64
+            && ident.data == elf::ELFDATA2LSB
+            && header.e_machine.get(LE) == MACHINE;
+        ours.then_some(())?;
+        let mut hasher = DefaultHasher::new();
+        head.hash(&mut hasher);
+        let mut layout = Layout::default();
+        layout.read_segments(file, header, &mut hasher);
+        layout.read_sections(file, header, &mut hasher);
+        layout.headers = hasher.finish();
+        Some(layout)
+    }
+
+    /// The address that a place in the file is linked for.
+    pub(crate) fn address_of(&self, offset: u64) -> Option<u64> {
+        let segment =
+            self.segments.iter().find(|segment| offset.wrapping_sub(segment.offset) < segment.size)?;
+        segment.address.checked_add(offset - segment.offset)
+    }
+
+    fn read_segments(&mut self, file: &impl Bytes, header: &FileHeader64<LE>, hasher: &mut DefaultHasher) {
+        let count = usize::from(header.e_phnum.get(LE)).min(MOST_SEGMENTS);
+        let size = (count * size_of::<ProgramHeader64<LE>>()) as u64;
+        let Some(bytes) = file.bytes(header.e_phoff.get(LE), size) else { return };
+        bytes.hash(hasher);
+        let Ok((segments, _)) = pod::slice_from_bytes::<ProgramHeader64<LE>>(&bytes, count) else { return };
+        for segment in segments {
+            let part = Part {
+                address: segment.p_vaddr.get(LE),
+                offset: segment.p_offset.get(LE),
+                size: segment.p_filesz.get(LE),
+            };
+            match segment.p_type.get(LE) {
+                elf::PT_LOAD => self.segments.push(part),
+                elf::PT_NOTE if self.build_id.is_none() => {
+                    let notes = file.bytes(part.offset, part.size.min(MOST_NOTES));
+                    self.build_id = notes.and_then(|notes| build_id(&notes));
+                }
+                elf::PT_GNU_EH_FRAME => self.eh_frame_hdr = Some(part),
+                _ => {}
+            }
+        }
+        // Without section headers the table's own header says where the table is.
+        self.eh_frame = self.eh_frame_hdr.and_then(|hdr| self.eh_frame_behind(file, hdr));
+    }
+
+    fn eh_frame_behind(&self, file: &impl Bytes, hdr: Part) -> Option<Part> {
+        const VERSION_AND_RELATIVE_I32: [u8; 2] = [1, 0x1b];
+        let bytes = file.bytes(hdr.offset, 8)?;
+        (bytes[..2] == VERSION_AND_RELATIVE_I32).then_some(())?;
+        let distance = i32::from_le_bytes(bytes[4..8].try_into().ok()?);
+        let address = hdr.address.checked_add(4)?.checked_add_signed(i64::from(distance))?;
+        let segment =
+            self.segments.iter().find(|segment| address.wrapping_sub(segment.address) < segment.size)?;
+        let before = address - segment.address;
+        Some(Part { address, offset: segment.offset.checked_add(before)?, size: segment.size - before })
+    }
+
+    fn read_sections(&mut self, file: &impl Bytes, header: &FileHeader64<LE>, hasher: &mut DefaultHasher) {
+        let count = usize::from(header.e_shnum.get(LE)).min(MOST_SECTIONS);
+        let size = (count * size_of::<SectionHeader64<LE>>()) as u64;
+        let Some(bytes) = file.bytes(header.e_shoff.get(LE), size) else { return };
+        bytes.hash(hasher);
+        let Ok((sections, _)) = pod::slice_from_bytes::<SectionHeader64<LE>>(&bytes, count) else { return };
+        let names = sections.get(usize::from(header.e_shstrndx.get(LE).0)).and_then(|section| {
+            file.bytes(section.sh_offset.get(LE), section.sh_size.get(LE).min(MOST_NAMES))
+        });
+        let Some(names) = names else { return };
+        for section in sections {
+            let name = names.get(section.sh_name.get(LE) as usize..).unwrap_or_default();
+            let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+            self.take_section(file, name, section);
+        }
+    }
+
+    fn take_section(&mut self, file: &impl Bytes, name: &[u8], section: &SectionHeader64<LE>) {
+        let part = Part {
+            address: section.sh_addr.get(LE),
+            offset: section.sh_offset.get(LE),
+            size: section.sh_size.get(LE),
+        };
+        let in_file = section.sh_type.get(LE) != elf::SHT_NOBITS;
+        match name {
+            b".eh_frame" if in_file => self.eh_frame = Some(part),
+            b".eh_frame_hdr" if in_file => self.eh_frame_hdr = Some(part),
+            b".text" => self.text = part.address,
+            b".got" => self.got = part.address,
+            b".gnu_debuglink" if in_file => {
+                self.debug_link =
+                    file.bytes(part.offset, part.size.min(4096)).and_then(|link| debug_link(&link));
+            }
+            b".dynsym" if in_file => self.dynamic_symbols = Some(part),
+            b".dynstr" if in_file => self.dynamic_strings = Some(part),
+            b".debug_info" if in_file && part.size > 0 => self.has_debug_info = true,
+            _ => {}
+        }
+        match name {
+            b".symtab" | b".strtab" | b".dynsym" | b".dynstr" if in_file => {
+                self.symbol_bytes = self.symbol_bytes.saturating_add(part.size);
+            }
+            name if in_file && name.starts_with(b".debug_") => {
+                let size = decompressed(file, section).unwrap_or(part.size);
+                self.debug_bytes = self.debug_bytes.saturating_add(size);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn decompressed(file: &impl Bytes, section: &SectionHeader64<LE>) -> Option<u64> {
+    (section.sh_flags.get(LE).0 & elf::SHF_COMPRESSED.0 != 0).then_some(())?;
+    let bytes = file.bytes(section.sh_offset.get(LE), size_of::<CompressionHeader64<LE>>() as u64)?;
+    let (header, _) = pod::from_bytes::<CompressionHeader64<LE>>(&bytes).ok()?;
+    Some(header.ch_size.get(LE))
+}
+
+fn build_id(notes: &[u8]) -> Option<Vec<u8>> {
+    let mut rest = notes;
+    loop {
+        let number = |at: usize| Some(u32::from_le_bytes(rest.get(at..at + 4)?.try_into().ok()?) as usize);
+        let (name_size, size, kind) = (number(0)?, number(4)?, number(8)?);
+        let name = rest.get(12..12usize.checked_add(name_size)?)?;
+        let start = 12 + name_size.next_multiple_of(4);
+        let value = rest.get(start..start.checked_add(size)?)?;
+        if kind == elf::NT_GNU_BUILD_ID.0 as usize && name == b"GNU\0" {
+            return (4..=64).contains(&value.len()).then(|| value.to_vec());
+        }
+        rest = rest.get(start + size.next_multiple_of(4)..)?;
+    }
+}
+
+fn debug_link(section: &[u8]) -> Option<(String, u32)> {
+    let end = section.iter().position(|byte| *byte == 0)?;
+    let name = std::str::from_utf8(&section[..end]).ok()?;
+    let at = (end + 1).next_multiple_of(4);
+    let checksum = u32::from_le_bytes(section.get(at..at + 4)?.try_into().ok()?);
+    (!name.is_empty() && !name.contains('/')).then(|| (name.to_string(), checksum))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn this_program_is_read() {
+        let file = File::open("/proc/self/exe").unwrap();
+        let layout = Layout::read(&file).unwrap();
+        assert!(layout.eh_frame.is_some() && layout.eh_frame_hdr.is_some());
+        assert!(layout.segments.len() > 1);
+    }
+
+    #[test]
+    fn without_sections_the_tables_are_found_too() {
+        let mut bytes = fs::read("/proc/self/exe").unwrap();
+        let whole = Layout::read(&bytes).unwrap();
+        bytes[60..62].fill(0);
+        let bare = Layout::read(&bytes).unwrap();
+        let (whole, bare) = (whole.eh_frame.unwrap(), bare.eh_frame.unwrap());
+        assert_eq!((whole.address, whole.offset), (bare.address, bare.offset));
+        assert!(bare.size >= whole.size);
+    }
+
+    /// Any byte of the headers changed, and cut anywhere: an answer or none, no panic.
+    #[test]
+    fn damaged_files_are_survived() {
+        let bytes = fs::read("/proc/self/exe").unwrap();
+        for cut in (0..4096).chain([bytes.len() / 2, bytes.len() - 1]) {
+            Layout::read(&bytes[..cut].to_vec());
+        }
+        let mut damaged = bytes[..65_536.min(bytes.len())].to_vec();
+        for at in 0..2048 {
+            for value in [0, 1, 0x7f, 0x80, 0xff] {
+                let before = std::mem::replace(&mut damaged[at], value);
+                Layout::read(&damaged);
+                damaged[at] = before;
+            }
+        }
+        assert!(build_id(&[0xff; 64]).is_none());
+        assert!(debug_link(&[b'a'; 64]).is_none());
+    }
+}

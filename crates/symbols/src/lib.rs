@@ -1,0 +1,30 @@
+//! Where a thread was. Unwinds copies of stacks with the unwind tables of the files a process runs, and finds names and
+//! lines for addresses, also after the process has ended: what it executes is opened while it lives.
+//!
+//! All of what is read here was written by the processes that are looked at. Everything is bounded: sections, tables,
+//! names, expressions, frames; and a file that has changed since it was mapped is not read any more.
+//!
+//! [`Symbols`] stays in the thread it was made in.
+
+mod debug_file;
+mod demangle;
+mod elf;
+mod frame;
+mod image;
+mod images;
+mod limits;
+mod maps;
+mod names;
+mod perf_map;
+mod process;
+mod recent;
+mod root;
+mod stack;
+mod symbols;
+mod tables;
+mod vdso;
+mod walk;
+
+pub use frame::{Frame, Module, Registers, Swapped, Unwound};
+pub use limits::Limits;
+pub use symbols::Symbols;

@@ -1,0 +1,134 @@
+//! A process: what it executes, from when it was met until it is forgotten.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::rc::Rc;
+use std::time::Instant;
+
+use crate::images::{ImageId, Images};
+use crate::maps::{self, MapsLine};
+use crate::perf_map::PerfMap;
+use crate::root::Root;
+use crate::vdso;
+
+/// Mappings that are no more, kept for records from before.
+const MOST_GONE: usize = 4096;
+
+/// What is mapped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A file; which one is not known where it could not be opened.
+    File(Option<ImageId>),
+    Vdso,
+    /// The trampoline that return probes put on the stack.
+    Uprobes,
+    /// Code made at run time.
+    Anonymous,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Mapping {
+    pub(crate) line: MapsLine,
+    pub(crate) kind: Kind,
+    pub(crate) name: Rc<str>,
+}
+
+#[derive(Default)]
+pub(crate) struct Process {
+    /// By address, without overlaps.
+    pub(crate) mappings: Vec<Mapping>,
+    pub(crate) perf_map: PerfMap,
+    pub(crate) used: u64,
+    /// When it started and which program it runs: a process id may be another's by now.
+    identity: Option<(u64, Option<(u64, u64)>)>,
+    read: Option<Instant>,
+}
+
+impl Process {
+    /// Reads what is mapped now. If it has ended, what was known stays.
+    pub(crate) fn meet(&mut self, pid: u32, images: &mut Images) {
+        self.read = Some(Instant::now());
+        let Some(text) = maps::read(&pid.to_string()) else { return };
+        let identity = identity(pid);
+        if identity.is_some() && self.identity.is_some() && identity != self.identity {
+            self.mappings.clear();
+            self.perf_map = PerfMap::default();
+        }
+        self.identity = identity.or(self.identity);
+        let root = Root::of(pid);
+        let before = std::mem::take(&mut self.mappings);
+        let lines = maps::executable(&text);
+        let mut now = Vec::with_capacity(lines.len());
+        for line in lines {
+            let known = before.binary_search_by_key(&line.start, |mapping| mapping.line.start).ok();
+            match known.map(|at| &before[at]).filter(|mapping| mapping.line == line) {
+                Some(mapping) => now.push(mapping.clone()),
+                None => now.push(Mapping::new(pid, line, images, &root)),
+            }
+        }
+        self.mappings = with_gone(now, before);
+        if self.mappings.iter().any(|mapping| mapping.may_be_jit(images)) {
+            self.perf_map.read(pid);
+        }
+    }
+
+    /// Whether its mappings were not read for so long.
+    pub(crate) fn is_stale(&self, after: std::time::Duration) -> bool {
+        self.read.is_none_or(|read| read.elapsed() >= after)
+    }
+
+    pub(crate) fn at(&self, address: u64) -> Option<usize> {
+        let at = self.mappings.partition_point(|mapping| mapping.line.start <= address).checked_sub(1)?;
+        (address < self.mappings[at].line.end).then_some(at)
+    }
+}
+
+impl Mapping {
+    fn new(pid: u32, line: MapsLine, images: &mut Images, root: &Root) -> Mapping {
+        let (kind, name) = match line.path.as_str() {
+            vdso::NAME => (Kind::Vdso, vdso::NAME),
+            "[uprobes]" => (Kind::Uprobes, "[uprobes]"),
+            path if line.inode != 0 && !path.is_empty() => (Kind::File(images.open(pid, &line, root)), path),
+            path if path.starts_with('[') && path != "[heap]" && !path.starts_with("[anon") => {
+                (Kind::Anonymous, path)
+            }
+            _ => (Kind::Anonymous, "[anon]"),
+        };
+        Mapping { kind, name: name.into(), line }
+    }
+
+    /// The address in the file, or in the memory, that its symbols are for.
+    pub(crate) fn file_offset(&self, address: u64) -> u64 {
+        (address - self.line.start).wrapping_add(self.line.offset)
+    }
+
+    fn may_be_jit(&self, images: &Images) -> bool {
+        match self.kind {
+            Kind::Anonymous => true,
+            Kind::File(Some(id)) => images.get(id).is_some_and(|image| image.layout.is_none()),
+            _ => false,
+        }
+    }
+}
+
+/// The present mappings and those of before that nothing has taken the place of.
+fn with_gone(now: Vec<Mapping>, before: Vec<Mapping>) -> Vec<Mapping> {
+    let free = |mapping: &Mapping| {
+        let at = now.partition_point(|present| present.line.end <= mapping.line.start);
+        now.get(at).is_none_or(|present| present.line.start >= mapping.line.end)
+    };
+    let gone: Vec<Mapping> = before.into_iter().filter(free).take(MOST_GONE).collect();
+    let mut all = now;
+    all.extend(gone);
+    all.sort_by_key(|mapping| mapping.line.start);
+    all
+}
+
+fn identity(pid: u32) -> Option<(u64, Option<(u64, u64)>)> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    // The name, which may hold anything, ends with the last parenthesis; the start is field 22.
+    let started = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
+    let program = fs::metadata(format!("/proc/{pid}/exe")).ok().map(|exe| (exe.dev(), exe.ino()));
+    Some((started, program))
+}

@@ -1,0 +1,233 @@
+//! All that is known of all processes.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::rc::Rc;
+
+use crate::frame::{Frame, Module, Registers, Swapped, Unwound};
+use crate::images::{ImageId, Images};
+use crate::limits::Limits;
+use crate::names::Line;
+use crate::process::{Kind, Process};
+use crate::recent::Recent;
+use crate::root::Root;
+use crate::stack::Stack;
+use crate::vdso::Vdso;
+use crate::walk::{Place, Step};
+
+/// Unwinds and names. All caches are in here, and bounded.
+pub struct Symbols {
+    processes: HashMap<u32, Process>,
+    images: Images,
+    vdso: Option<Vdso>,
+    lines: Recent<(ImageId, u64), Rc<[Line]>>,
+    turn: u64,
+    limits: Limits,
+}
+
+impl fmt::Debug for Symbols {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Symbols").field("processes", &self.processes.len()).finish_non_exhaustive()
+    }
+}
+
+impl Symbols {
+    pub fn new(limits: Limits) -> Symbols {
+        Symbols {
+            processes: HashMap::new(),
+            images: Images::new(limits.clone()),
+            vdso: Vdso::ours(),
+            lines: Recent::new(limits.addresses),
+            turn: 0,
+            limits,
+        }
+    }
+
+    /// Reads a process's mappings and opens the files it executes while it lives, so that it can be symbolised after its
+    /// end. Files that are known already are not opened again.
+    pub fn meet(&mut self, pid: u32) {
+        if !self.processes.contains_key(&pid) && self.processes.len() >= self.limits.processes.max(1) {
+            let oldest = self.processes.iter().min_by_key(|(_, process)| process.used).map(|(pid, _)| *pid);
+            if let Some(oldest) = oldest {
+                self.forget(oldest);
+            }
+        }
+        self.turn += 1;
+        let process = self.processes.entry(pid).or_default();
+        process.used = self.turn;
+        process.meet(pid, &mut self.images);
+    }
+
+    /// The process has ended and its records are through.
+    pub fn forget(&mut self, pid: u32) {
+        if self.processes.remove(&pid).is_none() {
+            return;
+        }
+        let in_use: HashSet<ImageId> = self
+            .processes
+            .values()
+            .flat_map(|process| &process.mappings)
+            .filter_map(|mapping| if let Kind::File(id) = mapping.kind { id } else { None })
+            .collect();
+        self.images.drop_idle(&in_use);
+    }
+
+    /// Follows the stack from the registers up to where the thread started. `stack` is a copy of the memory at
+    /// `registers.sp` and above.
+    pub fn unwind(
+        &mut self,
+        pid: u32,
+        registers: Registers,
+        stack: &[u8],
+        swapped: &[Swapped],
+        most_frames: usize,
+    ) -> Unwound {
+        let stack = Stack { start: registers.sp, bytes: stack, swapped };
+        let mut place = Place::new(registers);
+        let mut unwound = Unwound { addresses: Vec::with_capacity(32), complete: false };
+        while unwound.addresses.len() < most_frames {
+            unwound.addresses.push(place.ip);
+            match self.step(pid, &mut place, &stack) {
+                Step::Caller => {}
+                Step::Outermost => {
+                    unwound.complete = true;
+                    break;
+                }
+                Step::Lost => break,
+            }
+            // What is not code was no return address.
+            let is_code = self.mapping(pid, place.lookup()).is_some_and(|(kind, ..)| kind != Kind::Uprobes);
+            if !is_code {
+                break;
+            }
+        }
+        unwound
+    }
+
+    fn step(&mut self, pid: u32, place: &mut Place, stack: &Stack<'_>) -> Step {
+        let lookup = place.lookup();
+        let Some((kind, offset, size)) = self.mapping(pid, lookup) else {
+            return place.step_by_frame_pointer(stack);
+        };
+        let found = match kind {
+            Kind::Uprobes => return Step::Lost,
+            Kind::File(Some(id)) => self.address_in(id, offset).and_then(|address| {
+                let (tables, context) = self.images.tables(id)?;
+                tables.row(address, context).map(|row| (row, &*tables))
+            }),
+            Kind::Vdso => self.vdso.as_mut().filter(|vdso| vdso.fits(size)).and_then(|vdso| {
+                let tables = vdso.tables.as_mut()?;
+                tables.row(offset, &mut self.images.context).map(|row| (row, &*tables))
+            }),
+            Kind::File(None) | Kind::Anonymous => None,
+        };
+        match found {
+            Some((row, tables)) => place.step(&row, tables, stack),
+            None => place.step_by_frame_pointer(stack),
+        }
+    }
+
+    /// One list per address: the innermost inlined function first. The first address is an instruction pointer, the others
+    /// are return addresses: they are named for the call before them.
+    pub fn frames(&mut self, pid: u32, addresses: &[u64]) -> Vec<Vec<Frame>> {
+        let lookups = addresses.iter().enumerate().map(|(at, address)| (*address, at > 0));
+        lookups.map(|(address, is_return)| self.frames_at(pid, address, is_return)).collect()
+    }
+
+    /// The functions at one address, innermost first; never none.
+    pub fn frames_at(&mut self, pid: u32, address: u64, is_return: bool) -> Vec<Frame> {
+        let lookup = address.wrapping_sub(u64::from(is_return));
+        let frame = |module: &str, line: Option<&Line>| Frame {
+            function: line.map(|line| line.function.clone()),
+            file: line.and_then(|line| line.file.clone()),
+            line: line.and_then(|line| line.line),
+            module: module.to_string(),
+            address,
+            inlined: line.is_some_and(|line| line.inlined),
+        };
+        let Some((kind, offset, size)) = self.mapping(pid, lookup) else {
+            return vec![frame("[unknown]", None)];
+        };
+        let is_elf = |id| self.images.get(id).is_some_and(|image| image.layout.is_some());
+        let lines = match kind {
+            Kind::File(Some(id)) if is_elf(id) => self.lines_in(id, offset),
+            Kind::File(_) | Kind::Anonymous => {
+                if let Some(function) = self.jit_function(pid, lookup) {
+                    let line = Line { function, file: None, line: None, inlined: false };
+                    return vec![frame("perf-map", Some(&line))];
+                }
+                Rc::default()
+            }
+            Kind::Vdso => {
+                let vdso = self.vdso.as_ref().filter(|vdso| vdso.fits(size));
+                vdso.map(|vdso| vdso.at(offset)).unwrap_or_default()
+            }
+            Kind::Uprobes => Rc::default(),
+        };
+        let module = self.name(pid, lookup);
+        if lines.is_empty() {
+            return vec![frame(&module, None)];
+        }
+        lines.iter().map(|line| frame(&module, Some(line))).collect()
+    }
+
+    /// Which executable mapping an address is in.
+    pub fn module_of(&mut self, pid: u32, address: u64) -> Option<Module> {
+        let (kind, file_offset, _) = self.mapping(pid, address)?;
+        let id = if let Kind::File(id) = kind { id } else { None };
+        Some(Module {
+            path: self.name(pid, address).to_string(),
+            file_offset,
+            build_id: id.and_then(|id| self.images.get(id)).and_then(crate::image::Image::build_id),
+        })
+    }
+
+    /// What is mapped at an address, the offset in its file, and the size of the mapping. An address that is not known makes
+    /// the process be looked at again, at most every so often.
+    fn mapping(&mut self, pid: u32, address: u64) -> Option<(Kind, u64, u64)> {
+        let known = self.processes.get(&pid).and_then(|process| process.at(address));
+        if known.is_none()
+            && self.processes.get(&pid).is_none_or(|process| process.is_stale(self.limits.reread_after))
+        {
+            self.meet(pid);
+        }
+        let process = self.processes.get_mut(&pid)?;
+        let at = process.at(address)?;
+        let mapping = &mut process.mappings[at];
+        // Dropped to make room for others.
+        if let Kind::File(Some(id)) = mapping.kind
+            && !self.images.contains(id)
+        {
+            mapping.kind = Kind::File(self.images.open(pid, &mapping.line, &Root::of(pid)));
+        }
+        Some((mapping.kind, mapping.file_offset(address), mapping.line.end - mapping.line.start))
+    }
+
+    fn name(&self, pid: u32, address: u64) -> Rc<str> {
+        let process = self.processes.get(&pid);
+        let mapping = process.and_then(|process| Some(&process.mappings[process.at(address)?]));
+        mapping.map_or_else(|| "[unknown]".into(), |mapping| Rc::clone(&mapping.name))
+    }
+
+    fn address_in(&self, id: ImageId, offset: u64) -> Option<u64> {
+        self.images.get(id)?.layout.as_ref()?.address_of(offset)
+    }
+
+    fn lines_in(&mut self, id: ImageId, offset: u64) -> Rc<[Line]> {
+        let Some(address) = self.address_in(id, offset) else { return Rc::default() };
+        if let Some(lines) = self.lines.get(&(id, address)) {
+            return lines;
+        }
+        let lines = self.images.names(id).map(|names| names.at(address)).unwrap_or_default();
+        self.lines.insert((id, address), Rc::clone(&lines));
+        lines
+    }
+
+    fn jit_function(&mut self, pid: u32, address: u64) -> Option<String> {
+        let process = self.processes.get_mut(&pid)?;
+        if process.perf_map.at(address).is_none() && process.is_stale(self.limits.reread_after) {
+            process.meet(pid, &mut self.images);
+        }
+        process.perf_map.at(address).map(str::to_string)
+    }
+}

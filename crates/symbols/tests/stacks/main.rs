@@ -1,0 +1,11 @@
+//! Stacks of real programs, built here by the C compiler, stopped where they say, and read as the agent reads them.
+#![cfg(target_arch = "x86_64")]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod chain;
+mod containers;
+mod files;
+mod hostile;
+mod jit;
+mod python;
+mod support;

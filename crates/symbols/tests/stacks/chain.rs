@@ -166,7 +166,7 @@ fn signal_handlers_and_realigned_frames_are_passed() {
         return;
     }
     let workshop = Workshop::new();
-    workshop.compile("signal.c", SIGNAL, "victim", "-O2 -fomit-frame-pointer");
+    workshop.compile("signal.c", SIGNAL, "victim", "-O2 -fomit-frame-pointer -fno-optimize-sibling-calls");
     let victim = Victim::program(&workshop.path("victim"));
     let (unwound, frames) = stack_of(&mut symbols(), &victim);
     assert_chain(&frames, &["interrupted", "realigned", "main"]);

@@ -44,7 +44,7 @@ impl Symbols {
     }
 
     /// Reads a process's mappings and opens the files it executes while it lives, so that it can be symbolised after its
-    /// end. Files that are known already are not opened again.
+    /// end. Files that are known already are not opened again. To be called again when the process maps something else.
     pub fn meet(&mut self, pid: u32) {
         if !self.processes.contains_key(&pid) && self.processes.len() >= self.limits.processes.max(1) {
             let oldest = self.processes.iter().min_by_key(|(_, process)| process.used).map(|(pid, _)| *pid);
@@ -56,6 +56,9 @@ impl Symbols {
         let process = self.processes.entry(pid).or_default();
         process.used = self.turn;
         process.meet(pid, &mut self.images);
+        if process.mappings.is_empty() {
+            self.processes.remove(&pid);
+        }
     }
 
     /// The process has ended and its records are through.
@@ -192,6 +195,8 @@ impl Symbols {
             self.meet(pid);
         }
         let process = self.processes.get_mut(&pid)?;
+        self.turn += 1;
+        process.used = self.turn;
         let at = process.at(address)?;
         let mapping = &mut process.mappings[at];
         // Dropped to make room for others.

@@ -47,6 +47,10 @@ impl Census {
         self.forget_the_dead()
     }
 
+    pub(crate) fn by_pid(&self) -> &HashMap<u32, Process> {
+        &self.processes
+    }
+
     pub(crate) fn processes(&self) -> Vec<Process> {
         self.processes.values().cloned().collect()
     }

@@ -9,13 +9,16 @@ mod communicators;
 mod config;
 mod discovery;
 mod error;
+mod host_events;
 mod kernel_names;
 mod overview;
 mod own;
 mod pollers;
+mod pythons;
 mod run;
 mod short;
 mod sink;
+mod stacks;
 mod update;
 
 pub use agent::Agent;

@@ -4,10 +4,13 @@ use crate::callers::Callers;
 use crate::census::Census;
 use crate::command::Started;
 use crate::communicators::Communicators;
+use crate::host_events::HostEvents;
 use crate::kernel_names::KernelNames;
 use crate::pollers::Pollers;
+use crate::pythons::Pythons;
 use crate::short::in_short;
 use crate::sink::{Sink, session_info};
+use crate::stacks::Stacks;
 use crate::{AgentError, Config, Overview, OwnMeter, Snapshot, Summary, Update, discovery};
 use gpuwhy_cause::{Tallies, blame_rows, slow_limit_ns};
 use gpuwhy_host::LoadMeter;
@@ -49,6 +52,9 @@ pub(crate) struct Run {
     ledger: Ledger,
     names: KernelNames,
     communicators: Communicators,
+    pythons: Pythons,
+    stacks: Stacks,
+    host_events: HostEvents,
     pollers: Pollers,
     /// The GPU of each process that uses exactly one, as the driver tells.
     gpus: HashMap<u32, u16>,
@@ -101,6 +107,9 @@ impl Run {
             ledger: Ledger::new(engine.ops()),
             names: KernelNames::default(),
             communicators: Communicators::default(),
+            pythons: Pythons::default(),
+            stacks: Stacks::default(),
+            host_events: HostEvents::default(),
             pollers: Pollers::start(config.nvml.clone(), move || gpuwhy_probes::now_ns(clock_offset_ns)),
             gpus: HashMap::new(),
             overview: Overview::default(),
@@ -137,6 +146,7 @@ impl Run {
         self.report(self.engine.statuses().to_vec(), updates)?;
         for pid in &self.config.pids {
             self.engine.add_target(*pid, false)?;
+            self.pythons.meet(*pid, &self.engine);
         }
         self.follow_old_cgroup()?;
         for file in discovery::at_start(&self.config) {
@@ -209,13 +219,12 @@ impl Run {
             }
         };
         for mapped in &mapped {
-            if let Some(file) = discovery::of_mapping(mapped, &self.engine, self.config.traces_everyone())
-                && !self.engine.is_attached(file.id)
-            {
-                let attached = self.attach(&file, updates)?;
-                if attached {
-                    self.report(vec![self.lateness(mapped, &file)], updates)?;
-                }
+            let library = discovery::of_mapping(mapped, &self.engine, self.config.traces_everyone());
+            let Some(file) = library else { continue };
+            // A program that loads a GPU library will call it: its interpreter is known before that.
+            self.pythons.meet(mapped.pid, &self.engine);
+            if !self.engine.is_attached(file.id) && self.attach(&file, updates)? {
+                self.report(vec![self.lateness(mapped, &file)], updates)?;
             }
         }
         // Mappings that nobody told of are found by looking, not too often.
@@ -289,6 +298,22 @@ impl Run {
         Ok(())
     }
 
+    /// Interpreters whose stacks cannot be read.
+    fn report_pythons(&mut self, updates: &Sender<Update>) -> Result<(), AgentError> {
+        let now = self.engine.now_ns();
+        let status = |reason: String| ProbeStatus {
+            probe: "python".into(),
+            target: "*".into(),
+            file: String::new(),
+            state: ProbeState::Degraded,
+            flavour: String::new(),
+            since_ns: now,
+            reason: format!("no Python frames: {reason}"),
+        };
+        let statuses = self.pythons.troubles().into_iter().map(status).collect();
+        self.report(statuses, updates)
+    }
+
     /// What the pollers read meanwhile.
     fn take_readings(&mut self, batch: &mut Batch, updates: &Sender<Update>) -> Result<(), AgentError> {
         for reading in self.pollers.take() {
@@ -310,6 +335,9 @@ impl Run {
 
     /// What the kernel could not know: how a call was made, on which of the host's GPUs, as which rank.
     fn complete(&mut self, batch: &mut Batch) {
+        self.pythons.follow(batch, &self.engine);
+        self.stacks.complete(batch, &mut self.pythons);
+        self.host_events.complete(batch, self.census.by_pid());
         self.callers.tell_via(&mut batch.calls);
         KernelNames::check(&mut batch.calls);
         self.communicators.complete(&mut batch.nccl_calls, &self.engine);
@@ -335,6 +363,7 @@ impl Run {
             self.gpus.remove(&event.pid);
         }
         self.complete(&mut batch);
+        self.report_pythons(updates)?;
         if batch.is_empty() {
             return Ok(());
         }

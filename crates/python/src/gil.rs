@@ -22,3 +22,14 @@ pub fn gil_holder(memory: &impl Memory, interpreter: &Interpreter) -> Option<(u6
     })?;
     Some((state, native_ids(memory, interpreter, state).next()))
 }
+
+/// Where the main interpreter's GIL is; none before it is made.
+pub fn gil_address(memory: &impl Memory, interpreter: &Interpreter) -> Option<u64> {
+    let layout = &interpreter.layout;
+    let offset = u64::from(layout.gil);
+    match layout.gil_is_pointer {
+        0 => Some(interpreter.runtime + offset),
+        // The main one is the last of the list.
+        _ => read_pointer(memory, interpreters(memory, interpreter).last()? + offset),
+    }
+}

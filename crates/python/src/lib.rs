@@ -23,7 +23,7 @@ mod version;
 pub use code::{Code, read_code};
 pub use error::PythonError;
 pub use find::{Interpreter, find};
-pub use gil::gil_holder;
+pub use gil::{gil_address, gil_holder};
 pub use layout::{FrameVia, InstrKind, Layout};
 pub use lines::line_at;
 pub use memory::{Memory, ProcessMemory};

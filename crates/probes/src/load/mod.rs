@@ -11,6 +11,7 @@ mod kernel_types;
 mod libraries;
 mod loss;
 mod object;
+mod pythons;
 mod rings;
 mod rules;
 mod settings;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Births, exec and deaths of traced processes and their threads. */
 #include "blame.h"
+#include "gil.h"
 #include "process.h"
 #include "target.h"
 
@@ -19,6 +20,11 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child) {
         if (bpf_map_update_elem(&targets, &key, &follow, BPF_ANY))
             count_loss(LOSS_TARGETS_FULL);
     }
+    /* A child has its parent's memory. */
+    u32 parent_key = parent->tgid, child_key = child->tgid;
+    struct python *python = bpf_map_lookup_elem(&pythons, &parent_key);
+    if (python)
+        bpf_map_update_elem(&pythons, &child_key, python, BPF_ANY);
     emit_process(PROCESS_FORK, child->tgid, 0);
     return 0;
 }
@@ -37,6 +43,8 @@ int BPF_PROG(on_exec, struct task_struct *task) {
         __builtin_memset(followed->streams, 0, sizeof(followed->streams));
         __builtin_memset(followed->functions, 0, sizeof(followed->functions));
     }
+    u32 tgid = task->tgid;
+    bpf_map_delete_elem(&pythons, &tgid);
     emit_process(PROCESS_EXEC, 0, 0);
     return 0;
 }
@@ -53,6 +61,7 @@ int BPF_PROG(on_exit, struct task_struct *task) {
     }
     emit_process(PROCESS_EXIT, 0, task->exit_code);
     bpf_map_delete_elem(&targets, &tgid);
+    bpf_map_delete_elem(&pythons, &tgid);
     return 0;
 }
 

@@ -3,7 +3,7 @@
 
 mod call_views;
 pub(crate) mod calls;
-mod code;
+pub(crate) mod code;
 mod ddl;
 mod driver;
 mod events;

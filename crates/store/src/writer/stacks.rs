@@ -1,6 +1,7 @@
-//! Stacks of kept calls, as addresses.
+//! Stacks of kept calls, as addresses and as functions and lines.
 
-use super::row::cached;
+use super::row::{cached, handle, known, put};
+use crate::schema::code::FRAMES;
 use gpuwhy_model::Stack;
 use rusqlite::{Connection, params};
 use std::fmt::Write as _;
@@ -18,7 +19,28 @@ pub(super) fn stacks(db: &Connection, stacks: &[Stack]) -> rusqlite::Result<()> 
             let _ = write!(addresses, "{comma}\"{address:#x}\"");
         }
         addresses.push(']');
-        insert.execute(params![stack.stack_id, stack.pid, addresses])?;
+        insert.execute(params![stack.stack_id, stack.pid, addresses, stack.complete])?;
+        frames(db, stack)?;
+    }
+    Ok(())
+}
+
+fn frames(db: &Connection, stack: &Stack) -> rusqlite::Result<()> {
+    let mut insert = db.prepare_cached(&FRAMES.insert_sql("INSERT OR IGNORE", 1))?;
+    for (depth, frame) in stack.frames.iter().enumerate() {
+        put!(
+            insert,
+            FRAMES,
+            "stack_id" = stack.stack_id,
+            "depth" = depth as i64,
+            "kind" = frame.kind.name(),
+            "function" = frame.function.as_deref(),
+            "file" = frame.file.as_deref(),
+            "line" = frame.line,
+            "module" = known(&frame.module),
+            "address" = handle(frame.address),
+            "inlined" = frame.inlined,
+        );
     }
     Ok(())
 }

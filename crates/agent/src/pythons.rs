@@ -1,0 +1,175 @@
+//! The Python interpreters of traced processes: found once each, told to the kernel, and read from outside where the
+//! kernel could not.
+
+use gpuwhy_model::{Batch, ProcessEventKind, RawCode};
+use gpuwhy_probes::Engine;
+use gpuwhy_python::{Code, Interpreter, ProcessMemory, decode_text, find, gil_address, line_at, read_code};
+use std::collections::{HashMap, HashSet};
+
+/// Code objects remembered of all processes; beyond it all are forgotten, and read anew where their process lives.
+const MOST_CODES: usize = 65_536;
+/// Batches after a process's end in which records of it may still come.
+pub(crate) const BATCHES_AFTER_END: u32 = 8;
+/// Processes remembered as having no interpreter, so that nobody looks again.
+const MOST_WITHOUT: usize = 4_096;
+
+#[derive(Debug, Default)]
+pub(crate) struct Pythons {
+    processes: HashMap<u32, Python>,
+    /// Processes that were looked at and have none.
+    without: HashSet<u32>,
+    /// By process and the kernel's number of the code.
+    codes: HashMap<(u32, u64), Option<Code>>,
+    /// Processes that ended, and how many batches ago: stacks of theirs may still come.
+    ended: Vec<(u32, u32)>,
+    /// What could not be read, in sentences; told once.
+    troubles: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Python {
+    interpreter: Interpreter,
+    /// Nothing until the interpreter has made it.
+    gil: Option<u64>,
+    memory: Option<ProcessMemory>,
+}
+
+impl Pythons {
+    /// Follows processes as they start, become another program and end.
+    pub(crate) fn follow(&mut self, batch: &Batch, engine: &Engine) {
+        for (pid, age) in std::mem::take(&mut self.ended) {
+            match age {
+                0..BATCHES_AFTER_END => self.ended.push((pid, age + 1)),
+                _ => self.forget(pid, engine),
+            }
+        }
+        for event in &batch.process_events {
+            match event.kind {
+                ProcessEventKind::Exec => {
+                    self.ended.retain(|(pid, _)| *pid != event.pid);
+                    self.forget(event.pid, engine);
+                    self.meet(event.pid, engine);
+                }
+                // By its first call a program has loaded what it needs.
+                ProcessEventKind::Seen => {
+                    self.meet(event.pid, engine);
+                    self.remember_without(event.pid);
+                }
+                ProcessEventKind::Fork => self.inherit(event.pid, event.child),
+                ProcessEventKind::Exit => self.ended.push((event.pid, 0)),
+                ProcessEventKind::Thread | ProcessEventKind::ThreadExit => {}
+            }
+        }
+        for code in &batch.raw_codes {
+            self.take_code(code);
+        }
+    }
+
+    /// Looks for the interpreter of a process, unless it is known; its lock may have come since.
+    pub(crate) fn meet(&mut self, pid: u32, engine: &Engine) {
+        if self.without.contains(&pid) {
+            return;
+        }
+        if !self.processes.contains_key(&pid) {
+            match find(pid) {
+                Ok(Some(interpreter)) => {
+                    let memory = ProcessMemory::open(pid).ok();
+                    self.processes.insert(pid, Python { interpreter, gil: None, memory });
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    self.remember_without(pid);
+                    self.troubles.push(format!("process {pid}: {error}"));
+                }
+            }
+        }
+        let Some(python) = self.processes.get_mut(&pid) else { return };
+        if python.gil.is_none() {
+            python.gil = python.memory.as_ref().and_then(|memory| gil_address(memory, &python.interpreter));
+            // A map that is full leaves the process without Python frames; its stacks then have native ones.
+            let _ = engine.add_python(pid, &python.interpreter, python.gil.unwrap_or(0));
+        }
+    }
+
+    fn remember_without(&mut self, pid: u32) {
+        if self.processes.contains_key(&pid) {
+            return;
+        }
+        if self.without.len() >= MOST_WITHOUT {
+            self.without.clear();
+        }
+        self.without.insert(pid);
+    }
+
+    /// A child has its parent's memory; the kernel has copied its own entry.
+    fn inherit(&mut self, parent: u32, child: u32) {
+        let inherited = self.processes.get(&parent).map(|python| Python {
+            interpreter: python.interpreter.clone(),
+            gil: python.gil,
+            memory: ProcessMemory::open(child).ok(),
+        });
+        self.without.remove(&child);
+        self.ended.retain(|(pid, _)| *pid != child);
+        if let Some(python) = inherited {
+            self.processes.insert(child, python);
+        }
+    }
+
+    fn forget(&mut self, pid: u32, engine: &Engine) {
+        self.without.remove(&pid);
+        if self.processes.remove(&pid).is_some() {
+            engine.forget_python(pid);
+            self.codes.retain(|(of, _), _| *of != pid);
+        }
+    }
+
+    /// What could not be read since the last time.
+    pub(crate) fn troubles(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.troubles)
+    }
+
+    fn take_code(&mut self, raw: &RawCode) {
+        let Some(python) = self.processes.get(&raw.pid) else { return };
+        // One that did not fit into its record is read whole.
+        let whole = match raw.lines_bytes > raw.lines.len() || raw.lines_bytes == 0 {
+            true => python.memory.as_ref().and_then(|m| read_code(m, &python.interpreter, raw.address)),
+            false => None,
+        };
+        let layout = &python.interpreter.layout;
+        let text = |text: &gpuwhy_model::RawText| decode_text(layout, text.state, text.length, &text.data);
+        let code = whole.unwrap_or_else(|| Code {
+            filename: text(&raw.file),
+            name: text(&raw.name),
+            first_line: raw.first_line,
+            linetable: raw.lines.clone(),
+        });
+        self.remember((raw.pid, raw.code), Some(code));
+    }
+
+    fn remember(&mut self, key: (u32, u64), code: Option<Code>) {
+        if self.codes.len() >= MOST_CODES {
+            self.codes.clear();
+        }
+        self.codes.insert(key, code);
+    }
+
+    /// File, function and line of a frame. A code object whose record got lost is read from the process.
+    pub(crate) fn line(
+        &mut self,
+        pid: u32,
+        frame: &gpuwhy_model::PythonFrame,
+    ) -> Option<(String, String, Option<u32>)> {
+        let key = (pid, frame.code);
+        if !self.codes.contains_key(&key) {
+            let read = self
+                .processes
+                .get(&pid)
+                .and_then(|python| read_code(python.memory.as_ref()?, &python.interpreter, frame.address));
+            self.remember(key, read);
+        }
+        let version = &self.processes.get(&pid)?.interpreter.version;
+        let code = self.codes.get(&key)?.as_ref()?;
+        let line = line_at(version, code.first_line, &code.linetable, frame.instr);
+        Some((code.filename.clone(), code.name.clone(), line))
+    }
+}

@@ -2,8 +2,10 @@
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Read;
 use std::os::unix::fs::FileExt;
 
+use flate2::read::ZlibDecoder;
 use object::elf::{self, CompressionHeader64, FileHeader64, ProgramHeader64, SectionHeader64};
 use object::{LittleEndian as LE, pod};
 
@@ -57,6 +59,34 @@ pub(crate) struct Part {
     pub(crate) size: u64,
 }
 
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SymbolParts {
+    pub(crate) table: Part,
+    pub(crate) names: Part,
+}
+
+/// A section of debug information.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DebugPart {
+    pub(crate) part: Part,
+    /// Its size in memory, if it is compressed.
+    pub(crate) inflated: Option<u64>,
+}
+
+/// What is read of debug information.
+const DEBUG_SECTIONS: [&str; 10] = [
+    ".debug_abbrev",
+    ".debug_addr",
+    ".debug_aranges",
+    ".debug_info",
+    ".debug_line",
+    ".debug_line_str",
+    ".debug_ranges",
+    ".debug_rnglists",
+    ".debug_str",
+    ".debug_str_offsets",
+];
+
 /// What of an ELF file is needed here.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
@@ -68,14 +98,13 @@ pub(crate) struct Layout {
     pub(crate) eh_frame_hdr: Option<Part>,
     pub(crate) text: u64,
     pub(crate) got: u64,
-    pub(crate) dynamic_symbols: Option<Part>,
-    pub(crate) dynamic_strings: Option<Part>,
+    /// Tables and their names: `.symtab` with `.strtab`, `.dynsym` with `.dynstr`.
+    pub(crate) symbols: [SymbolParts; 2],
+    /// By name.
+    pub(crate) debug_sections: Vec<(&'static str, DebugPart)>,
     /// `.gnu_debuglink`: the name of the debug file and its checksum.
     pub(crate) debug_link: Option<(String, u32)>,
     pub(crate) has_debug_info: bool,
-    /// Symbol tables, and debug information as large as it is when decompressed.
-    pub(crate) symbol_bytes: u64,
-    pub(crate) debug_bytes: u64,
 }
 
 impl Layout {
@@ -176,29 +205,52 @@ impl Layout {
                 self.debug_link =
                     file.bytes(part.offset, part.size.min(4096)).and_then(|link| debug_link(&link));
             }
-            b".dynsym" if in_file => self.dynamic_symbols = Some(part),
-            b".dynstr" if in_file => self.dynamic_strings = Some(part),
-            b".debug_info" if in_file && part.size > 0 => self.has_debug_info = true,
+            b".symtab" if in_file => self.symbols[0].table = part,
+            b".strtab" if in_file => self.symbols[0].names = part,
+            b".dynsym" if in_file => self.symbols[1].table = part,
+            b".dynstr" if in_file => self.symbols[1].names = part,
             _ => {}
         }
-        match name {
-            b".symtab" | b".strtab" | b".dynsym" | b".dynstr" if in_file => {
-                self.symbol_bytes = self.symbol_bytes.saturating_add(part.size);
-            }
-            name if in_file && name.starts_with(b".debug_") => {
-                let size = decompressed(file, section).unwrap_or(part.size);
-                self.debug_bytes = self.debug_bytes.saturating_add(size);
-            }
-            _ => {}
+        let debug =
+            DEBUG_SECTIONS.iter().find(|known| known.as_bytes() == name).filter(|_| in_file && part.size > 0);
+        if let Some(name) = debug {
+            let compressed = section.sh_flags.get(LE).0 & elf::SHF_COMPRESSED.0 != 0;
+            let inflated = if compressed { inflated_size(file, part).or(Some(0)) } else { None };
+            self.debug_sections.push((name, DebugPart { part, inflated }));
+            self.has_debug_info |= *name == ".debug_info";
         }
+    }
+
+    /// Bytes that debug information takes in memory.
+    pub(crate) fn debug_bytes(&self) -> u64 {
+        let sizes = self.debug_sections.iter().map(|(_, debug)| debug.inflated.unwrap_or(debug.part.size));
+        sizes.fold(0, u64::saturating_add)
+    }
+
+    /// Symbols in the tables.
+    pub(crate) fn symbol_count(&self) -> u64 {
+        self.symbols.iter().map(|parts| parts.table.size / size_of::<elf::Sym64<LE>>() as u64).sum()
     }
 }
 
-fn decompressed(file: &impl Bytes, section: &SectionHeader64<LE>) -> Option<u64> {
-    (section.sh_flags.get(LE).0 & elf::SHF_COMPRESSED.0 != 0).then_some(())?;
-    let bytes = file.bytes(section.sh_offset.get(LE), size_of::<CompressionHeader64<LE>>() as u64)?;
+/// Nothing if it is compressed in another way than zlib's.
+fn inflated_size(file: &impl Bytes, part: Part) -> Option<u64> {
+    let bytes = file.bytes(part.offset, size_of::<CompressionHeader64<LE>>() as u64)?;
     let (header, _) = pod::from_bytes::<CompressionHeader64<LE>>(&bytes).ok()?;
-    Some(header.ch_size.get(LE))
+    (header.ch_type.get(LE) == elf::ELFCOMPRESS_ZLIB).then_some(header.ch_size.get(LE))
+}
+
+impl DebugPart {
+    /// The section as it is meant; empty if it cannot be read.
+    pub(crate) fn read(&self, file: &impl Bytes) -> Vec<u8> {
+        let Some(bytes) = file.bytes(self.part.offset, self.part.size) else { return Vec::new() };
+        let Some(size) = self.inflated else { return bytes };
+        let packed = bytes.get(size_of::<CompressionHeader64<LE>>()..).unwrap_or_default();
+        let mut inflated = Vec::new();
+        // What cannot be inflated ends early; the readers notice.
+        let _ = ZlibDecoder::new(packed).take(size).read_to_end(&mut inflated);
+        inflated
+    }
 }
 
 fn build_id(notes: &[u8]) -> Option<Vec<u8>> {

@@ -2,11 +2,13 @@
 
 use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
+use std::rc::Rc;
 
 use crate::debug_file;
 use crate::elf::Layout;
-use crate::names::Names;
+use crate::names::{Line, Names};
 use crate::root::Root;
+use crate::symbol_table::SymbolTable;
 use crate::tables::Tables;
 
 /// A file and its contents at a time. Its change time is not part of it: deleting a file changes that.
@@ -129,23 +131,43 @@ impl Image {
         self.tables = Lazy::from(layout.and_then(|layout| Tables::read(layout, &self.file)));
     }
 
+    /// Bytes that names and lines take in memory. Lines that would take more than `most` are not read.
     pub(crate) fn name_bytes(&self, most: u64) -> u64 {
-        let size = |layout: &Layout| {
-            let debug = if layout.debug_bytes <= most { layout.debug_bytes } else { 0 };
-            layout.symbol_bytes.saturating_add(debug)
-        };
-        let debug = self.debug.as_ref().map_or(0, |(_, layout, _)| size(layout));
-        self.layout.as_ref().map_or(0, size).saturating_add(debug)
+        let layouts = self.layout.iter().chain(self.debug.iter().map(|(_, layout, _)| layout));
+        layouts
+            .map(|layout| SymbolTable::size_in(layout).saturating_add(lines_of(layout, most).unwrap_or(0)))
+            .sum()
     }
 
     pub(crate) fn read_names(&mut self, most: u64) {
-        let fits = |layout: &&Layout| layout.symbol_bytes <= most && layout.debug_bytes <= most;
-        let has_symbols = |layout: &&Layout| layout.symbol_bytes <= most;
-        let layout = self.layout.as_ref().filter(has_symbols).filter(|_| !self.is_overwritten());
-        let debug = self.debug.as_ref().filter(|(_, layout, _)| fits(&layout)).map(|(file, ..)| file);
-        self.names = Lazy::from(layout.map(|layout| {
-            let has_lines = layout.has_debug_info && fits(&layout);
-            Names::new(&self.file, has_lines, debug)
-        }));
+        let Some(layout) = self.layout.as_ref().filter(|_| !self.is_overwritten()) else {
+            self.names = Lazy::Nothing;
+            return;
+        };
+        let mut names = Names::default();
+        let own = (&self.file, layout);
+        for (file, layout) in self.debug.iter().map(|(file, layout, _)| (file, layout)).chain([own]) {
+            names.add_symbols(if SymbolTable::size_in(layout) <= most {
+                SymbolTable::read(layout, file)
+            } else {
+                SymbolTable::default()
+            });
+            if layout.has_debug_info && lines_of(layout, most).is_some() {
+                names.add_lines(layout, file);
+            }
+        }
+        self.names = Lazy::Read(Box::new(names));
     }
+
+    pub(crate) fn lines_at(&mut self, address: u64) -> Rc<[Line]> {
+        let files: Vec<&File> = self.debug.iter().map(|(file, ..)| file).chain([&self.file]).collect();
+        match &self.names {
+            Lazy::Read(names) => names.at(address, &files),
+            Lazy::Unread | Lazy::Nothing => Rc::default(),
+        }
+    }
+}
+
+fn lines_of(layout: &Layout, most: u64) -> Option<u64> {
+    Some(layout.debug_bytes()).filter(|bytes| *bytes <= most)
 }

@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::rc::Rc;
 
 use gimli::UnwindContext;
 
 use crate::image::{Content, Image, Lazy, Stamp};
 use crate::limits::Limits;
 use crate::maps::MapsLine;
-use crate::names::Names;
+use crate::names::Line;
 use crate::root::{Root, regular};
 use crate::tables::Tables;
 
@@ -145,7 +146,8 @@ impl Images {
         Some((tables, &mut self.context))
     }
 
-    pub(crate) fn names(&mut self, id: ImageId) -> Option<&mut Names> {
+    /// The functions at an address of a file.
+    pub(crate) fn lines_at(&mut self, id: ImageId, address: u64) -> Option<Rc<[Line]>> {
         let most = self.limits.symbol_bytes;
         let image = self.touch(id)?;
         if image.is_overwritten() {
@@ -162,7 +164,7 @@ impl Images {
             }
             self.images.get_mut(&id)?.read_names(most);
         }
-        self.images.get_mut(&id)?.names.get()
+        Some(self.images.get_mut(&id)?.lines_at(address))
     }
 
     fn oldest(&mut self, but: ImageId, having: impl Fn(&Image) -> bool) -> Option<&mut Image> {

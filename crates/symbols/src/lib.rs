@@ -20,6 +20,7 @@ mod process;
 mod recent;
 mod root;
 mod stack;
+mod symbol_table;
 mod symbols;
 mod tables;
 mod vdso;

@@ -6,14 +6,13 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub struct Limits {
     pub processes: usize,
-    /// Files kept open. Each takes up to four descriptors once it is symbolised.
+    /// Files kept open. Each takes a descriptor, or two if it has a separate debug file.
     pub files: usize,
     /// Files kept open though no known process maps them: the next process probably does.
     pub idle_files: usize,
     /// Unwind tables in memory. A file with larger ones is unwound by frame pointers.
     pub table_bytes: u64,
-    /// Symbols and debug information that names are looked up in (their size in the files). A file with more debug
-    /// information than this gets names but no lines.
+    /// Symbols and debug information in memory. A file with more debug information than this gets names but no lines.
     pub symbol_bytes: u64,
     /// Addresses whose names are remembered.
     pub addresses: usize,
@@ -28,7 +27,7 @@ impl Default for Limits {
             files: 1024,
             idle_files: 128,
             table_bytes: 256 << 20,
-            symbol_bytes: 1 << 30,
+            symbol_bytes: 512 << 20,
             addresses: 65_536,
             reread_after: Duration::from_millis(100),
         }

@@ -1,91 +1,96 @@
 //! Functions and lines of one file.
 
 use std::fs::File;
-use std::os::fd::AsRawFd;
-use std::path::Path;
 use std::rc::Rc;
 
-use blazesym::symbolize::source::{Elf, Source};
-use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer};
+use addr2line::Context;
+use gimli::{Dwarf, EndianRcSlice, LittleEndian, SectionId};
 
 use crate::demangle::{cut, demangle};
+use crate::elf::Layout;
+use crate::symbol_table::SymbolTable;
 
+/// Functions inlined into each other at one address.
+const MOST_INLINED: usize = 128;
+/// No file is linked above; sums with such addresses would overflow.
 const HIGHEST: u64 = 1 << 56;
+
+type Reader = EndianRcSlice<LittleEndian>;
 
 /// A function at an address of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
-    pub(crate) function: String,
+    pub(crate) function: Option<String>,
     pub(crate) file: Option<String>,
     pub(crate) line: Option<u32>,
     pub(crate) inlined: bool,
 }
 
-/// Symbolizers of one file: dropped with it, so nothing of it stays.
+/// What a file and its separate debug file say of addresses.
+#[derive(Default)]
 pub(crate) struct Names {
-    symbolizer: Symbolizer,
-    sources: Vec<Source<'static>>,
+    /// The debug file's, then the file's own.
+    symbols: Vec<SymbolTable>,
+    lines: Option<Context<Reader>>,
 }
 
 impl Names {
-    /// `debug` is the separate debug file. Both stay open as long as this is used.
-    pub(crate) fn new(file: &File, file_has_lines: bool, debug: Option<&File>) -> Names {
-        let mut sources = Vec::new();
-        let mut add = |file: &File, debug_syms| {
-            let mut elf = Elf::new(format!("/proc/self/fd/{}", file.as_raw_fd()));
-            elf.debug_syms = debug_syms;
-            sources.push(Source::Elf(elf));
-        };
-        if let Some(debug) = debug {
-            add(debug, true);
-            add(debug, false);
-        }
-        if file_has_lines {
-            add(file, true);
-        }
-        add(file, false);
-        let symbolizer = Symbolizer::builder()
-            .enable_auto_reload(false)
-            .enable_demangling(false)
-            .set_debug_dirs(Some(["/usr/lib/debug"]))
-            .build();
-        Names { symbolizer, sources }
+    pub(crate) fn add_symbols(&mut self, table: SymbolTable) {
+        self.symbols.push(table);
     }
 
-    /// Innermost first; none if no source knows the address.
-    pub(crate) fn at(&self, address: u64) -> Rc<[Line]> {
-        // No file is linked up there; sums with such addresses would overflow.
+    pub(crate) fn add_lines(&mut self, layout: &Layout, file: &File) {
+        let section = |id: SectionId| {
+            let found = layout.debug_sections.iter().find(|(name, _)| *name == id.name());
+            let bytes = found.map(|(_, part)| part.read(file)).unwrap_or_default();
+            Ok::<_, gimli::Error>(Reader::new(bytes.into(), LittleEndian))
+        };
+        self.lines = Dwarf::load(section).ok().and_then(|dwarf| Context::from_dwarf(dwarf).ok());
+    }
+
+    /// Innermost first; none if nothing knows the address. `files` are those the symbols were read from, in their order.
+    pub(crate) fn at(&self, address: u64, files: &[&File]) -> Rc<[Line]> {
         if address >= HIGHEST {
             return Rc::default();
         }
-        let found = self.sources.iter().find_map(|source| {
-            let symbolized = self.symbolizer.symbolize_single(source, Input::VirtOffset(address)).ok()?;
-            let Symbolized::Sym(symbol) = symbolized else { return None };
-            let mut lines = vec![line(&symbol.name, symbol.code_info.as_deref(), false)];
-            lines.extend(
-                symbol.inlined.iter().map(|inlined| line(&inlined.name, inlined.code_info.as_ref(), true)),
-            );
-            lines.reverse();
-            Some(lines)
-        });
-        found.unwrap_or_default().into()
+        let mut lines = self.lines_at(address).unwrap_or_default();
+        let needs_name = lines.last().is_none_or(|outermost| outermost.function.is_none());
+        if needs_name {
+            let mut tables = self.symbols.iter().zip(files);
+            let function = tables.find_map(|(table, file)| table.name_at(address, *file));
+            match lines.last_mut() {
+                Some(outermost) => outermost.function = function,
+                None if function.is_none() => return Rc::default(),
+                None => lines.push(Line { function, file: None, line: None, inlined: false }),
+            }
+        }
+        lines.into()
     }
-}
 
-fn line(name: &str, code: Option<&CodeInfo<'_>>, inlined: bool) -> Line {
-    let path = code.map(CodeInfo::to_path);
-    Line {
-        function: demangle(name),
-        file: path.map(|path: std::borrow::Cow<'_, Path>| cut(&path.to_string_lossy()).to_string()),
-        line: code.and_then(|code| code.line),
-        inlined,
+    fn lines_at(&self, address: u64) -> Option<Vec<Line>> {
+        let mut frames = self.lines.as_ref()?.find_frames(address).skip_all_loads().ok()?;
+        let mut lines = Vec::new();
+        while let Ok(Some(frame)) = frames.next() {
+            let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
+            let place = frame.location;
+            lines.push(Line {
+                function: name.map(|name| demangle(&name)),
+                file: place.as_ref().and_then(|place| place.file).map(|file| cut(file).to_string()),
+                line: place.and_then(|place| place.line),
+                inlined: true,
+            });
+            if lines.len() >= MOST_INLINED {
+                break;
+            }
+        }
+        lines.last_mut()?.inlined = false;
+        Some(lines)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elf::Layout;
     use crate::stack::Stack;
     use crate::tables::Tables;
     use crate::walk::Place;
@@ -129,10 +134,15 @@ mod tests {
             std::fs::write(&path, &bytes).unwrap();
             let file = File::open(&path).unwrap();
             let Some(layout) = Layout::read(&file) else { continue };
-            let names = Names::new(&file, true, Some(&file));
+            let mut names = Names::default();
+            names.add_symbols(SymbolTable::read(&layout, &file));
+            // As long as sections say so, files this small do not inflate to more.
+            if layout.debug_bytes() < 64 << 20 {
+                names.add_lines(&layout, &file);
+            }
             let mut tables = Tables::read(&layout, &file);
             for address in (0x1000..0x1300).step_by(23).chain([0, u64::MAX]) {
-                names.at(address);
+                names.at(address, &[&file]);
                 let stack = [0x10u8; 256];
                 let stack = Stack { start: 0x7000, bytes: &stack, swapped: &[] };
                 let registers = crate::Registers { ip: address, sp: 0x7000, bp: 0x7020 };

@@ -141,7 +141,7 @@ impl Symbols {
     pub fn frames_at(&mut self, pid: u32, address: u64, is_return: bool) -> Vec<Frame> {
         let lookup = address.wrapping_sub(u64::from(is_return));
         let frame = |module: &str, line: Option<&Line>| Frame {
-            function: line.map(|line| line.function.clone()),
+            function: line.and_then(|line| line.function.clone()),
             file: line.and_then(|line| line.file.clone()),
             line: line.and_then(|line| line.line),
             module: module.to_string(),
@@ -156,7 +156,7 @@ impl Symbols {
             Kind::File(Some(id)) if is_elf(id) => self.lines_in(id, offset),
             Kind::File(_) | Kind::Anonymous => {
                 if let Some(function) = self.jit_function(pid, lookup) {
-                    let line = Line { function, file: None, line: None, inlined: false };
+                    let line = Line { function: Some(function), file: None, line: None, inlined: false };
                     return vec![frame("perf-map", Some(&line))];
                 }
                 Rc::default()
@@ -223,7 +223,7 @@ impl Symbols {
         if let Some(lines) = self.lines.get(&(id, address)) {
             return lines;
         }
-        let lines = self.images.names(id).map(|names| names.at(address)).unwrap_or_default();
+        let lines = self.images.lines_at(id, address).unwrap_or_default();
         self.lines.insert((id, address), Rc::clone(&lines));
         lines
     }

@@ -3,12 +3,10 @@
 use std::fs::File;
 use std::rc::Rc;
 
-use object::elf::{self, Sym64};
-use object::{LittleEndian as LE, pod};
-
-use crate::elf::{Bytes, Layout};
+use crate::elf::Layout;
 use crate::maps;
 use crate::names::Line;
+use crate::symbol_table::SymbolTable;
 use crate::tables::Tables;
 
 pub(crate) const NAME: &str = "[vdso]";
@@ -17,8 +15,8 @@ const LARGEST: u64 = 1 << 20;
 pub(crate) struct Vdso {
     size: u64,
     pub(crate) tables: Option<Tables>,
-    /// Start, end, name.
-    symbols: Vec<(u64, u64, String)>,
+    bytes: Vec<u8>,
+    symbols: SymbolTable,
 }
 
 impl Vdso {
@@ -30,8 +28,8 @@ impl Vdso {
         let bytes = memory(mapping.start, size)?;
         let layout = Layout::read(&bytes)?;
         let tables = Tables::read(&layout, &bytes);
-        let symbols = symbols(&layout, &bytes).unwrap_or_default();
-        Some(Vdso { size, tables, symbols })
+        let symbols = SymbolTable::read(&layout, &bytes);
+        Some(Vdso { size, tables, bytes, symbols })
     }
 
     /// Whether a mapping of that size can be the same: other kinds of processes have other ones.
@@ -40,9 +38,9 @@ impl Vdso {
     }
 
     pub(crate) fn at(&self, address: u64) -> Rc<[Line]> {
-        let found = self.symbols.iter().find(|(start, end, _)| (*start..*end).contains(&address));
+        let name = self.symbols.name_at(address, &self.bytes);
         let line =
-            found.map(|(_, _, name)| Line { function: name.clone(), file: None, line: None, inlined: false });
+            name.map(|function| Line { function: Some(function), file: None, line: None, inlined: false });
         line.into_iter().collect()
     }
 }
@@ -54,28 +52,6 @@ fn memory(start: u64, size: u64) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn symbols(layout: &Layout, bytes: &Vec<u8>) -> Option<Vec<(u64, u64, String)>> {
-    let table = layout.dynamic_symbols.and_then(|part| bytes.bytes(part.offset, part.size))?;
-    let names = layout.dynamic_strings.and_then(|part| bytes.bytes(part.offset, part.size))?;
-    let (table, _) = pod::slice_from_bytes::<Sym64<LE>>(&table, table.len() / size_of::<Sym64<LE>>()).ok()?;
-    let mut symbols: Vec<(u64, u64, String)> = table
-        .iter()
-        .filter(|symbol| symbol.st_info.0 & 0xf == elf::STT_FUNC.0)
-        .filter_map(|symbol| {
-            let start = symbol.st_value.get(LE);
-            let name = names.get(symbol.st_name.get(LE) as usize..)?.split(|byte| *byte == 0).next()?;
-            Some((
-                start,
-                start.checked_add(symbol.st_size.get(LE))?,
-                String::from_utf8_lossy(name).into_owned(),
-            ))
-        })
-        .collect();
-    // Aliases: `__vdso_clock_gettime` is the one that tells where it is from.
-    symbols.sort_by_key(|(start, _, name)| (*start, !name.starts_with("__")));
-    Some(symbols)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,9 +59,9 @@ mod tests {
     #[test]
     fn our_own_is_read() {
         let Some(vdso) = Vdso::ours() else { return eprintln!("skipped: this process has no vdso") };
-        let (start, _, name) =
-            vdso.symbols.iter().find(|(_, _, name)| name.ends_with("clock_gettime")).unwrap();
-        assert_eq!(&vdso.at(*start)[0].function, name);
+        let names: Vec<String> =
+            (0..vdso.size).filter_map(|at| vdso.at(at).first()?.function.clone()).collect();
+        assert!(names.iter().any(|name| name.ends_with("clock_gettime")), "{names:?}");
         assert!(vdso.tables.is_some());
     }
 }

@@ -1,0 +1,100 @@
+//! The functions of a file, by address. Their names stay in the file.
+
+use object::elf::{self, Sym64};
+use object::{LittleEndian as LE, pod};
+
+use crate::demangle::demangle;
+use crate::elf::{Bytes, Layout, Part};
+
+const CHUNK: u64 = 65_536;
+/// Functions that begin before an address but end before it too, or are the same under another name.
+const MOST_PASSED: usize = 64;
+const LONGEST_NAME: u64 = 64 << 10;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Entry {
+    start: u64,
+    size: u32,
+    /// Where in the file its name is.
+    name: u32,
+    table: u8,
+    /// Of several names for the same code the lowest is taken.
+    rank: u8,
+}
+
+/// Sorted by start; of the same start the best name last.
+#[derive(Debug, Default)]
+pub(crate) struct SymbolTable {
+    entries: Vec<Entry>,
+    names: [Part; 2],
+}
+
+impl SymbolTable {
+    /// Bytes in memory.
+    pub(crate) fn size_in(layout: &Layout) -> u64 {
+        layout.symbol_count().saturating_mul(size_of::<Entry>() as u64)
+    }
+
+    pub(crate) fn read(layout: &Layout, file: &impl Bytes) -> SymbolTable {
+        let mut entries = Vec::new();
+        for (table, parts) in layout.symbols.iter().enumerate() {
+            let size = size_of::<Sym64<LE>>() as u64;
+            let count = parts.table.size / size;
+            for first in (0..count).step_by(CHUNK as usize) {
+                let here = CHUNK.min(count - first);
+                let Some(bytes) = file.bytes(parts.table.offset.saturating_add(first * size), here * size)
+                else {
+                    break;
+                };
+                let Ok((symbols, _)) = pod::slice_from_bytes::<Sym64<LE>>(&bytes, here as usize) else {
+                    break;
+                };
+                entries.extend(symbols.iter().filter_map(|symbol| entry(symbol, table as u8)));
+            }
+        }
+        entries.sort_unstable_by_key(|entry| (entry.start, std::cmp::Reverse(entry.rank)));
+        entries.shrink_to_fit();
+        SymbolTable { entries, names: layout.symbols.map(|parts| parts.names) }
+    }
+
+    pub(crate) fn name_at(&self, address: u64, file: &impl Bytes) -> Option<String> {
+        let after = self.entries.partition_point(|entry| entry.start <= address);
+        let mut before = self.entries[..after].iter().rev().take(MOST_PASSED);
+        let nearest = self.entries.get(after.checked_sub(1)?)?.start;
+        let entry = before.find(|entry| {
+            // Code written in assembler may have no size: it goes on to the next.
+            address - entry.start < u64::from(entry.size) || (entry.size == 0 && entry.start == nearest)
+        })?;
+        let names = self.names.get(usize::from(entry.table))?;
+        let at = u64::from(entry.name);
+        let mut length = 256.min(names.size.checked_sub(at)?);
+        loop {
+            let bytes = file.bytes(names.offset.checked_add(at)?, length)?;
+            let end = bytes.iter().position(|byte| *byte == 0);
+            let most = LONGEST_NAME.min(names.size - at);
+            if end.is_some() || length >= most {
+                let name = String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]);
+                return (!name.is_empty()).then(|| demangle(&name));
+            }
+            length = (length * 16).min(most);
+        }
+    }
+}
+
+fn entry(symbol: &Sym64<LE>, table: u8) -> Option<Entry> {
+    let kind = symbol.st_type();
+    let is_function = kind == elf::STT_FUNC || kind == elf::STT_GNU_IFUNC;
+    (is_function && symbol.st_shndx.get(LE) != elf::SHN_UNDEF).then_some(())?;
+    let rank = match symbol.st_bind() {
+        elf::STB_GLOBAL => 0,
+        elf::STB_WEAK => 1,
+        _ => 2,
+    };
+    Some(Entry {
+        start: symbol.st_value.get(LE),
+        size: u32::try_from(symbol.st_size.get(LE)).unwrap_or(u32::MAX),
+        name: symbol.st_name.get(LE),
+        table,
+        rank,
+    })
+}

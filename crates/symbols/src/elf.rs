@@ -129,9 +129,10 @@ impl Layout {
 
     /// The address that a place in the file is linked for.
     pub(crate) fn address_of(&self, offset: u64) -> Option<u64> {
-        let segment =
-            self.segments.iter().find(|segment| offset.wrapping_sub(segment.offset) < segment.size)?;
-        segment.address.checked_add(offset - segment.offset)
+        self.segments.iter().find_map(|segment| {
+            let inside = offset.checked_sub(segment.offset).filter(|inside| *inside < segment.size)?;
+            segment.address.checked_add(inside)
+        })
     }
 
     fn read_segments(&mut self, file: &impl Bytes, header: &FileHeader64<LE>, hasher: &mut DefaultHasher) {
@@ -166,10 +167,10 @@ impl Layout {
         (bytes[..2] == VERSION_AND_RELATIVE_I32).then_some(())?;
         let distance = i32::from_le_bytes(bytes[4..8].try_into().ok()?);
         let address = hdr.address.checked_add(4)?.checked_add_signed(i64::from(distance))?;
-        let segment =
-            self.segments.iter().find(|segment| address.wrapping_sub(segment.address) < segment.size)?;
-        let before = address - segment.address;
-        Some(Part { address, offset: segment.offset.checked_add(before)?, size: segment.size - before })
+        self.segments.iter().find_map(|segment| {
+            let inside = address.checked_sub(segment.address).filter(|inside| *inside < segment.size)?;
+            Some(Part { address, offset: segment.offset.checked_add(inside)?, size: segment.size - inside })
+        })
     }
 
     fn read_sections(&mut self, file: &impl Bytes, header: &FileHeader64<LE>, hasher: &mut DefaultHasher) {

@@ -15,6 +15,8 @@ const MOST_INLINED: usize = 128;
 /// No file is linked above; sums with such addresses would overflow.
 const HIGHEST: u64 = 1 << 56;
 
+const DEEPEST: isize = 1000;
+
 type Reader = EndianRcSlice<LittleEndian>;
 
 /// A function at an address of a file.
@@ -45,7 +47,8 @@ impl Names {
             let bytes = found.map(|(_, part)| part.read(file)).unwrap_or_default();
             Ok::<_, gimli::Error>(Reader::new(bytes.into(), LittleEndian))
         };
-        self.lines = Dwarf::load(section).ok().and_then(|dwarf| Context::from_dwarf(dwarf).ok());
+        let dwarf = Dwarf::load(section).ok().filter(is_shallow);
+        self.lines = dwarf.and_then(|dwarf| Context::from_dwarf(dwarf).ok());
     }
 
     /// Innermost first; none if nothing knows the address. `files` are those the symbols were read from, in their order.
@@ -86,6 +89,30 @@ impl Names {
         lines.last_mut()?.inlined = false;
         Some(lines)
     }
+}
+
+/// Whether nothing is nested so deep that those who follow it run out of stack. Compilers stay below a hundred.
+fn is_shallow(dwarf: &Dwarf<Reader>) -> bool {
+    let mut headers = dwarf.units();
+    while let Ok(Some(header)) = headers.next() {
+        let Ok(unit) = dwarf.unit(header) else { continue };
+        let Ok(mut entries) = unit.entries_raw(None) else { continue };
+        while !entries.is_empty() {
+            if entries.next_depth() > DEEPEST {
+                return false;
+            }
+            match entries.read_abbreviation() {
+                Ok(Some(abbreviation)) => {
+                    if entries.skip_attributes(abbreviation.attributes()).is_err() {
+                        break;
+                    }
+                }
+                Ok(None) => {}
+                Err(_) => break,
+            }
+        }
+    }
+    true
 }
 
 #[cfg(test)]

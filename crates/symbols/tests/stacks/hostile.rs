@@ -77,6 +77,36 @@ fn an_endless_expression_ends() {
     assert!(!unwound.complete);
 }
 
+/// Debug information of a function with functions inlined into each other a million times.
+const DEEP: &str = r#"
+#include <signal.h>
+__attribute__((noinline)) int deep(int n) { raise(SIGSTOP); return n + 1; }
+int main(int argc, char **argv) { return deep(argc) + 1; }
+__asm__(".section .debug_abbrev,\"\",@progbits\n"
+        "abbreviations: .byte 1, 0x11, 1, 0x11, 1, 0x12, 7, 0, 0\n"
+        ".byte 2, 0x2e, 1, 0x11, 1, 0x12, 7, 0, 0\n"
+        ".byte 3, 0x1d, 1, 0, 0, 0\n"
+        ".section .debug_info,\"\",@progbits\n"
+        ".long end - start\nstart: .short 4\n.long abbreviations\n.byte 8\n"
+        ".byte 1\n.quad deep, 64\n"
+        ".byte 2\n.quad deep, 64\n"
+        ".fill 1000000, 1, 3\n"
+        ".fill 1000002, 1, 0\nend:\n.text\n");
+"#;
+
+#[test]
+fn bottomless_debug_information_is_not_followed() {
+    if !has("bottomless_debug_information_is_not_followed", &["gcc"]) {
+        return;
+    }
+    let workshop = Workshop::new();
+    workshop.compile("deep.c", DEEP, "victim", "-O1");
+    let victim = Victim::program(&workshop.path("victim"));
+    let (unwound, frames) = stack_of(&mut symbols(), &victim);
+    assert_chain(&frames, &["deep", "main"]);
+    assert!(unwound.complete);
+}
+
 #[test]
 fn enormous_names_are_cut() {
     if !has("enormous_names_are_cut", &["gcc"]) {

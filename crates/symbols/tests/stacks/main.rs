@@ -7,5 +7,6 @@ mod containers;
 mod files;
 mod hostile;
 mod jit;
+mod lives;
 mod python;
 mod support;

@@ -114,11 +114,28 @@ impl Victim {
         Pid::from_raw(self.child.id() as i32)
     }
 
+    /// Lets it go on to where it stops itself again.
+    pub(crate) fn go_on(&self) {
+        nix::sys::signal::kill(self.nix_pid(), nix::sys::signal::SIGCONT).unwrap();
+        waitpid(self.nix_pid(), Some(WaitPidFlag::WUNTRACED)).unwrap();
+    }
+
+    /// Its threads but the first.
+    pub(crate) fn threads(&self) -> Vec<u32> {
+        let folder = std::fs::read_dir(format!("/proc/{}/task", self.pid())).unwrap();
+        let ids = folder.map(|entry| entry.unwrap().file_name().to_str().unwrap().parse().unwrap());
+        ids.filter(|id| *id != self.pid()).collect()
+    }
+
     /// Registers and stack at this moment.
     pub(crate) fn capture(&self) -> (Registers, Vec<u8>) {
-        let pid = self.nix_pid();
+        self.capture_thread(self.pid())
+    }
+
+    pub(crate) fn capture_thread(&self, thread: u32) -> (Registers, Vec<u8>) {
+        let pid = Pid::from_raw(thread as i32);
         ptrace::attach(pid).unwrap();
-        waitpid(pid, Some(WaitPidFlag::WUNTRACED)).unwrap();
+        waitpid(pid, Some(WaitPidFlag::WUNTRACED | WaitPidFlag::__WALL)).unwrap();
         let registers = ptrace::getregs(pid).unwrap();
         let mut stack = vec![0; COPIED];
         let memory = std::fs::File::open(format!("/proc/{pid}/mem")).unwrap();

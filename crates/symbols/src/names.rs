@@ -130,7 +130,8 @@ mod tests {
         int main(int argc, char **argv) { return outer(argc); }
     ";
 
-    /// Bytes changed at random, everywhere and in the headers: an answer or none, and no panic.
+    /// Bytes changed at random, everywhere and in the headers: an answer or none, and no panic. `GPUWHY_FUZZ` is the
+    /// number of rounds.
     #[test]
     fn damaged_files_are_survived() {
         let folder = tempfile::tempdir().unwrap();

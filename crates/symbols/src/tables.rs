@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use gimli::{
-    BaseAddresses, CfaRule, CieOrFde, EhFrame, EhFrameHdr, EhFrameOffset, Encoding, EndianSlice,
-    FrameDescriptionEntry, LittleEndian, Pointer, Register, RegisterRule, UnwindContext, UnwindSection,
+    BaseAddresses, CfaRule, CieOrFde, EhFrame, EhFrameOffset, Encoding, EndianSlice, FrameDescriptionEntry,
+    LittleEndian, Register, RegisterRule, UnwindContext, UnwindSection,
 };
 
 use crate::elf::{Bytes, Layout};
@@ -36,6 +36,7 @@ pub(crate) struct Tables {
     /// Where functions start and their entries, for files without a header.
     index: Vec<(u64, usize)>,
     start: u64,
+    header_start: u64,
     bases: BaseAddresses,
     rows: Recent<u64, Option<Rc<Row>>>,
 }
@@ -51,9 +52,10 @@ impl Tables {
         let part = layout.eh_frame?;
         let section = file.bytes(part.offset, part.size)?;
         let header = layout.eh_frame_hdr.and_then(|hdr| file.bytes(hdr.offset, hdr.size)).unwrap_or_default();
+        let header_start = layout.eh_frame_hdr.map_or(0, |hdr| hdr.address);
         let bases = BaseAddresses::default()
             .set_eh_frame(part.address)
-            .set_eh_frame_hdr(layout.eh_frame_hdr.map_or(0, |hdr| hdr.address))
+            .set_eh_frame_hdr(header_start)
             .set_text(layout.text)
             .set_got(layout.got);
         let mut tables = Tables {
@@ -61,10 +63,11 @@ impl Tables {
             header,
             index: Vec::new(),
             start: part.address,
+            header_start,
             bases,
             rows: Recent::new(MOST_ROWS),
         };
-        if tables.header_has_no_table() {
+        if tables.search_table().is_none() {
             tables.index = tables.make_index();
         }
         Some(tables)
@@ -109,20 +112,24 @@ impl Tables {
 
     /// Where in the section the entry is that may cover an address.
     fn entry_of(&self, address: u64) -> Option<usize> {
-        if !self.index.is_empty() {
+        let Some(table) = self.search_table() else {
             let after = self.index.partition_point(|(start, _)| *start <= address);
             return Some(self.index.get(after.checked_sub(1)?)?.1);
-        }
-        let header = EhFrameHdr::new(&self.header, LittleEndian).parse(&self.bases, 8).ok()?;
-        let Pointer::Direct(pointer) = header.table()?.lookup(address, &self.bases).ok()? else {
-            return None;
         };
-        usize::try_from(pointer.checked_sub(self.start)?).ok()
+        let number = |bytes: &[u8]| bytes.try_into().map_or(0, i32::from_le_bytes);
+        let place = |distance: i32| self.header_start.wrapping_add_signed(i64::from(distance));
+        let after = table.partition_point(|row| place(number(&row[..4])) <= address);
+        let entry = place(number(&table.get(after.checked_sub(1)?)?[4..]));
+        usize::try_from(entry.checked_sub(self.start)?).ok()
     }
 
-    fn header_has_no_table(&self) -> bool {
-        let header = EhFrameHdr::new(&self.header, LittleEndian).parse(&self.bases, 8);
-        !header.is_ok_and(|header| header.table().is_some())
+    /// The header's rows, function and entry, both as distances from the header: the one kind that linkers make.
+    fn search_table(&self) -> Option<&[[u8; 8]]> {
+        const KIND: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
+        (self.header.get(..4)? == KIND).then_some(())?;
+        let count = u32::from_le_bytes(self.header.get(8..12)?.try_into().ok()?) as usize;
+        let (rows, _) = self.header.get(12..)?.as_chunks::<8>();
+        (count > 0).then(|| &rows[..count.min(rows.len())])
     }
 
     fn make_index(&self) -> Vec<(u64, usize)> {

@@ -81,7 +81,7 @@ fn measure(pid: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// The registers of a thread in a system call, which /proc tells; its frame pointer is not needed where there are tables.
+/// The registers of a thread in a system call, which /proc tells, but for its frame pointer: functions that need it end the walk.
 fn blocked(pid: u32) -> io::Result<(Registers, Vec<u8>)> {
     let wrong = || io::Error::other("the process is not waiting in a system call");
     let text = loop {

@@ -54,6 +54,7 @@ struct flight {
     u8 direction; /* enum direction */
     u8 first;     /* the first launch of its function */
     u8 waiting;   /* it is counted among the waiters of its stream */
+    u8 weight; /* so many calls it stands for in the sums, see budget.h */
     u8 waited; /* the sums below are valid: most calls never leave the CPU and never pay for clearing them */
     u64 runq_ns;
     u64 blocked_ns[REASONS];
@@ -96,12 +97,16 @@ struct task {
     u8 group_depth;      /* between group start and group end of the collective library */
     u8 reclaim_depth;    /* reclaims nest: compaction within direct reclaim */
     u8 node; /* of the memory nearest to that CPU */
-    u8 reserved[2];
+    u8 level; /* enum level */
+    u8 told_level;
     s32 device_next;     /* the device it chose, plus one; 0 where it was not seen to choose */
     u32 events_window;   /* waits told of one by one, see told.h */
     u32 events;
     u32 stacks_window;   /* stacks copied, see stack.h */
     u32 stacks;
+    u64 debt_ns; /* of being watched, see budget.h */
+    u64 debt_at_ns;
+    u64 level_told_ns;
     u64 python_thread; /* its thread state in the interpreter, see python.h */
     struct flight flights[CALL_DEPTH];
     struct cached streams[CACHED_STREAMS];

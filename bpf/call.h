@@ -65,6 +65,7 @@ static __always_inline struct flight *new_flight(struct task *task, const struct
     flight->op = rule->op;
     flight->layer = rule->layer;
     flight->first = flight->waiting = flight->waited = 0;
+    flight->weight = 1;
     return flight;
 }
 
@@ -101,12 +102,30 @@ static __always_inline struct flight *call_begin(struct pt_regs *regs, u64 cooki
     if (!task || !rule)
         return 0;
     struct flight *flight = new_flight(task, rule, COOKIE_RULE(cookie), ENTRY_SP(regs, false));
+    *caller = task;
     if (!flight)
         return 0;
     flight->library = COOKIE_LIBRARY(cookie);
     read_args(regs, rule, flight);
-    *caller = task;
     return flight;
+}
+
+/* A draw from a nanosecond: a multiplicative hash is spread evenly, and costs a tenth of the kernel's
+ * generator. */
+static __always_inline u32 chance(u64 now) {
+    return (now * 0x9e3779b97f4a7c15ULL) >> 40;
+}
+
+/* Over its budget a thread has most of its calls counted only. What the ledger needs is always followed. */
+static __always_inline bool is_only_counted(const struct task *task, const struct rule *rule,
+                                            struct flight *flight, u64 now) {
+    if (task->level < LEVEL_SAMPLE || (rule->flags & RULE_STATE) || flight->first || flight->capture)
+        return false;
+    if (task->level == LEVEL_SAMPLE && (chance(now) & (SAMPLED_CALLS - 1)) == 0) {
+        flight->weight = SAMPLED_CALLS;
+        return false;
+    }
+    return true;
 }
 
 /* Returns whether the call is followed, and so its return wanted. */
@@ -114,21 +133,33 @@ static __always_inline bool call_enter(struct pt_regs *regs, u64 cookie) {
     struct task *task = 0;
     struct flight *flight = call_begin(regs, cookie, &task);
     struct rule *rule = rule_of(COOKIE_RULE(cookie));
-    if (!flight || !rule)
+    struct governor *governor = governor_here();
+    if (!governor || !rule)
         return false;
-    u64 now = bpf_ktime_get_ns();
-    work_enter(task, rule, flight, bpf_get_current_pid_tgid(), now);
+    if (!flight) {
+        /* Nested in one that is followed: a trap all the same. */
+        if (task)
+            charge(task, governor->entry_ns);
+        return false;
+    }
+    u64 now = bpf_ktime_get_ns(), id = bpf_get_current_pid_tgid();
+    current_level(task, governor, flight->rule, flight->library, now);
+    work_enter(task, rule, flight, id, now);
     if (rule->flags & RULE_NO_RETURN)
         return false;
+    if (is_only_counted(task, rule, flight, now)) {
+        struct window_sum *sum = window_of(id, flight, now);
+        charge(task, governor->entry_ns);
+        if (sum)
+            count_entry(sum, bytes_of(rule, flight, -1), governor->entry_ns);
+        else
+            count_loss(LOSS_WINDOWS_FULL);
+        return false;
+    }
+    charge(task, governor->pair_ns);
     task->depth++;
     flight->start_ns = bpf_ktime_get_ns();
     return true;
-}
-
-/* A draw from the nanosecond a call returned in: a multiplicative hash is spread evenly, and costs a tenth of
- * the kernel's generator. */
-static __always_inline u32 chance(u64 now) {
-    return (now * 0x9e3779b97f4a7c15ULL) >> 40;
 }
 
 /* The flight that returns, taken off. Frames above it were left without a return. None: a nested call, not
@@ -157,6 +188,9 @@ static __always_inline void count_and_keep(struct pt_regs *regs, struct task *ta
         return;
     }
     count_call(sum, flight, duration_ns, bytes, failed);
+    struct governor *governor = governor_here();
+    if (governor)
+        sum->cost_ns += governor->pair_ns;
     bool sampled = (chance(now) & rule->sample_mask) == 0;
     u32 kept = why_keep(rule, sum, duration_ns, failed, sampled);
     if (kept == KEPT_NOT && ((rule->flags & RULE_STATE) || flight->capture || flight->first))

@@ -20,6 +20,7 @@ enum record_kind {
     RECORD_STACK = 13,
     RECORD_STACK_PART = 14,
     RECORD_CODE = 15,
+    RECORD_LEVEL = 16,
 };
 
 /* Every record begins with this. */

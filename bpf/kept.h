@@ -2,6 +2,7 @@
 /* Calls kept in full: why, and the record that goes to the ring, with the user's stack taken on return. */
 #pragma once
 
+#include "budget.h"
 #include "event.h"
 #include "function.h"
 #include "rule.h"
@@ -141,8 +142,10 @@ static __always_inline void fill_call(struct call_record *out, struct pt_regs *r
 }
 
 /* What the ledger needs is told by where it came from, so that one has its stack even when drawn. */
-static __always_inline bool wants_stack(const struct rule *rule, u32 kept) {
+static __always_inline bool wants_stack(const struct task *task, const struct rule *rule, u32 kept) {
     u32 mode = stack_mode;
+    if (task->level >= LEVEL_NO_STACKS)
+        return false;
     return mode == STACKS_ON || (mode == STACKS_AUTO && (kept != KEPT_SAMPLE || (rule->flags & RULE_STATE)));
 }
 
@@ -187,8 +190,12 @@ static __always_inline bool keep_call(struct pt_regs *regs, struct task *task, c
     /* The first launch of a kernel brings its name: it may have been made ready before the trace began. */
     if (flight->first && rule->role == ROLE_LAUNCH)
         name_at = name_of_function(bpf_get_current_pid_tgid() >> 32, flight_arg(flight, rule->handle_arg));
-    if (ring && regs && wants_stack(rule, kept))
+    struct governor *governor = governor_here();
+    if (ring && regs && wants_stack(task, rule, kept)) {
         stack_key = take_stack(cpu, regs, task);
+        charge(task, governor ? governor->stack_ns : 0);
+    }
+    charge(task, governor ? governor->kept_ns : 0);
     if (ring && name_at)
         sent = keep_named(ring, regs, task, rule, flight, name_at, ret, duration_ns, bytes, kept, sampled,
                           stack_key);

@@ -25,6 +25,7 @@ struct window_sum {
     u64 min_ns;
     u64 max_ns;
     u64 runq_ns;
+    u64 cost_ns; /* of being watched */
     u64 blocked_ns[REASONS];
     u32 hist[HIST_BUCKETS];
 };
@@ -52,22 +53,31 @@ static __always_inline struct window_sum *window_of(u64 id, const struct flight 
     return bpf_map_lookup_elem(&windows, &key);
 }
 
+/* A call that is only counted, on entry. */
+static __always_inline void count_entry(struct window_sum *sum, u64 bytes, u64 cost_ns) {
+    sum->count++;
+    sum->bytes += bytes;
+    sum->cost_ns += cost_ns;
+}
+
+/* A call that was measured stands for those that were only counted, as many as its weight says. */
 static __always_inline void count_call(struct window_sum *sum, const struct flight *flight, u64 duration_ns,
                                        u64 bytes, bool failed) {
-    if (!sum->count || duration_ns < sum->min_ns)
+    u64 weight = flight->weight;
+    if (!sum->min_ns || duration_ns < sum->min_ns)
         sum->min_ns = duration_ns;
     if (duration_ns > sum->max_ns)
         sum->max_ns = duration_ns;
     sum->count++;
-    sum->sum_ns += duration_ns;
+    sum->sum_ns += duration_ns * weight;
     sum->bytes += bytes;
-    sum->errors += failed;
+    sum->errors += failed * weight;
     u32 bucket = bucket_of(duration_ns);
     if (bucket < HIST_BUCKETS)
-        sum->hist[bucket]++;
+        sum->hist[bucket] += weight;
     if (flight->waited) {
-        sum->runq_ns += flight->runq_ns;
+        sum->runq_ns += flight->runq_ns * weight;
         for (u32 i = 0; i < REASONS; i++)
-            sum->blocked_ns[i] += flight->blocked_ns[i];
+            sum->blocked_ns[i] += flight->blocked_ns[i] * weight;
     }
 }

@@ -26,6 +26,8 @@ pub struct Config {
     pub probes: Vec<&'static Probe>,
     pub stacks: StackMode,
     pub keep_all: bool,
+    /// The share of its time that being watched may cost a thread; nothing for no limit.
+    pub budget: Option<f64>,
     pub store: Options,
     pub flavour: Option<Flavour>,
     /// Device files whose ioctls count as the GPU driver's, besides those that are.
@@ -59,6 +61,7 @@ impl Config {
             probes: default_probes(),
             stacks: StackMode::Auto,
             keep_all: false,
+            budget: Some(0.01),
             store: Options::default(),
             flavour: None,
             devices: Vec::new(),

@@ -9,6 +9,7 @@ mod communicators;
 mod config;
 mod discovery;
 mod error;
+mod governor;
 mod host_events;
 mod kernel_names;
 mod overview;

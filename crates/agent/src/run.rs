@@ -4,6 +4,7 @@ use crate::callers::Callers;
 use crate::census::Census;
 use crate::command::Started;
 use crate::communicators::Communicators;
+use crate::governor::{Action, Governor, budget_of};
 use crate::host_events::HostEvents;
 use crate::kernel_names::KernelNames;
 use crate::pollers::Pollers;
@@ -17,7 +18,7 @@ use gpuwhy_host::LoadMeter;
 use gpuwhy_ledger::Ledger;
 use gpuwhy_model::units::duration;
 use gpuwhy_model::{
-    Batch, Coverage, GpuError, Histogram, OpId, ProbeState, ProbeStatus, ProcessEventKind, Recording,
+    Batch, Coverage, GpuError, Histogram, Level, OpId, ProbeState, ProbeStatus, ProcessEventKind, Recording,
 };
 use gpuwhy_probes::{Engine, LibraryFile, Mapped, MappingWatch, Scope, Settings};
 use std::collections::HashMap;
@@ -56,6 +57,7 @@ pub(crate) struct Run {
     stacks: Stacks,
     host_events: HostEvents,
     pollers: Pollers,
+    governor: Governor,
     /// The GPU of each process that uses exactly one, as the driver tells.
     gpus: HashMap<u32, u16>,
     overview: Overview,
@@ -102,7 +104,11 @@ impl Run {
         let recording =
             config.record.then(|| Recording { start_ns, ops: engine.ops().to_vec(), ..Recording::default() });
         let clock_offset_ns = engine.clock_offset_ns();
+        let trap = gpuwhy_probes::trap_cost(engine.flavour()).ok();
+        let budget = budget_of(config.budget.unwrap_or(1.0), engine.flavour(), trap);
+        engine.set_budget(&budget, config.budget.is_some())?;
         let mut run = Run {
+            governor: Governor::new(&budget),
             callers: Callers::new(engine.ops()),
             ledger: Ledger::new(engine.ops()),
             names: KernelNames::default(),
@@ -333,6 +339,37 @@ impl Run {
         statuses.iter().any(|status| status.probe == "xid" && status.state == ProbeState::Attached)
     }
 
+    /// Does what keeps the cost within its budget, and says so.
+    fn govern(&mut self, batch: &mut Batch, updates: &Sender<Update>) -> Result<(), AgentError> {
+        let now = self.engine.now_ns();
+        let mut actions = self.governor.take(&batch.level_changes, now);
+        actions.extend(self.governor.due(now));
+        batch.level_changes.clear();
+        for action in actions {
+            let statuses = match action {
+                Action::Detach { function: (rule, library), pid } => {
+                    let reason =
+                        format!("process {pid} calls it too often for its budget: detached for a while");
+                    self.engine.detach_function(rule, library, &reason)
+                }
+                Action::Attach { function: (rule, library) } => self.engine.reattach_function(rule, library),
+                Action::Tell { pid, level } => vec![ProbeStatus {
+                    probe: "governor".into(),
+                    target: format!("process {pid}"),
+                    file: String::new(),
+                    state: if level == Level::Full { ProbeState::Attached } else { ProbeState::Degraded },
+                    flavour: String::new(),
+                    since_ns: now,
+                    reason: level.about().into(),
+                }],
+            };
+            batch.watch_changes.extend(statuses.iter().cloned());
+            self.report(statuses, updates)?;
+        }
+        batch.bills = self.governor.bills(&batch.windows);
+        Ok(())
+    }
+
     /// What the kernel could not know: how a call was made, on which of the host's GPUs, as which rank.
     fn complete(&mut self, batch: &mut Batch) {
         self.pythons.follow(batch, &self.engine);
@@ -361,7 +398,9 @@ impl Run {
         let forgotten = self.census.take(&mut batch);
         for event in batch.process_events.iter().filter(|event| event.kind == ProcessEventKind::Exit) {
             self.gpus.remove(&event.pid);
+            self.governor.forget(event.pid);
         }
+        self.govern(&mut batch, updates)?;
         self.complete(&mut batch);
         self.report_pythons(updates)?;
         if batch.is_empty() {

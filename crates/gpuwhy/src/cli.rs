@@ -105,6 +105,9 @@ pub(crate) struct TraceOptions {
     /// Keep every call in full, not only slow, failed, rare and sampled ones; costs more
     #[arg(long)]
     pub(crate) keep_all: bool,
+    /// What being watched may cost a thread at most: gpuwhy sees less before a thread pays more; 100% for no limit
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true, default_value = "1%", value_parser = parse_budget)]
+    pub(crate) budget: f64,
     /// The oldest data is dropped when the file passes this size: 500M, 10G
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, default_value = "10G", value_parser = parse_size)]
     pub(crate) max_size: u64,
@@ -126,6 +129,16 @@ pub(crate) struct TraceOptions {
     /// A command to start and trace, with its children
     #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pids", "cgroup"])]
     pub(crate) command: Vec<OsString>,
+}
+
+/// A share of one.
+fn parse_budget(text: &str) -> Result<f64, String> {
+    let wrong = || format!("'{text}' is not a share of the time; give a percentage such as 1% or 0.5%");
+    let percent: f64 = text.strip_suffix('%').unwrap_or(text).trim().parse().map_err(|_| wrong())?;
+    match percent > 0.0 && percent <= 100.0 {
+        true => Ok(percent / 100.0),
+        false => Err(wrong()),
+    }
 }
 
 fn parse_pid(text: &str) -> Result<u32, String> {

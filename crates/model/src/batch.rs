@@ -1,9 +1,9 @@
 //! The unit in which data flows from the probes to every reader.
 
 use crate::{
-    Call, CallWindow, Completion, GpuError, GpuSample, InFlight, IoEvent, LaunchCount, LibraryInfo, Loss,
-    NcclCall, OomEvent, OpInfo, Process, ProcessEvent, RawCode, RawStack, RdmaEvent, Stack, StreamState,
-    TcpEvent, Wait, WaitEvent,
+    Bill, Call, CallWindow, Completion, GpuError, GpuSample, InFlight, IoEvent, LaunchCount, LevelChange,
+    LibraryInfo, Loss, NcclCall, OomEvent, OpInfo, ProbeStatus, Process, ProcessEvent, RawCode, RawStack,
+    RdmaEvent, Stack, StreamState, TcpEvent, Wait, WaitEvent,
 };
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +37,11 @@ pub struct Batch {
     pub io_events: Vec<IoEvent>,
     pub tcp_events: Vec<TcpEvent>,
     pub oom_events: Vec<OomEvent>,
+    #[serde(skip)]
+    pub level_changes: Vec<LevelChange>,
+    pub bills: Vec<Bill>,
+    /// Steps of the governor.
+    pub watch_changes: Vec<ProbeStatus>,
 }
 
 impl Batch {

@@ -170,4 +170,7 @@ pub struct CallWindow {
     pub max_ns: u64,
     pub blame: Blame,
     pub hist: Histogram,
+    /// What being watched cost the thread, as far as known.
+    #[serde(default)]
+    pub cost_ns: u64,
 }

@@ -3,6 +3,7 @@
 
 mod batch;
 mod blame;
+mod budget;
 mod call;
 mod cause;
 mod coverage;
@@ -18,6 +19,7 @@ pub mod units;
 
 pub use batch::{Batch, Recording};
 pub use blame::{Blame, BlameRow, Part, Reason, Wait};
+pub use budget::{Bill, Level, LevelChange};
 pub use call::{Call, CallWindow, Direction, Kept, Launch, Via};
 pub use cause::Cause;
 pub use coverage::{Coverage, Loss, ProbeState, ProbeStatus};

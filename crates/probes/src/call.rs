@@ -103,6 +103,7 @@ pub(crate) fn decode_window(key: &raw::window_key, value: &[u8], clock_offset_ns
             blocked_ns: sum.blocked_ns,
         },
         hist: Histogram::from_dense(sum.hist.into_iter().map(u64::from)),
+        cost_ns: sum.cost_ns,
     })
 }
 

@@ -180,6 +180,11 @@ impl Function {
         self
     }
 
+    /// Programs call it so often that it must be possible to let go of it alone.
+    pub(crate) fn is_called_often(&self) -> bool {
+        self.args.flags & raw::RULE_HOT != 0 || matches!(self.role, Role::EventQuery | Role::StreamQuery)
+    }
+
     pub(crate) const fn hot(self) -> Self {
         self.with(raw::RULE_HOT)
     }

@@ -46,6 +46,7 @@ fn config(options: TraceOptions) -> Result<Config, Failure> {
     config.driver_functions = options.driver_function;
     config.stacks = options.stacks.into();
     config.keep_all = options.keep_all;
+    config.budget = Some(options.budget).filter(|share| *share < 1.0);
     // The folder of the default file is ours to make; one the user named is not.
     config.store = Options { max_size: options.max_size, create_folders: !given };
     config.flavour = options.attach.map(Into::into);

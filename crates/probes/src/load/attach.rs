@@ -1,5 +1,5 @@
 //! Attaching to a library file: its functions found in the ELF, the best flavour the kernel has, one link for all
-//! of them where it can.
+//! of them where it can, but for those that are called most often.
 
 use super::rules::Rule;
 use super::site;
@@ -8,7 +8,10 @@ use gpuwhy_model::{ProbeState, ProbeStatus};
 use libbpf_rs::{Link, Object, ProgramMut, UprobeMultiOpts, UprobeOpts};
 use object::{Object as _, ObjectSegment, ObjectSymbol, ReadCache, ReadRef};
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How much of a function is decoded to find the probe's site.
 const CODE_BYTES: u64 = 32;
@@ -61,16 +64,46 @@ impl LibraryFile {
     }
 }
 
-/// Links and what each target's state is.
+/// Groups of links and what each target's state is.
 pub(crate) struct Attached {
-    pub(crate) links: Vec<Link>,
+    pub(crate) groups: Vec<Group>,
     pub(crate) statuses: Vec<ProbeStatus>,
 }
 
-struct Target<'a> {
-    rule: &'a Rule,
+#[derive(Clone)]
+pub(crate) struct Target {
+    pub(crate) rule: Rule,
     file_offset: usize,
     emulated: bool,
+}
+
+/// Functions of a file that are attached and detached together: those that programs call most often are alone, so that
+/// one can be let go without the others.
+pub(crate) struct Group {
+    pub(crate) links: Vec<Link>,
+    pub(crate) targets: Vec<Target>,
+    pub(crate) file: LibraryFile,
+    /// The run's number of the file.
+    number: u16,
+    /// Keeps the file at hand, wherever its name leads by now.
+    opened: Option<Arc<File>>,
+}
+
+impl Group {
+    pub(crate) fn has(&self, rule: u16, library: u16) -> bool {
+        self.number == library && self.targets.iter().any(|target| target.rule.number == rule)
+    }
+
+    pub(crate) fn probe(&self) -> &'static str {
+        self.targets.first().map_or("", |target| target.rule.probe)
+    }
+
+    fn path(&self) -> PathBuf {
+        match &self.opened {
+            Some(file) => PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())),
+            None => self.file.open_path.clone(),
+        }
+    }
 }
 
 /// Attaches every function of `rules`, which are those of its library, that the file exports.
@@ -82,7 +115,7 @@ pub(crate) fn library(
     flavour: Flavour,
     now_ns: u64,
 ) -> Attached {
-    let mut attached = Attached { links: Vec::new(), statuses: Vec::new() };
+    let mut attached = Attached { groups: Vec::new(), statuses: Vec::new() };
     let probe = rules.first().map_or("", |rule| rule.probe);
     let status = |target: &str, state, reason: String| ProbeStatus {
         probe: probe.to_string(),
@@ -110,7 +143,7 @@ pub(crate) fn library(
             return attached;
         }
     };
-    let done = |target: &Target<'_>| match target.emulated {
+    let done = |target: &Target| match target.emulated {
         true => status(target.rule.function.symbol, ProbeState::Attached, String::new()),
         false => status(
             target.rule.function.symbol,
@@ -126,45 +159,51 @@ pub(crate) fn library(
             .filter(|symbol| !exported.contains(symbol))
             .map(|symbol| status(symbol, ProbeState::Absent, "this version does not export it".into())),
     );
-    match flavour {
-        Flavour::Session | Flavour::Multi => match attach_multi(object, &targets, file, number, flavour) {
+    let opened = File::open(&file.open_path).ok().map(Arc::new);
+    for targets in grouped(targets, flavour) {
+        let mut group =
+            Group { links: Vec::new(), targets, file: file.clone(), number, opened: opened.clone() };
+        match attach_group(object, &group, flavour) {
             Ok(links) => {
-                attached.links = links;
-                attached.statuses.extend(targets.iter().map(done));
+                group.links = links;
+                attached.statuses.extend(group.targets.iter().map(done));
+                attached.groups.push(group);
             }
-            Err(reason) => attached.statuses.push(status("*", ProbeState::Refused, reason)),
-        },
-        Flavour::Single => {
-            for target in &targets {
-                match attach_single(object, target, file, number) {
-                    Ok(links) => {
-                        attached.links.extend(links);
-                        attached.statuses.push(done(target));
-                    }
-                    Err(reason) => {
-                        attached.statuses.push(status(
-                            target.rule.function.symbol,
-                            ProbeState::Refused,
-                            reason,
-                        ));
-                    }
-                }
-            }
+            Err(reason) => attached.statuses.extend(
+                group
+                    .targets
+                    .iter()
+                    .map(|target| status(target.rule.function.symbol, ProbeState::Refused, reason.clone())),
+            ),
         }
     }
     attached
 }
 
-fn attach_multi(
-    object: &Object,
-    targets: &[Target<'_>],
-    file: &LibraryFile,
-    number: u16,
-    flavour: Flavour,
-) -> Result<Vec<Link>, String> {
+/// Single probes are links of their own anyway.
+fn grouped(targets: Vec<Target>, flavour: Flavour) -> Vec<Vec<Target>> {
+    let alone = |target: &Target| flavour == Flavour::Single || target.rule.function.is_called_often();
+    let (alone, together): (Vec<Target>, Vec<Target>) = targets.into_iter().partition(alone);
+    let together = (!together.is_empty()).then_some(together);
+    alone.into_iter().map(|target| vec![target]).chain(together).collect()
+}
+
+pub(super) fn attach_group(object: &Object, group: &Group, flavour: Flavour) -> Result<Vec<Link>, String> {
+    match flavour {
+        Flavour::Session | Flavour::Multi => attach_multi(object, group, flavour),
+        Flavour::Single => group
+            .targets
+            .iter()
+            .map(|target| attach_single(object, target, group))
+            .collect::<Result<Vec<_>, _>>()
+            .map(|links| links.into_iter().flatten().collect()),
+    }
+}
+
+fn attach_multi(object: &Object, group: &Group, flavour: Flavour) -> Result<Vec<Link>, String> {
     let opts = |retprobe| UprobeMultiOpts {
-        offsets: targets.iter().map(|target| target.file_offset).collect(),
-        cookies: targets.iter().map(|target| target.rule.cookie(number)).collect(),
+        offsets: group.targets.iter().map(|target| target.file_offset).collect(),
+        cookies: group.targets.iter().map(|target| target.rule.cookie(group.number)).collect(),
         retprobe,
         session: flavour == Flavour::Session,
         ..UprobeMultiOpts::default()
@@ -178,28 +217,23 @@ fn attach_multi(
         .iter()
         .map(|(name, retprobe)| {
             program(object, name)?
-                .attach_uprobe_multi_with_opts(-1, &file.open_path, "", opts(*retprobe))
+                .attach_uprobe_multi_with_opts(-1, group.path(), "", opts(*retprobe))
                 .map_err(|error| said(&error))
         })
         .collect()
 }
 
-fn attach_single(
-    object: &Object,
-    target: &Target<'_>,
-    file: &LibraryFile,
-    number: u16,
-) -> Result<Vec<Link>, String> {
+fn attach_single(object: &Object, target: &Target, group: &Group) -> Result<Vec<Link>, String> {
     [("call_single_return", true), ("call_single_enter", false)]
         .iter()
         .map(|(name, retprobe)| {
             let opts = UprobeOpts {
-                cookie: target.rule.cookie(number),
+                cookie: target.rule.cookie(group.number),
                 retprobe: *retprobe,
                 ..UprobeOpts::default()
             };
             program(object, name)?
-                .attach_uprobe_with_opts(-1, &file.open_path, target.file_offset, opts)
+                .attach_uprobe_with_opts(-1, group.path(), target.file_offset, opts)
                 .map_err(|error| said(&error))
         })
         .collect()
@@ -214,7 +248,7 @@ pub(super) fn said(error: &libbpf_rs::Error) -> String {
     format!("{error:#}").replace('\n', "; ")
 }
 
-fn find_targets<'a>(rules: &'a [Rule], file: &LibraryFile) -> Result<Vec<Target<'a>>, String> {
+fn find_targets(rules: &[Rule], file: &LibraryFile) -> Result<Vec<Target>, String> {
     let wanted: HashSet<&str> = rules.iter().map(|rule| rule.function.symbol).collect();
     let sites = sites_in_file(&file.open_path, &wanted, file.library == Library::Nccl)?;
     let mut seen = HashSet::new();
@@ -223,7 +257,7 @@ fn find_targets<'a>(rules: &'a [Rule], file: &LibraryFile) -> Result<Vec<Target<
         .filter_map(|rule| {
             let (file_offset, emulated) = *sites.get(rule.function.symbol)?;
             // Two names of one function get one probe.
-            seen.insert(file_offset).then_some(Target { rule, file_offset, emulated })
+            seen.insert(file_offset).then_some(Target { rule: *rule, file_offset, emulated })
         })
         .collect())
 }
@@ -243,7 +277,7 @@ fn sites_in_file(
     wanted: &HashSet<&str>,
     full_table: bool,
 ) -> Result<HashMap<String, (usize, bool)>, String> {
-    let opened = std::fs::File::open(path).map_err(|error| format!("it cannot be read: {error}"))?;
+    let opened = File::open(path).map_err(|error| format!("it cannot be read: {error}"))?;
     // Drivers are a hundred megabytes, frameworks a thousand: only the parts that are looked at are read.
     let cache = ReadCache::new(opened);
     let elf = object::File::parse(&cache).map_err(|error| format!("it is no ELF file: {error}"))?;

@@ -1,6 +1,6 @@
 //! The loaded probes as one thing: targets in, libraries in, batches out.
 
-use super::attach::Flavour;
+use super::attach::{Flavour, Group};
 use super::loss::LossReader;
 use super::object::{Opened, SharedMaps, set_variable};
 use super::rings::{self, Rings};
@@ -37,6 +37,8 @@ pub(super) struct Later {
 pub struct Engine {
     // Links go first: nothing may fire into maps that are gone.
     pub(super) links: Vec<Link>,
+    /// Links to functions of libraries.
+    pub(super) groups: Vec<Group>,
     pub(super) loaded: Vec<Loaded>,
     pub(super) later: Later,
     pub(super) maps: SharedMaps,
@@ -132,6 +134,7 @@ impl Engine {
         let rings = rings.ok_or_else(|| LoadError::Internal("no probe has the rings".into()))?;
         let mut engine = Engine {
             links,
+            groups: Vec::new(),
             loaded,
             later: Later { settings: settings.clone(), shards, probes: later },
             maps,
@@ -298,6 +301,7 @@ impl Engine {
 
     /// Detaches everything, then takes what is left.
     pub fn detach(&mut self) -> Result<Batch, LoadError> {
+        self.groups.clear();
         self.links.clear();
         let mut batch = self.poll(Duration::ZERO);
         self.drain_before(&mut batch, u32::MAX)?;

@@ -28,7 +28,7 @@ impl Engine {
                 continue;
             }
             let attached = attach::library(&loaded.object, &rules, file, number, self.flavour, now);
-            self.links.extend(attached.links);
+            self.groups.extend(attached.groups);
             fresh.extend(attached.statuses);
         }
         if fresh.iter().any(|status| status.state.works()) {

@@ -2,6 +2,7 @@
 //! has, and reads what they send.
 
 mod attach;
+mod budget;
 mod clock;
 mod engine;
 mod error;
@@ -25,6 +26,7 @@ mod tracepoints;
 
 pub(crate) use attach::file_offset;
 pub use attach::{FileId, Flavour, LibraryFile};
+pub use budget::Budget;
 pub use clock::now_ns;
 pub use engine::Engine;
 pub use error::LoadError;

@@ -291,7 +291,7 @@ static __always_inline void nccl_return(struct pt_regs *regs) {
     u32 kept = failed ? KEPT_ERROR : duration_ns >= rule->slow_ns ? KEPT_SLOW : KEPT_ALL;
     u32 cpu = bpf_get_smp_processor_id();
     void *ring = ring_of_cpu(cpu);
-    u64 stack_key = ring && wants_stack(rule, kept) ? take_stack(cpu, regs, task) : 0;
+    u64 stack_key = ring && wants_stack(task, rule, kept) ? take_stack(cpu, regs, task) : 0;
     struct nccl_record *out = ring ? bpf_ringbuf_reserve(ring, sizeof(*out), 0) : 0;
     if (!out) {
         count_loss(LOSS_RING_FULL);

@@ -1,6 +1,6 @@
 //! The host's side: processes and threads, and what the recording itself was like: sessions, probes, loss.
 
-use super::{CGROUP, PID, SESSION, TID, TIMESTAMP, Table, int, text};
+use super::{CGROUP, PID, SESSION, TID, TIMESTAMP, Table, int, real, text};
 
 pub(crate) const PROCESSES: Table = Table {
     name: "processes",
@@ -113,6 +113,52 @@ pub(crate) const SESSIONS: Table = Table {
     key: &["session_id"],
     clustered: false,
     age: None,
+    layer: None,
+};
+
+pub(crate) const WATCH_COSTS: Table = Table {
+    name: "watch_costs",
+    about: "what being watched cost each process: its bill, window by window",
+    columns: &[
+        int("window_start_ns", "ns", "when the window began, unix time").required(),
+        int("window_ns", "ns", "how long the window was").required(),
+        PID.required(),
+        int("calls", "calls", "calls that were trapped"),
+        int(
+            "cost_ns",
+            "ns",
+            "what they cost all of its threads: calls times what a trap was measured to cost here",
+        ),
+        real("worst_thread_pct", "%", "of the thread that paid most, as a share of the window"),
+        text(
+            "level",
+            "",
+            "how much was seen: `full`, `no_stacks`, `sample`, `count` or `detach`; the deepest of its threads",
+        ),
+        SESSION,
+    ],
+    key: &[],
+    clustered: false,
+    age: Some("window_start_ns"),
+    layer: None,
+};
+
+pub(crate) const WATCH_CHANGES: Table = Table {
+    name: "watch_changes",
+    about: "every step by which less or more was seen, to keep what watching costs within its budget; the latest \
+            states are in `probes`",
+    columns: &[
+        TIMESTAMP,
+        text("probe", "", "`governor` for a process's level, else the probe of a function").required(),
+        text("target", "", "`process PID`, or the function that was detached or attached again"),
+        text("file", "", "the library it is in"),
+        text("state", "", "`degraded`, or `attached` for a step back up").required(),
+        text("reason", "", "what is seen from now on, or why it is not"),
+        SESSION,
+    ],
+    key: &[],
+    clustered: false,
+    age: Some("timestamp_ns"),
     layer: None,
 };
 

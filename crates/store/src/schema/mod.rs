@@ -108,6 +108,8 @@ pub static TABLES: &[Table] = &[
     code::FINDINGS,
     host::SESSIONS,
     host::PROBES,
+    host::WATCH_COSTS,
+    host::WATCH_CHANGES,
     host::LOSS,
     host::RETENTION,
     SCHEMA_DOC,

@@ -215,7 +215,9 @@ impl Writer {
         kernel::waits(db, &batch.wait_events, &mut self.ops, session_id)?;
         kernel::requests(db, &batch.io_events, session_id)?;
         kernel::retransmits(db, &batch.tcp_events, session_id)?;
-        kernel::kills(db, &batch.oom_events, session_id)
+        kernel::kills(db, &batch.oom_events, session_id)?;
+        probes::changes(db, &batch.watch_changes, session_id)?;
+        probes::bills(db, &batch.bills, session_id)
     }
 
     fn facts(&mut self, facts: &Facts) -> rusqlite::Result<()> {

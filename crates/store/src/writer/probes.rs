@@ -1,10 +1,11 @@
 //! The probes: attached, degraded or refused, and what they cost.
 
 use super::Writer;
-use super::row::{cached, known, nonzero};
+use super::row::{cached, known, nonzero, put};
+use crate::schema::host::{WATCH_CHANGES, WATCH_COSTS};
 use crate::{StoreError, schema};
-use gpuwhy_model::ProbeStatus;
-use rusqlite::params;
+use gpuwhy_model::{Bill, ProbeStatus};
+use rusqlite::{Connection, params};
 
 /// What a probe has cost so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,4 +59,46 @@ impl Writer {
             Ok(())
         })
     }
+}
+
+/// Steps of the governor: `probes` has the latest state alone.
+pub(super) fn changes(db: &Connection, changes: &[ProbeStatus], session_id: i64) -> rusqlite::Result<()> {
+    for change in changes {
+        let mut insert = db.prepare_cached(&WATCH_CHANGES.insert_sql("INSERT", 1))?;
+        put!(
+            insert,
+            WATCH_CHANGES,
+            "timestamp_ns" = change.since_ns as i64,
+            "probe" = &change.probe,
+            "target" = known(&change.target),
+            "file" = known(&change.file),
+            "state" = change.state.name(),
+            "reason" = known(&change.reason),
+            "session_id" = session_id,
+        );
+    }
+    Ok(())
+}
+
+/// What being watched cost.
+pub(super) fn bills(db: &Connection, bills: &[Bill], session_id: i64) -> rusqlite::Result<()> {
+    if bills.is_empty() {
+        return Ok(());
+    }
+    let mut insert = db.prepare_cached(&WATCH_COSTS.insert_sql("INSERT", 1))?;
+    for bill in bills {
+        put!(
+            insert,
+            WATCH_COSTS,
+            "window_start_ns" = bill.window_start_ns as i64,
+            "window_ns" = bill.window_ns as i64,
+            "pid" = bill.pid,
+            "calls" = bill.calls as i64,
+            "cost_ns" = bill.cost_ns as i64,
+            "worst_thread_pct" = bill.worst_thread_pct,
+            "level" = bill.level.name(),
+            "session_id" = session_id,
+        );
+    }
+    Ok(())
 }

@@ -12,6 +12,7 @@ mod error;
 mod governor;
 mod host_events;
 mod kernel_names;
+mod names;
 mod overview;
 mod own;
 mod pollers;

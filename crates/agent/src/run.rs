@@ -465,6 +465,9 @@ impl Run {
         let mut last = self.engine.detach()?;
         self.take_readings(&mut last, updates)?;
         self.move_on(last, updates)?;
+        let mut names = Batch::default();
+        self.stacks.finish(&mut names);
+        self.move_on(names, updates)?;
         let snapshot = self.snapshot();
         self.sink.finish(end_ns)?;
         // A command outlives a trace that was only to take so long.

@@ -197,9 +197,10 @@ static void gil(void) {
     field("gil_is_pointer", 0, 0);
 #endif
     field("gil_bytes", sizeof(struct _gil_runtime_state), 0);
-    HERE("gil_last_holder", struct _gil_runtime_state, last_holder,
-         interpreter_state.gil_runtime_state_holder);
-    HERE("gil_locked", struct _gil_runtime_state, locked, interpreter_state.gil_runtime_state_locked);
+    // What is published of these counts from the start of the interpreter that has the GIL, which need not be
+    // this one.
+    field("gil_last_holder", offsetof(struct _gil_runtime_state, last_holder), 0);
+    field("gil_locked", offsetof(struct _gil_runtime_state, locked), 0);
 }
 
 int main(int argc, char **argv) {

@@ -450,8 +450,8 @@ pub(crate) const PUBLISHED: &[Row] = &[
             gil: 112,
             gil_is_pointer: 0,
             gil_bytes: 0,
-            gil_last_holder: 144,
-            gil_locked: 136,
+            gil_last_holder: 0,
+            gil_locked: 0,
         },
     },
     Row {
@@ -498,8 +498,8 @@ pub(crate) const PUBLISHED: &[Row] = &[
             gil: 112,
             gil_is_pointer: 0,
             gil_bytes: 0,
-            gil_last_holder: 144,
-            gil_locked: 136,
+            gil_last_holder: 0,
+            gil_locked: 0,
         },
     },
     Row {
@@ -546,8 +546,8 @@ pub(crate) const PUBLISHED: &[Row] = &[
             gil: 120,
             gil_is_pointer: 0,
             gil_bytes: 0,
-            gil_last_holder: 152,
-            gil_locked: 144,
+            gil_last_holder: 0,
+            gil_locked: 0,
         },
     },
     Row {
@@ -594,8 +594,8 @@ pub(crate) const PUBLISHED: &[Row] = &[
             gil: 120,
             gil_is_pointer: 0,
             gil_bytes: 0,
-            gil_last_holder: 152,
-            gil_locked: 144,
+            gil_last_holder: 0,
+            gil_locked: 0,
         },
     },
 ];

@@ -74,8 +74,6 @@ pub(crate) fn published_layout(
     take(&mut layout.bytes_size, places.bytes_size)?;
     take(&mut layout.bytes_data, places.bytes_data)?;
     take(&mut layout.gil, places.gil)?;
-    take(&mut layout.gil_last_holder, places.gil_last_holder)?;
-    take(&mut layout.gil_locked, places.gil_locked)?;
     // A struct that grew at its end would keep these apart; one that was rearranged would not.
     if layout.tstate_thread_id == layout.tstate_native_thread_id || layout.frame_code == layout.frame_previous
     {

@@ -7,7 +7,7 @@ mod victim;
 
 use gpuwhy_python::{Interpreter, ProcessMemory, Thread, find, gil_holder, line_at, read_code, stack};
 use pythons::{pythons, skip};
-use victim::{Frame, Victim};
+use victim::{Frame, Told, Victim};
 
 const CASES: [&str; 11] = [
     "plain",
@@ -61,19 +61,29 @@ fn check(command: &str, case: &str) {
         assert!(got.len() >= expected.len(), "{context}: {got:#?}");
         assert_eq!(got[..expected.len()], expected, "{context}");
         check_entries(&context, case, &interpreter, &got, &entries);
-        // It takes a free-threaded build for the other one.
-        if !interpreter.version.free_threaded
-            && let Some(theirs) = oracle::frames(told.pid, told.thread)
-        {
-            let ours: Vec<Frame> = got.iter().map(short).collect();
-            // It merges no interpreters either, but tells every thread state of this thread.
-            assert!(theirs.contains(&ours), "{context}: {ours:#?} is not among {theirs:#?}");
-            println!("{context}: py-spy agrees");
-        }
+        compare(&context, told, &interpreter, &got);
     }
     // Everybody waits, so nobody has it.
     assert_eq!(gil_holder(&memory, &interpreter), None, "{context}");
     println!("{context}: {} frames are right", expected.len());
+}
+
+/// With what py-spy says. It takes a free-threaded build for the other one, and is a line off in the middle of some
+/// expressions of 3.10, where the interpreter's own `f_lineno` is as the victim says.
+fn compare(context: &str, told: &Told, interpreter: &Interpreter, got: &[Frame]) {
+    let version = &interpreter.version;
+    if version.free_threaded {
+        return;
+    }
+    let Some(theirs) = oracle::frames(told.pid, told.thread) else { return };
+    let line = |line| if version.minor == 10 { 0 } else { line };
+    let plain = |frames: &[Frame]| -> Vec<Frame> {
+        frames.iter().map(short).map(|frame| Frame(frame.0, frame.1, line(frame.2))).collect()
+    };
+    // It tells every thread state of this thread.
+    let theirs: Vec<Vec<Frame>> = theirs.iter().map(|frames| plain(frames)).collect();
+    assert!(theirs.contains(&plain(got)), "{context}: {got:#?} is not among {theirs:#?}");
+    println!("{context}: py-spy agrees");
 }
 
 /// Where native code called Python, Python began anew.

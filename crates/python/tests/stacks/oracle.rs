@@ -37,5 +37,7 @@ pub(crate) fn frames(pid: u32, thread: u64) -> Option<Vec<Vec<Frame>>> {
         let name = frame.name.rsplit('.').next().unwrap_or_default().to_string();
         Frame(frame.filename, name, frame.line)
     };
-    Some(of_thread.map(|stack| stack.frames.into_iter().map(words).collect()).collect())
+    // It takes the interpreter's own frames around `__init__` for Python's.
+    let real = |frame: &Frame| frame.0 != "__init__";
+    Some(of_thread.map(|stack| stack.frames.into_iter().map(words).filter(real).collect()).collect())
 }

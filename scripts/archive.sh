@@ -17,10 +17,10 @@ fetch() { # fetch ADDRESS FILE: whole or not at all
     curl -fsSL --retry 2 -o "$2.part" "$1" 2>/dev/null && mv "$2.part" "$2"
 }
 
-# The index of a suite, each file's address made whole; kept for a day.
+# The index of a suite, each file's address made whole; kept for a day, unless no archive has it.
 index() { # index FOLDER SUITE
     kept=$1/index/$2
-    if [ -z "$(find "$kept" -mmin -1440 2>/dev/null)" ]; then
+    if [ -z "$(find "$kept" -size +0 -mmin -1440 2>/dev/null)" ]; then
         mkdir -p "$1/index"
         : >"$kept.new"
         for archive in $(archives); do

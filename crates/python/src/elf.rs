@@ -85,14 +85,18 @@ fn version(elf: &Elf<'_>, named: Option<Version>) -> Option<Version> {
     }
     let constants = elf.section_by_name(".rodata").filter(|section| section.size() <= MOST_CONSTANT_BYTES);
     let constants = constants.and_then(|section| section.data().ok()).unwrap_or_default();
+    let is_of_version = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'+');
     let mut found: Vec<Version> = constants
         .split(|byte| *byte == 0)
+        // The linker may have made it the end of another text, such as a path.
+        .map(|text| text.rsplit(|byte| !is_of_version(byte)).next().unwrap_or_default())
         .filter(|text| (5..=12).contains(&text.len()) && text.starts_with(b"3."))
         .filter_map(Version::from_text)
         .filter(|version| {
             named.map_or((9..=14).contains(&version.minor), |named| named.minor == version.minor)
         })
         .collect();
+    found.sort();
     found.dedup();
     match found.as_slice() {
         [version] => Some(*version),

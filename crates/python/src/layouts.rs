@@ -10,11 +10,11 @@ pub(crate) struct Row {
     pub(crate) layout: Layout,
 }
 
-// Python 3.9 is from the headers of 3.9.18.
-// Python 3.10 is from the headers of 3.10.13.
-// Python 3.11 is from the headers of 3.11.7.
-// Python 3.12 is from the headers of 3.12.1.
-// Python 3.13 is from the headers of 3.13.0.
+// Python 3.9 is from the headers of 3.9.2.
+// Python 3.10 is from the headers of 3.10.12.
+// Python 3.11 is from the headers of 3.11.2.
+// Python 3.12 is from the headers of 3.12.3.
+// Python 3.13 is from the headers of 3.13.5.
 // Python 3.14 is from the headers of 3.14.10.
 pub(crate) const LAYOUTS: &[Row] = &[
     Row {

@@ -91,3 +91,68 @@ fn signed_varint(bytes: &mut impl Iterator<Item = u8>) -> Option<i64> {
     let value = varint(bytes)?;
     Some(if value & 1 == 1 { -(value >> 1) } else { value >> 1 })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Recorded from real interpreters by `generate/lines.py`.
+    const RECORDED: [(u8, &str); 6] = [
+        (9, include_str!("lines/3.9.json")),
+        (10, include_str!("lines/3.10.json")),
+        (11, include_str!("lines/3.11.json")),
+        (12, include_str!("lines/3.12.json")),
+        (13, include_str!("lines/3.13.json")),
+        (14, include_str!("lines/3.14.json")),
+    ];
+
+    #[derive(serde::Deserialize)]
+    struct Recorded {
+        first: u32,
+        table: String,
+        /// Where a range of instructions ends, and its line.
+        lines: Vec<(u32, Option<u32>)>,
+    }
+
+    fn recorded() -> impl Iterator<Item = (Version, Recorded, Vec<u8>)> {
+        RECORDED.iter().flat_map(|(minor, text)| {
+            let version = Version { major: 3, minor: *minor, micro: 0, free_threaded: false };
+            text.lines().map(move |line| {
+                let code: Recorded = serde_json::from_str(line).unwrap();
+                let digits = code.table.as_bytes().chunks_exact(2);
+                let table = digits.map(|two| u8::from_str_radix(str::from_utf8(two).unwrap(), 16).unwrap());
+                let table = table.collect();
+                (version, code, table)
+            })
+        })
+    }
+
+    #[test]
+    fn lines_are_those_of_the_interpreter() {
+        let mut checked = 0;
+        for (version, code, table) in recorded() {
+            let mut instr = 0;
+            for (end, line) in code.lines {
+                while instr < end {
+                    let got = line_at(&version, code.first, &table, instr);
+                    assert_eq!(got, line, "{version}, code of line {}, instruction {instr}", code.first);
+                    instr += 2;
+                    checked += 1;
+                }
+            }
+        }
+        assert!(checked > 10_000, "{checked}");
+    }
+
+    #[test]
+    fn broken_tables_do_no_harm() {
+        for (version, code, table) in recorded() {
+            for cut in 0..table.len().min(64) {
+                line_at(&version, code.first, &table[..cut], u32::MAX);
+                let mut broken = table.clone();
+                broken[cut] ^= 0xff;
+                line_at(&version, code.first, &broken, u32::MAX);
+            }
+        }
+    }
+}

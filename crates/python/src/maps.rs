@@ -14,7 +14,6 @@ pub(crate) struct Mapping {
     /// As the process sees it.
     pub(crate) path: String,
     deleted: bool,
-    range: String,
 }
 
 impl Mapping {
@@ -30,7 +29,8 @@ impl Mapping {
         if !self.deleted && fs::metadata(&through_root).is_ok_and(|metadata| metadata.ino() == self.inode) {
             return Some(through_root);
         }
-        let by_mapping = PathBuf::from(format!("/proc/{pid}/map_files/{}", self.range));
+        // Without the leading zeros that the map has.
+        let by_mapping = PathBuf::from(format!("/proc/{pid}/map_files/{:x}-{:x}", self.start, self.end));
         if fs::File::open(&by_mapping).is_ok() {
             return Some(by_mapping);
         }
@@ -48,8 +48,7 @@ pub(crate) fn mappings(pid: u32) -> std::io::Result<Vec<Mapping>> {
 /// `7f00-7f01 r-xp 00000000 fe:00 1234    /usr/bin/python3.12 (deleted)`
 fn parse_line(line: &str) -> Option<Mapping> {
     let mut fields = line.splitn(6, ' ');
-    let range = fields.next()?;
-    let (start, end) = range.split_once('-')?;
+    let (start, end) = fields.next()?.split_once('-')?;
     let file_offset = u64::from_str_radix(fields.nth(1)?, 16).ok()?;
     let inode = fields.nth(1)?.parse().ok()?;
     let path = fields.next()?.trim_start();
@@ -62,7 +61,6 @@ fn parse_line(line: &str) -> Option<Mapping> {
         inode,
         path: path.to_string(),
         deleted,
-        range: range.to_string(),
     })
 }
 

@@ -1,6 +1,9 @@
 //! Real interpreters, read from outside: the python3 of the PATH, those of GPUWHY_PYTHONS (commands, a colon between
 //! them), and those `scripts/pythons.sh` fetched. The victim says what its stack is.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod files;
 mod oracle;
 mod pythons;
 mod victim;
@@ -66,6 +69,19 @@ fn check(command: &str, case: &str) {
     // Everybody waits, so nobody has it.
     assert_eq!(gil_holder(&memory, &interpreter), None, "{context}");
     println!("{context}: {} frames are right", expected.len());
+}
+
+/// The stack of a victim is as it says.
+fn check_plainly(context: &str, victim: &Victim) -> Interpreter {
+    victim.await_blocked();
+    let told = &victim.told;
+    let interpreter = find(told.pid).unwrap().expect("no Python found");
+    let memory = ProcessMemory::open(told.pid).unwrap();
+    let (got, _) = frames(&memory, &interpreter, Thread::of(told.pid, told.tid).unwrap());
+    let got: Vec<Frame> = got.iter().map(short).collect();
+    let expected: Vec<Frame> = told.frames.iter().map(short).collect();
+    assert!(got.starts_with(&expected), "{} {context}: {got:#?}", interpreter.version);
+    interpreter
 }
 
 /// With what py-spy says. It takes a free-threaded build for the other one, and is a line off in the middle of some
@@ -181,5 +197,28 @@ fn a_thread_without_python_is_not_found() {
         assert!(stack(&memory, &interpreter, thread, 8).is_err());
         let thread = Thread::of(victim.told.pid, victim.told.tid).unwrap();
         assert_eq!(stack(&memory, &interpreter, thread, 3).unwrap().len(), 3);
+    }
+}
+
+/// As in a container: its own idea of process ids.
+#[test]
+fn a_process_in_a_pid_namespace() {
+    for command in pythons() {
+        let mut unshare = std::process::Command::new("unshare");
+        let allowed = unshare.args(["--pid", "--fork", "true"]).status().is_ok_and(|status| status.success());
+        if !allowed {
+            skip("a process in a pid namespace: this user may not make one");
+            return;
+        }
+        let mut unshare = std::process::Command::new("unshare");
+        let Some(mut victim) =
+            Victim::start_as(unshare.args(["--pid", "--fork", "--kill-child", &command]), "thread")
+        else {
+            continue;
+        };
+        let native = victim.told.tid;
+        victim.look_from_outside();
+        assert_ne!(native, victim.told.tid);
+        check_plainly("in a pid namespace", &victim);
     }
 }

@@ -27,8 +27,13 @@ pub(crate) struct Victim {
 impl Victim {
     /// None, and said aloud, where this Python cannot do the case.
     pub(crate) fn start(command: &str, case: &str) -> Option<Self> {
+        Self::start_as(&mut Command::new(command), case)
+    }
+
+    /// With an environment of its own.
+    pub(crate) fn start_as(command: &mut Command, case: &str) -> Option<Self> {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/victim.py");
-        let mut child = Command::new(command)
+        let mut child = command
             .args([script, case])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -38,12 +43,31 @@ impl Victim {
         BufReader::new(child.stdout.take().expect("no output")).read_line(&mut line).expect("no output");
         let value: serde_json::Value = serde_json::from_str(&line).expect(&line);
         if let Some(missing) = value.get("missing") {
-            skip(&format!("{case} ({command}): {missing}"));
+            skip(&format!("{case} ({command:?}): {missing}"));
             let _ = child.wait();
             return None;
         }
         let told = serde_json::from_value(value).expect("the victim's words");
         Some(Self { child, told })
+    }
+
+    /// Turns its ids, which are of its own pid namespace, into those they have here.
+    pub(crate) fn look_from_outside(&mut self) {
+        let parent = self.child.id();
+        let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+        let pid = children.expect("no children").trim().parse().expect("one child");
+        let own = self.told.tid.to_string();
+        let is_it = |tid: &u32| {
+            let status =
+                std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).unwrap_or_default();
+            status
+                .lines()
+                .any(|line| line.starts_with("NSpid:") && line.split('\t').next_back() == Some(&own))
+        };
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("the victim died");
+        let mut tids = tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok());
+        self.told.tid = tids.find(is_it).expect("no such thread");
+        self.told.pid = pid;
     }
 
     /// It blocks in `read` right after it has spoken.

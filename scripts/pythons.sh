@@ -56,7 +56,7 @@ free_threaded() { # free_threaded VERSION
     works "$1t" "$1" && return
     work=$folder/build-$1t
     for archive in $(archives); do
-        for suite in sid forky trixie $(. /etc/os-release && echo "${VERSION_CODENAME:-}"); do
+        for suite in sid forky trixie resolute; do
             mkdir -p "$work"
             fetch "$archive/dists/$suite/main/source/Sources.xz" "$work/sources.xz" || continue
             # Newest last.

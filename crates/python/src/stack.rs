@@ -188,3 +188,84 @@ impl Frame {
         entry.and_then(|entry| read_pointer(memory, entry)).unwrap_or(own)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Version;
+    use crate::offsets::layout_of;
+    use std::collections::BTreeMap;
+
+    /// Words at addresses; all else is unreadable, but for the 256 bytes around a word.
+    #[derive(Default)]
+    struct Words(BTreeMap<u64, u64>);
+
+    impl Memory for Words {
+        fn read(&self, address: u64, into: &mut [u8]) -> bool {
+            let near = self.0.range(address.saturating_sub(256)..address + 256).next().is_some();
+            for (at, byte) in (address..).zip(into.iter_mut()) {
+                let word = self.0.range(at.saturating_sub(7)..=at).next_back();
+                *byte = word.map_or(0, |(start, word)| word.to_le_bytes()[(at - start) as usize]);
+            }
+            near
+        }
+    }
+
+    const RUNTIME: u64 = 0x1_0000;
+    const INTERPRETER: u64 = 0x10_0000;
+    const THREAD: u64 = 0x20_0000;
+    const FRAME: u64 = 0x30_0000;
+    const SHIM: u64 = 0x40_0000;
+    const CODE: u64 = 0x50_0000;
+    const COPIES: u64 = 0x60_0000;
+    const COPY: u64 = 0x70_0000;
+
+    /// One thread of free-threaded 3.14 in one function, in its own copy of the instructions.
+    fn one_frame() -> (Words, Interpreter) {
+        let version = Version { major: 3, minor: 14, micro: 0, free_threaded: true };
+        let layout = layout_of(&version).unwrap();
+        let at = |base: u64, offset: u32| base + u64::from(offset);
+        let words = BTreeMap::from([
+            (at(RUNTIME, layout.interpreters_head), INTERPRETER),
+            (at(INTERPRETER, layout.interp_threads_head), THREAD),
+            (at(THREAD, layout.tstate_native_thread_id), 7),
+            (at(THREAD, layout.tstate_frame), FRAME),
+            (at(FRAME, layout.frame_code), CODE | 1),
+            (at(FRAME, layout.frame_previous), SHIM),
+            (at(FRAME, layout.frame_instr), COPY + 42),
+            (at(FRAME, layout.frame_tlbc_index), 2),
+            (at(SHIM, layout.frame_tlbc_index), 3 << (8 * (layout.frame_owner - layout.frame_tlbc_index))),
+            (at(CODE, layout.code_firstlineno), 1),
+            (at(CODE, layout.code_tlbc), COPIES),
+            (COPIES, 3),
+            (at(COPIES, layout.tlbc_entries) + 16, COPY),
+        ]);
+        (Words(words), Interpreter { version, runtime: RUNTIME, layout, file: String::new() })
+    }
+
+    const SEVEN: Thread = Thread { native: 7, fs_base: None };
+
+    #[test]
+    fn instructions_are_those_of_the_threads_copy() {
+        let (memory, interpreter) = one_frame();
+        let expected = RawFrame { code: CODE, instr: 42, entry: true };
+        assert_eq!(stack(&memory, &interpreter, SEVEN, 10).unwrap(), [expected]);
+        assert!(matches!(
+            stack(&memory, &interpreter, Thread { native: 8, ..SEVEN }, 10),
+            Err(PythonError::NoThread { native: 8 })
+        ));
+        assert!(matches!(stack(&Words::default(), &interpreter, SEVEN, 10), Err(PythonError::NotRunning)));
+    }
+
+    #[test]
+    fn a_stack_that_bites_its_tail_ends() {
+        let (mut memory, interpreter) = one_frame();
+        memory.0.insert(FRAME + u64::from(interpreter.layout.frame_previous), FRAME);
+        let frames = stack(&memory, &interpreter, SEVEN, 10).unwrap();
+        assert_eq!(frames.len(), 10);
+        memory.0.insert(THREAD + u64::from(interpreter.layout.tstate_next), THREAD);
+        memory.0.insert(INTERPRETER + u64::from(interpreter.layout.interp_next), INTERPRETER);
+        let other = Thread { native: 8, ..SEVEN };
+        assert!(stack(&memory, &interpreter, other, 10).is_err());
+    }
+}

@@ -50,8 +50,8 @@ pub(crate) fn states(memory: &impl Memory, interpreter: &Interpreter, thread: Th
         .flat_map(|state| {
             let head = read_pointer(memory, state + u64::from(layout.interp_threads_head));
             std::iter::successors(head, |state| read_pointer(memory, state + u64::from(layout.tstate_next)))
-                .take(MOST_THREADS)
         })
+        .take(MOST_THREADS)
         .filter(|state| is_of(memory, interpreter, *state, thread))
         .collect()
 }
@@ -64,7 +64,7 @@ fn is_of(memory: &impl Memory, interpreter: &Interpreter, state: u64, thread: Th
 }
 
 /// The id of a thread state's thread, as the interpreter has it, then as the C library may have it: 3.9 and 3.10 keep
-/// none, and 3.11 still has the parent's in the child of a fork.
+/// none, and after a fork that Python did not make it is still the parent's.
 pub(crate) fn native_ids<'a>(
     memory: &'a impl Memory,
     interpreter: &Interpreter,

@@ -58,7 +58,7 @@ def far(a):
 def long(a):
     return [%s,
             a]
-''' % ("\n" * 300, "\n" * 150, ", ".join("a(%d)" % number for number in range(300)))
+''' % ("\n" * 300, "\n" * 150, ", ".join("a(%d)" % number for number in range(80)))
 
 
 def codes(code):

@@ -54,7 +54,8 @@ packaged() { # packaged VERSION SUITE...: the first suite that has it
 # From the newest source there is for it.
 free_threaded() { # free_threaded VERSION
     works "$1t" "$1" && return
-    work=$folder/build-$1t
+    # Not beside the others, whose folders have a `python` each.
+    work=$folder/build/$1t
     for archive in $(archives); do
         for suite in sid forky trixie resolute; do
             mkdir -p "$work"

@@ -8,7 +8,9 @@ mod oracle;
 mod pythons;
 mod victim;
 
-use gpuwhy_python::{Interpreter, ProcessMemory, Thread, find, gil_holder, line_at, read_code, stack};
+use gpuwhy_python::{
+    Interpreter, Memory, ProcessMemory, Thread, find, gil_holder, line_at, read_code, stack,
+};
 use pythons::{pythons, skip};
 use victim::{Frame, Told, Victim};
 
@@ -175,7 +177,13 @@ fn a_thread_that_computes_has_the_gil() {
         while !frames(&memory, &interpreter, thread).0.first().is_some_and(spins) {
             std::thread::yield_now();
         }
-        let holder = gil_holder(&memory, &interpreter).map(|(_, native)| native);
+        let holder = gil_holder(&memory, &interpreter);
+        if let (Some((state, _)), true) = (holder, interpreter.layout.tstate_status != 0) {
+            let mut status = [0; 4];
+            assert!(memory.read(state + u64::from(interpreter.layout.tstate_status), &mut status));
+            assert_ne!(u32::from_le_bytes(status) & interpreter.layout.tstate_active_mask, 0, "{context}");
+        }
+        let holder = holder.map(|(_, native)| native);
         let expected = (!interpreter.version.free_threaded).then_some(Some(told.tid));
         assert_eq!(holder, expected, "{context}");
     }

@@ -1,5 +1,6 @@
-//! Control groups: which one a process is in, which container that is, and who else is in it.
+//! Control groups: which one a process is in, whose that is, and who else is in it.
 
+use crate::{Owner, Root};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -7,37 +8,43 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cgroup {
     pub path: String,
-    pub container_id: Option<String>,
+    pub owner: Owner,
 }
 
 impl Cgroup {
-    /// Of a process; the unified hierarchy if it says anything, else the one with CPU accounting.
-    pub fn of(pid: u32) -> Cgroup {
-        Self::parse(&fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default())
+    /// Of a process; the unified hierarchy if it says anything, else the one with CPU accounting. A hierarchy that
+    /// tells whose the process is goes first: not all of them are used by every runtime.
+    pub fn of(root: &Root, pid: u32) -> Cgroup {
+        Self::parse(&root.of_process(pid, "cgroup").unwrap_or_default())
     }
 
     fn parse(text: &str) -> Cgroup {
-        let lines: Vec<(&str, &str)> = text
+        let mut lines: Vec<(&str, &str)> = text
             .lines()
             .filter_map(|line| {
                 let mut fields = line.splitn(3, ':').skip(1);
                 Some((fields.next()?, fields.next()?))
             })
             .collect();
-        let unified = lines.iter().find(|(controllers, path)| controllers.is_empty() && *path != "/");
-        let by_cpu = lines.iter().find(|(controllers, _)| controllers.split(',').any(|name| name == "cpu"));
-        let path = unified.or(by_cpu).or(lines.first()).map_or("", |(_, path)| path);
-        Cgroup { path: path.to_string(), container_id: container_id(path) }
+        // Stable: hierarchies of the same merit stay in the kernel's order.
+        lines.sort_by_key(|(controllers, path)| match *controllers {
+            _ if *path == "/" => 3,
+            "" => 0,
+            names if names.split(',').any(|name| name == "cpu") => 1,
+            _ => 2,
+        });
+        let mut path = None;
+        let mut owner = Owner::default();
+        for (_, of) in &lines {
+            let told = Owner::of(of);
+            if told.is_known() && path.is_none() {
+                path = Some(*of);
+            }
+            owner.complete(told);
+        }
+        let path = path.or(lines.first().map(|(_, path)| *path)).unwrap_or_default();
+        Cgroup { path: path.to_string(), owner }
     }
-}
-
-/// The container a cgroup path belongs to: docker, containerd, cri-o and podman all end in 64 hex digits.
-pub fn container_id(path: &str) -> Option<String> {
-    path.rsplit('/').find_map(|part| {
-        let part = part.strip_suffix(".scope").unwrap_or(part);
-        let id = part.rsplit(['-', ':']).next().unwrap_or(part);
-        (id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| id.to_string())
-    })
 }
 
 /// The processes of a cgroup folder and the folders below it, by any hierarchy's `cgroup.procs`.
@@ -59,24 +66,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn containers_are_told_by_their_cgroup() {
-        let id = "a".repeat(64);
-        for path in [
-            format!("/system.slice/docker-{id}.scope"),
-            format!("/docker/{id}"),
-            format!("/kubepods.slice/kubepods-pod1.slice/cri-containerd-{id}.scope"),
-            format!("/kubepods/burstable/pod1/{id}"),
-            format!("/machine.slice/libpod-{id}.scope/container"),
-        ] {
-            assert_eq!(container_id(&path), Some(id.clone()), "{path}");
-        }
-        assert_eq!(container_id("/user.slice/session-1.scope"), None);
-    }
-
-    #[test]
     fn unified_and_hybrid_hierarchies_are_read() {
         assert_eq!(Cgroup::parse("0::/user.slice/a.scope\n").path, "/user.slice/a.scope");
         assert_eq!(Cgroup::parse("4:memory:/m\n3:cpu,cpuacct:/jobs/1\n0::/\n").path, "/jobs/1");
+        assert_eq!(Cgroup::parse("4:memory:/m\n3:cpu,cpuacct:/\n0::/\n").path, "/m");
+        assert_eq!(Cgroup::parse("3:cpu:/\n0::/\n").path, "/");
         assert_eq!(Cgroup::parse("").path, "");
+        assert_eq!(Cgroup::parse("nonsense\n:\n::\n").path, "");
+    }
+
+    #[test]
+    fn any_hierarchy_may_tell_whose_it_is() {
+        let id = "a".repeat(64);
+        let slurm = Cgroup::parse(
+            "5:freezer:/slurm/uid_7/job_42/step_0\n3:cpu,cpuacct:/system.slice/slurmd.service\n0::/\n",
+        );
+        assert_eq!(
+            (slurm.path.as_str(), slurm.owner.job_id.as_deref()),
+            ("/slurm/uid_7/job_42/step_0", Some("42"))
+        );
+        let both =
+            Cgroup::parse(&format!("5:freezer:/slurm/uid_7/job_42\n4:pids:/docker/{id}\n0::/init.scope\n"));
+        assert_eq!(both.owner.container_id, Some(id));
+        assert_eq!(both.owner.job_id.as_deref(), Some("42"));
     }
 }

@@ -1,7 +1,12 @@
 //! A process as /proc describes it.
 
-use crate::{Cgroup, rank_of};
-use gpuwhy_model::Process;
+use crate::environment::Environment;
+use crate::job::Job;
+use crate::numa::Allowed;
+use crate::tenant::tenant;
+use crate::users::user_name;
+use crate::{Cgroup, Owner, Rank, Root, mounts};
+use gpuwhy_model::{Container, Process};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
@@ -12,32 +17,104 @@ pub fn exists(pid: u32) -> bool {
     fs::metadata(format!("/proc/{pid}")).is_ok()
 }
 
-/// What can be known of a process now; nothing if it is gone.
+/// What can be known of a process now, and at once; nothing if it is gone.
 pub fn describe(pid: u32) -> Option<Process> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    describe_at(&Root::default(), pid)
+}
+
+/// The same of a host whose files lie elsewhere.
+pub fn describe_at(root: &Root, pid: u32) -> Option<Process> {
+    let stat = root.of_process(pid, "stat")?;
     let (comm, rest) = split_stat(&stat)?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-    let cgroup = Cgroup::of(pid);
-    let rank = rank_of(pid);
-    Some(Process {
+    let ticks = fields.get(19)?.parse().ok()?;
+    let mut cgroup = Cgroup::of(root, pid);
+    if !cgroup.owner.is_known() && is_hidden(&cgroup.path) {
+        mounts::take(&mut cgroup.owner, &root.of_process(pid, "mountinfo").unwrap_or_default());
+    }
+    let owner = cgroup.owner;
+    let environment = Environment::of(root, pid);
+    let allowed = Allowed::parse(&root.of_process(pid, "status").unwrap_or_default());
+    let mut process = Process {
         pid,
         parent_pid: fields.get(1)?.parse().ok()?,
-        start_ns: start_ns(fields.get(19)?.parse().ok()?)?,
-        end_ns: None,
-        exit_code: None,
+        start_ns: root.start_ns(ticks)?,
         comm: comm.to_string(),
-        cmdline: cmdline(pid),
-        exe: fs::read_link(format!("/proc/{pid}/exe"))
+        cmdline: cmdline(root, pid),
+        exe: fs::read_link(root.path(&format!("proc/{pid}/exe")))
             .map(|path| path.display().to_string())
             .unwrap_or_default(),
-        uid: fs::metadata(format!("/proc/{pid}")).map_or(0, |metadata| metadata.uid()),
-        cgroup_id: 0,
+        uid: fs::metadata(root.path(&format!("proc/{pid}"))).map_or(0, |metadata| metadata.uid()),
         cgroup: cgroup.path,
-        container_id: cgroup.container_id,
-        rank: rank.rank,
-        local_rank: rank.local_rank,
-        world_size: rank.world_size,
-    })
+        container_id: owner.container_id.clone(),
+        container: owner.container(),
+        unit: owner.unit.clone(),
+        cpus_allowed: allowed.cpus,
+        mems_allowed: allowed.mems,
+        ..Process::default()
+    };
+    Rank::of(&environment).put(&mut process);
+    let mut job = Job::of(&owner, &environment);
+    if job.user.is_none() && job.system == Some("slurm") {
+        job.user = Some(user_name(&root.hosts(), owner.job_uid.unwrap_or(process.uid)));
+    }
+    job.put(&mut process);
+    process.tenant = tenant(&process, || user_name(&root.hosts(), process.uid));
+    // Its number may have been given to another while it was read: then it is gone.
+    (start_ticks(root, pid) == Some(ticks)).then_some(process)
+}
+
+impl Rank {
+    /// Replaces what the process was said to be.
+    pub fn put(&self, process: &mut Process) {
+        process.rank = self.rank;
+        process.local_rank = self.local_rank;
+        process.world_size = self.world_size;
+        process.local_world_size = self.local_world_size;
+        process.node_rank = self.node_rank;
+        process.rank_source = self.source.map(str::to_string);
+    }
+}
+
+impl Owner {
+    /// What is known of the container before anybody was asked. A pod's process may be in none of its containers: then
+    /// it has no id.
+    pub(crate) fn container(&self) -> Option<Container> {
+        let named = matches!(self.runtime, Some("lxc" | "nspawn" | "libvirt"));
+        (self.container_id.is_some() || self.pod_uid.is_some()).then(|| Container {
+            container_id: self.container_id.clone().unwrap_or_default(),
+            name: self.container_id.clone().filter(|_| named),
+            runtime: self.runtime.map(str::to_string),
+            pod_uid: self.pod_uid.clone(),
+            qos: self.qos.map(str::to_string),
+            ..Container::default()
+        })
+    }
+}
+
+impl Root {
+    /// When a process started, in unix time.
+    pub(crate) fn start_of(&self, pid: u32) -> Option<u64> {
+        self.start_ns(start_ticks(self, pid)?)
+    }
+
+    /// Start times count from boot in ticks of 10 ms.
+    fn start_ns(&self, ticks: u64) -> Option<u64> {
+        let stat = self.text("proc/stat")?;
+        let boot: u64 = stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
+        Some(boot * 1_000_000_000 + ticks * 10_000_000)
+    }
+}
+
+/// When a process started, as the kernel counts.
+pub(crate) fn start_ticks(root: &Root, pid: u32) -> Option<u64> {
+    let stat = root.of_process(pid, "stat")?;
+    split_stat(&stat)?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// A cgroup namespace shows only what lies below its own root.
+fn is_hidden(cgroup: &str) -> bool {
+    cgroup.split('/').all(|part| part.is_empty() || part == "..")
 }
 
 /// `123 (a (strange) name) S 1 ...`: the name may hold anything, so it ends at the last bracket.
@@ -47,15 +124,8 @@ fn split_stat(stat: &str) -> Option<(&str, &str)> {
     Some((stat.get(open + 1..close)?, stat.get(close + 1..)?))
 }
 
-/// Start times count from boot in ticks of 10 ms.
-fn start_ns(ticks: u64) -> Option<u64> {
-    let stat = fs::read_to_string("/proc/stat").ok()?;
-    let boot: u64 = stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
-    Some(boot * 1_000_000_000 + ticks * 10_000_000)
-}
-
-fn cmdline(pid: u32) -> String {
-    let mut bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+fn cmdline(root: &Root, pid: u32) -> String {
+    let mut bytes = root.bytes(&format!("proc/{pid}/cmdline")).unwrap_or_default();
     bytes.truncate(MOST_CMDLINE_BYTES);
     let words: Vec<_> =
         bytes.split(|byte| *byte == 0).filter(|word| !word.is_empty()).map(String::from_utf8_lossy).collect();
@@ -76,6 +146,7 @@ mod tests {
     fn this_process_is_described() {
         let process = describe(std::process::id()).unwrap();
         assert!(!process.comm.is_empty() && !process.exe.is_empty() && process.start_ns > 0);
+        assert!(!process.tenant.is_empty() && process.cpus_allowed.is_some());
         assert_eq!(describe(u32::MAX), None);
     }
 }

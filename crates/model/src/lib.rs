@@ -31,6 +31,6 @@ pub use gpu::{GpuError, GpuProcess, GpuSample, RdmaEvent};
 pub use histogram::{BUCKETS, Histogram, bucket_of, bucket_range};
 pub use host::{Ends, FileRef, IoEvent, OomEvent, TcpEvent, WaitEvent};
 pub use op::{Family, Layer, OpId, OpInfo, Role};
-pub use process::{Process, ProcessEvent, ProcessEventKind};
+pub use process::{Container, Process, ProcessEvent, ProcessEventKind};
 pub use raw::{Completion, InFlight, LaunchCount, LibraryInfo, NcclCall, StreamState};
 pub use stack::{Frame, FrameKind, PythonFrame, RawCode, RawStack, RawText, Stack};

@@ -1,6 +1,7 @@
 //! Processes and what happened to them.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -43,6 +44,7 @@ pub struct ProcessEvent {
 
 /// What is known of a traced process.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Process {
     pub pid: u32,
     pub parent_pid: u32,
@@ -59,4 +61,41 @@ pub struct Process {
     pub rank: Option<i32>,
     pub local_rank: Option<i32>,
     pub world_size: Option<i32>,
+    pub local_world_size: Option<i32>,
+    pub node_rank: Option<i32>,
+    /// Who told rank and size: a launcher's name, or `communicator`.
+    pub rank_source: Option<String>,
+    /// `slurm`, `pbs`, `lsf`, `flux`, `ecs`, `kubernetes`, `ray` or `torchelastic`.
+    pub job_system: Option<String>,
+    pub job_id: Option<String>,
+    pub job_step: Option<String>,
+    pub job_name: Option<String>,
+    pub job_user: Option<String>,
+    /// Queue, partition or cluster.
+    pub job_queue: Option<String>,
+    pub pod: Option<String>,
+    pub namespace: Option<String>,
+    /// The service or scope of systemd it is in.
+    pub unit: Option<String>,
+    /// In one word, whose it is.
+    pub tenant: String,
+    pub cpus_allowed: Option<String>,
+    pub mems_allowed: Option<String>,
+    /// What is known of its container.
+    pub container: Option<Container>,
+}
+
+/// A container that traced processes run in.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Container {
+    pub container_id: String,
+    pub runtime: Option<String>,
+    pub name: Option<String>,
+    pub image: Option<String>,
+    pub pod: Option<String>,
+    pub namespace: Option<String>,
+    pub pod_uid: Option<String>,
+    pub qos: Option<String>,
+    pub labels: BTreeMap<String, String>,
 }

@@ -8,22 +8,30 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 pub struct ProcessesRequest {
     pub pid: Option<u32>,
+    /// Only those of this pod, job, container, ...
+    pub tenant: Option<String>,
     pub limit: Option<usize>,
 }
 
-/// In the order in which they started.
+/// In the order in which they started, with what is known of their containers.
 pub fn processes(reader: &Reader, request: &ProcessesRequest) -> Result<Rows, QueryError> {
-    let (clause, values) = match request.pid {
-        Some(pid) => (" WHERE pid = ?", vec![Value::Integer(pid.into())]),
-        None => ("", Vec::new()),
-    };
+    let pid = request.pid.map(|pid| ("p.pid = ?", Value::Integer(pid.into())));
+    let tenant = request.tenant.clone().map(|tenant| ("p.tenant = ?", Value::Text(tenant)));
+    let (clauses, values): (Vec<&str>, Vec<Value>) = pid.into_iter().chain(tenant).unzip();
+    let clause = if clauses.is_empty() { String::new() } else { format!(" WHERE {}", clauses.join(" AND ")) };
     let mut limits = Limits::default();
     limits.rows = request.limit.unwrap_or(limits.rows);
-    let sql = format!("SELECT * FROM processes{clause} ORDER BY start_ns, pid");
+    let sql = format!(
+        "SELECT p.*, c.runtime, c.name AS container, c.image, c.pod_uid, c.qos, c.labels FROM processes p \
+         LEFT JOIN containers c ON c.container_id = p.container_id{clause} ORDER BY start_ns, pid"
+    );
     let answer = reader.select(&sql, &values, &limits)?;
     if answer.rows.is_empty() && limits.rows > 0 {
         let which = request.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
-        return Err(QueryError::NoData(format!("the trace has no process{which}; nothing was traced then")));
+        let whose = request.tenant.as_ref().map(|tenant| format!(" of {tenant}")).unwrap_or_default();
+        return Err(QueryError::NoData(format!(
+            "the trace has no process{which}{whose}; nothing was traced then"
+        )));
     }
     Ok(Rows::new(answer, reader.coverage(None)?))
 }

@@ -4,6 +4,7 @@ mod copy;
 mod facts;
 mod guard;
 mod older;
+mod processes;
 mod records;
 mod sql;
 

@@ -5,7 +5,7 @@ use crate::schema::calls::{CALLS, KEPT};
 use crate::schema::event_arms;
 use crate::{CallStats, StoreError};
 use gpuwhy_model::{
-    Blame, BlameRow, Call, Cause, Direction, Family, Kept, Launch, Layer, Loss, OpId, OpInfo, Process,
+    Blame, BlameRow, Call, Cause, Direction, Family, Kept, Launch, Layer, Loss, OpId, OpInfo,
     Reason, Role, Via,
 };
 use rusqlite::{Row, params_from_iter};
@@ -146,30 +146,6 @@ impl Reader {
         })
     }
 
-    pub fn processes(&self) -> Result<Vec<Process>, StoreError> {
-        let sql = "SELECT pid, parent_pid, start_ns, end_ns, exit_code, comm, cmdline, exe, uid, cgroup_id, cgroup, \
-                   container_id, rank, local_rank, world_size FROM processes ORDER BY start_ns, pid";
-        self.rows(sql, [], |row| {
-            Ok(Process {
-                pid: row.get(0)?,
-                parent_pid: number(row, 1)? as u32,
-                start_ns: number(row, 2)?,
-                end_ns: row.get::<_, Option<i64>>(3)?.map(|ns| ns as u64),
-                exit_code: row.get(4)?,
-                comm: text(row, 5)?,
-                cmdline: text(row, 6)?,
-                exe: text(row, 7)?,
-                uid: number(row, 8)? as u32,
-                cgroup_id: number(row, 9)?,
-                cgroup: text(row, 10)?,
-                container_id: row.get(11)?,
-                rank: row.get(12)?,
-                local_rank: row.get(13)?,
-                world_size: row.get(14)?,
-            })
-        })
-    }
-
     pub fn losses(&self) -> Result<Vec<Loss>, StoreError> {
         self.rows(
             "SELECT start_ns, end_ns, probe, cpu, reason, count FROM loss ORDER BY start_ns",
@@ -189,12 +165,12 @@ impl Reader {
 }
 
 /// NULL is zero.
-fn number(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
+pub(super) fn number(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
     Ok(row.get::<_, Option<i64>>(at)?.unwrap_or(0) as u64)
 }
 
 /// NULL is empty.
-fn text(row: &Row<'_>, at: usize) -> rusqlite::Result<String> {
+pub(super) fn text(row: &Row<'_>, at: usize) -> rusqlite::Result<String> {
     Ok(row.get::<_, Option<String>>(at)?.unwrap_or_default())
 }
 

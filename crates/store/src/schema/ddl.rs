@@ -48,7 +48,8 @@ impl Table {
         self.on_conflict(|column| format!("{column} = excluded.{column}"))
     }
 
-    fn on_conflict(&self, update: impl Fn(&str) -> String) -> String {
+    /// An insert that changes the row with the same key, column by column.
+    pub(crate) fn on_conflict(&self, update: impl Fn(&str) -> String) -> String {
         let updates: Vec<String> = self
             .columns
             .iter()
@@ -186,9 +187,9 @@ mod tests {
             events timestamp_ns duration_ns layer op pid tid cgroup_id rank node
             frames stack_id depth kind function file line module address
             loss start_ns end_ns probe cpu reason count
-            processes pid start_ns end_ns comm cmdline cgroup_id rank world_size
+            processes pid start_ns end_ns comm cmdline cgroup_id rank world_size rank_source tenant pod namespace job_id
             threads pid
-            containers container_id
+            containers container_id runtime name image pod namespace labels pod_uid qos
             stacks stack_id
             kernels name
             graphs graph

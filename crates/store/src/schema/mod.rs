@@ -130,6 +130,8 @@ pub static VIEWS: &[View] = &[
 pub static INDEXES: &[Index] = &[
     // What an answer's coverage sums up, without reading the histograms beside it.
     Index { name: "call_stats_kept", table: "call_stats", columns: &["window_start_ns", "count", "kept"] },
+    // By which a container is known to have a process that runs.
+    Index { name: "processes_container", table: "processes", columns: &["container_id", "end_ns"] },
     Index { name: "threads_tid", table: "threads", columns: &["pid", "tid"] },
     // By which a launch finds its graph, without a look at the graphs themselves.
     Index { name: "graphs_exec", table: "graphs", columns: &["pid", "exec", "created_ns", "destroyed_ns"] },

@@ -1,40 +1,79 @@
 //! Processes, threads and what happened to them; what was lost of it.
 
-use super::row::{cached, known, nonzero};
+use super::containers;
+use super::row::{cached, known, nonzero, number, put};
 use crate::schema::Table;
 use crate::schema::host::PROCESSES;
 use gpuwhy_model::{Loss, Process, ProcessEvent, ProcessEventKind};
 use rusqlite::{Connection, params};
 
+/// Columns that are one statement, by the one that says who made it: they are replaced together.
+const TOGETHER: &[(&str, &[&str])] = &[
+    ("rank_source", &["rank", "local_rank", "world_size", "local_world_size", "node_rank"]),
+    ("job_system", &["job_id", "job_step", "job_name", "job_user", "job_queue"]),
+];
+
 /// A later row completes an earlier one of the same process: what it does not know keeps its value.
+fn completing(table: &Table) -> String {
+    table.on_conflict(|column| {
+        let known = format!("coalesce(excluded.{column}, {}.{column})", table.name);
+        match TOGETHER.iter().find(|(_, columns)| columns.contains(&column)) {
+            Some((told, _)) => {
+                format!(
+                    "{column} = CASE WHEN excluded.{told} IS NULL THEN {known} ELSE excluded.{column} END"
+                )
+            }
+            None => format!("{column} = {known}"),
+        }
+    })
+}
+
 pub(super) fn processes(db: &Connection, processes: &[Process], session_id: i64) -> rusqlite::Result<()> {
     if processes.is_empty() {
         return Ok(());
     }
-    let mut upsert = cached(db, PROCESSES.name, Table::upsert_sql)?;
+    let mut upsert = cached(db, PROCESSES.name, completing)?;
     for p in processes {
         // A row that knows neither program nor command line does not know the user either.
         let uid = Some(p.uid).filter(|_| !(p.exe.is_empty() && p.cmdline.is_empty()));
-        upsert.execute(params![
-            p.pid,
-            p.start_ns as i64,
-            p.end_ns.map(|ns| ns as i64),
-            p.exit_code,
-            nonzero(p.parent_pid.into()),
-            known(&p.comm),
-            known(&p.cmdline),
-            known(&p.exe),
-            uid,
-            nonzero(p.cgroup_id),
-            known(&p.cgroup),
-            p.container_id,
-            p.rank,
-            p.local_rank,
-            p.world_size,
-            session_id,
-        ])?;
+        put!(
+            upsert,
+            PROCESSES,
+            "pid" = p.pid,
+            "start_ns" = p.start_ns as i64,
+            "end_ns" = number(p.end_ns),
+            "exit_code" = p.exit_code,
+            "parent_pid" = nonzero(p.parent_pid.into()),
+            "comm" = known(&p.comm),
+            "cmdline" = known(&p.cmdline),
+            "exe" = known(&p.exe),
+            "uid" = uid,
+            "cgroup_id" = nonzero(p.cgroup_id),
+            "cgroup" = known(&p.cgroup),
+            "container_id" = p.container_id.as_deref(),
+            "rank" = p.rank,
+            "local_rank" = p.local_rank,
+            "world_size" = p.world_size,
+            "session_id" = session_id,
+            "rank_source" = p.rank_source.as_deref(),
+            "local_world_size" = p.local_world_size,
+            "node_rank" = p.node_rank,
+            "tenant" = known(&p.tenant),
+            "pod" = p.pod.as_deref(),
+            "namespace" = p.namespace.as_deref(),
+            "job_system" = p.job_system.as_deref(),
+            "job_id" = p.job_id.as_deref(),
+            "job_step" = p.job_step.as_deref(),
+            "job_name" = p.job_name.as_deref(),
+            "job_user" = p.job_user.as_deref(),
+            "job_queue" = p.job_queue.as_deref(),
+            "unit" = p.unit.as_deref(),
+            "cpus_allowed" = p.cpus_allowed.as_deref(),
+            "mems_allowed" = p.mems_allowed.as_deref(),
+        );
     }
-    Ok(())
+    drop(upsert);
+    containers::containers(db, processes, session_id)
 }
 
 pub(super) fn process_events(

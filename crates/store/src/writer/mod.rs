@@ -2,6 +2,7 @@
 
 mod calls;
 mod collectives;
+mod containers;
 mod gpu;
 mod graphs;
 mod host;

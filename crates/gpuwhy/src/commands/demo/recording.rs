@@ -51,6 +51,11 @@ fn forget_paths(batch: &mut Batch, folder: &str) {
         process.exe = file_name(&process.exe);
         process.cgroup = "/".into();
         process.container_id = None;
+        process.container = None;
+        (process.pod, process.namespace, process.unit) = (None, None, None);
+        (process.job_system, process.job_id, process.job_step) = (None, None, None);
+        (process.job_name, process.job_user, process.job_queue) = (None, None, None);
+        process.tenant = String::new();
     }
     for library in &mut batch.libraries {
         library.file = file_name(&library.file);

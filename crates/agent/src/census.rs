@@ -1,5 +1,7 @@
-//! The traced processes: described when they are first seen, completed when they end.
+//! The traced processes: described when they are first seen, named when their names are found, completed when they end.
 
+use crate::owners::Owners;
+use crate::ranks::Ranks;
 use gpuwhy_model::{Batch, Process, ProcessEventKind};
 use std::collections::{HashMap, HashSet};
 
@@ -9,6 +11,8 @@ const MOST_DEAD: usize = 256;
 #[derive(Debug, Default)]
 pub(crate) struct Census {
     processes: HashMap<u32, Process>,
+    ranks: HashMap<u32, Ranks>,
+    owners: Owners,
     dead: usize,
     forgotten: usize,
 }
@@ -16,7 +20,8 @@ pub(crate) struct Census {
 impl Census {
     /// Adds to the batch what its events tell of processes; tells which ended ones are forgotten from now on.
     pub(crate) fn take(&mut self, batch: &mut Batch) -> Vec<u32> {
-        let mut changed: HashSet<u32> = HashSet::new();
+        let answers = self.owners.answers();
+        let mut changed = self.name(answers);
         batch.process_events.sort_by_key(|event| event.time_ns);
         for event in &batch.process_events {
             match event.kind {
@@ -28,6 +33,8 @@ impl Census {
                         let mut process = describe(event.pid, &event.comm, event.time_ns);
                         process.cgroup_id = event.cgroup_id;
                         process.start_ns = start.unwrap_or(process.start_ns);
+                        self.owners.ask(&process);
+                        self.ranks.insert(event.pid, Ranks::of(&process));
                         self.processes.insert(event.pid, process);
                         changed.insert(event.pid);
                     }
@@ -51,6 +58,53 @@ impl Census {
         &self.processes
     }
 
+    /// Adds to the batch the processes whose rank its collectives tell, once those are complete.
+    pub(crate) fn take_ranks(&mut self, batch: &mut Batch) {
+        let calls = batch.nccl_calls.iter().filter(|call| call.communicator != 0);
+        let calls = calls.map(|call| (call.call.pid, call.rank, call.nranks));
+        let in_flight = batch.in_flight.iter().flatten().map(|call| (call.pid, call.rank, call.nranks));
+        let mut changed: HashSet<u32> = HashSet::new();
+        for (pid, rank, nranks) in calls.chain(in_flight) {
+            if let (Some(rank), Some(nranks), Some(ranks)) = (rank, nranks, self.ranks.get_mut(&pid))
+                && ranks.take(rank, nranks)
+            {
+                changed.insert(pid);
+            }
+        }
+        for pid in changed {
+            if let (Some(process), Some(ranks)) = (self.processes.get_mut(&pid), self.ranks.get(&pid)) {
+                ranks.put(process);
+                batch.processes.retain(|other| (other.pid, other.start_ns) != (pid, process.start_ns));
+                batch.processes.push(process.clone());
+            }
+        }
+    }
+
+    /// The processes whose names were still being looked for, as far as they are found now.
+    pub(crate) fn settle(&mut self) -> Vec<Process> {
+        let answers = self.owners.last_answers();
+        let changed = self.name(answers);
+        changed.iter().filter_map(|pid| self.processes.get(pid).cloned()).collect()
+    }
+
+    /// Takes over the names that were found; tells whose.
+    fn name(&mut self, answers: Vec<Process>) -> HashSet<u32> {
+        let mut changed = HashSet::new();
+        for found in answers {
+            // Its number may have been given to another meanwhile.
+            let same = |process: &&mut Process| process.start_ns == found.start_ns;
+            let Some(process) = self.processes.get_mut(&found.pid).filter(same) else { continue };
+            process.container = found.container;
+            (process.pod, process.namespace) = (found.pod, found.namespace);
+            (process.job_system, process.job_id) = (found.job_system, found.job_id);
+            (process.job_step, process.job_name) = (found.job_step, found.job_name);
+            (process.job_user, process.job_queue) = (found.job_user, found.job_queue);
+            process.tenant = found.tenant;
+            changed.insert(found.pid);
+        }
+        changed
+    }
+
     pub(crate) fn processes(&self) -> Vec<Process> {
         self.processes.values().cloned().collect()
     }
@@ -71,6 +125,7 @@ impl Census {
             .map(|process| process.pid)
             .collect();
         self.processes.retain(|_, process| process.end_ns.is_none());
+        self.ranks.retain(|pid, _| self.processes.contains_key(pid));
         self.forgotten += dead.len();
         self.dead = 0;
         dead
@@ -85,4 +140,73 @@ fn describe(pid: u32, comm: &str, time_ns: u64) -> Process {
         comm: comm.to_string(),
         ..Process::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gpuwhy_model::{Call, NcclCall, ProcessEvent};
+
+    fn event(kind: ProcessEventKind, pid: u32, time_ns: u64) -> ProcessEvent {
+        ProcessEvent { time_ns, kind, pid, tid: pid, child: 0, exit_code: 0, cgroup_id: 5, comm: "x".into() }
+    }
+
+    fn call(pid: u32, rank: i32, nranks: i32) -> NcclCall {
+        NcclCall {
+            call: Call { pid, ..Call::default() },
+            communicator: 1,
+            comm_id_hash: None,
+            rank: Some(rank),
+            nranks: Some(nranks),
+            seq: None,
+            count: None,
+            datatype: None,
+            reduce_op: None,
+            peer: None,
+            grouped: false,
+            stream_slot: 0,
+            mark: 0,
+        }
+    }
+
+    #[test]
+    fn a_process_gets_the_rank_of_its_communicator() {
+        // A number that no process has: it is known by its event alone.
+        const PID: u32 = u32::MAX;
+        let mut census = Census::default();
+        let mut batch = Batch {
+            process_events: vec![event(ProcessEventKind::Seen, PID, 10)],
+            nccl_calls: vec![call(PID, 3, 8), call(PID, 1, 2), call(7, 0, 2)],
+            ..Batch::default()
+        };
+        census.take(&mut batch);
+        census.take_ranks(&mut batch);
+        let [process] = batch.processes.as_slice() else { panic!("{:?}", batch.processes) };
+        assert_eq!((process.pid, process.rank, process.world_size), (PID, Some(3), Some(8)));
+        assert_eq!(process.rank_source.as_deref(), Some("communicator"));
+        // The same again is no news.
+        let mut batch = Batch { nccl_calls: vec![call(PID, 3, 8)], ..Batch::default() };
+        census.take(&mut batch);
+        census.take_ranks(&mut batch);
+        assert!(batch.processes.is_empty());
+        // Another program in the same process starts anew.
+        let mut batch =
+            Batch { process_events: vec![event(ProcessEventKind::Exec, PID, 20)], ..Batch::default() };
+        census.take(&mut batch);
+        assert_eq!((batch.processes[0].rank, batch.processes[0].start_ns), (None, 10));
+    }
+
+    #[test]
+    fn names_of_a_number_that_was_used_again_are_not_taken() {
+        const PID: u32 = u32::MAX;
+        let mut census = Census::default();
+        let mut batch =
+            Batch { process_events: vec![event(ProcessEventKind::Seen, PID, 10)], ..Batch::default() };
+        census.take(&mut batch);
+        let found = |start_ns| Process { pid: PID, start_ns, tenant: "n/p".into(), ..Process::default() };
+        assert!(census.name(vec![found(9)]).is_empty());
+        assert_eq!(census.processes()[0].tenant, "");
+        assert_eq!(census.name(vec![found(10)]), HashSet::from([PID]));
+        assert_eq!(census.processes()[0].tenant, "n/p");
+    }
 }

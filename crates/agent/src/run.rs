@@ -403,6 +403,7 @@ impl Run {
         self.govern(&mut batch, updates)?;
         self.complete(&mut batch);
         self.report_pythons(updates)?;
+        self.census.take_ranks(&mut batch);
         if batch.is_empty() {
             return Ok(());
         }
@@ -465,9 +466,9 @@ impl Run {
         let mut last = self.engine.detach()?;
         self.take_readings(&mut last, updates)?;
         self.move_on(last, updates)?;
-        let mut names = Batch::default();
-        self.stacks.finish(&mut names);
-        self.move_on(names, updates)?;
+        let mut named = Batch { processes: self.census.settle(), ..Batch::default() };
+        self.stacks.finish(&mut named);
+        self.move_on(named, updates)?;
         let snapshot = self.snapshot();
         self.sink.finish(end_ns)?;
         // A command outlives a trace that was only to take so long.

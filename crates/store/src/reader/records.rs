@@ -5,8 +5,8 @@ use crate::schema::calls::{CALLS, KEPT};
 use crate::schema::event_arms;
 use crate::{CallStats, StoreError};
 use gpuwhy_model::{
-    Blame, BlameRow, Call, Cause, Direction, Family, Kept, Launch, Layer, Loss, OpId, OpInfo,
-    Reason, Role, Via,
+    Blame, BlameRow, Call, Cause, Direction, Family, Kept, Launch, Layer, Loss, OpId, OpInfo, Reason, Role,
+    Via,
 };
 use rusqlite::{Row, params_from_iter};
 use serde::de::value::StrDeserializer;

@@ -7,14 +7,14 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Ranks in processes of their own that meet through a file, held at their gates.
-struct Ranks {
+pub(crate) struct Ranks {
     ranks: Vec<Gated>,
     _folder: tempfile::TempDir,
 }
 
 impl Ranks {
     /// `extra` gives each rank options of its own.
-    fn start(count: usize, words: &[&str], extra: impl Fn(usize) -> Vec<String>) -> Ranks {
+    pub(crate) fn start(count: usize, words: &[&str], extra: impl Fn(usize) -> Vec<String>) -> Ranks {
         let folder = tempfile::tempdir().unwrap();
         let id = folder.path().join("id").display().to_string();
         let ranks = (0..count)
@@ -36,7 +36,7 @@ impl Ranks {
         self.ranks.iter().for_each(Gated::open);
     }
 
-    fn finish(self) -> Vec<Value> {
+    pub(crate) fn finish(self) -> Vec<Value> {
         self.open();
         self.ranks.into_iter().map(Gated::finish).collect()
     }

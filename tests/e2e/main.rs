@@ -17,5 +17,6 @@ mod graphs;
 mod libraries;
 mod lifecycle;
 mod memory;
+mod owners;
 mod sql;
 mod surfaces;

@@ -1,6 +1,7 @@
 //! Questions about calls, their time and the file.
 
-use crate::made::{SECOND, START, ask, trace};
+use crate::made::{SECOND, START, ask, trace, trace_of};
+use gpuwhy_model::{Batch, Container, Facts, Process};
 use serde_json::{Value, json};
 
 #[test]
@@ -100,4 +101,32 @@ fn the_file_and_its_processes_are_described() {
     let processes = ask(&reader, "processes", json!({"pid": 10})).unwrap();
     assert_eq!((&processes["rows"][0]["comm"], &processes["rows"][0]["rank"]), (&json!("python"), &json!(1)));
     assert_eq!(ask(&reader, "coverage", json!({"since": "9s"})).unwrap()["sampled"], 99);
+}
+
+#[test]
+fn processes_come_with_their_containers_and_by_tenant() {
+    let of = |pid, tenant: &str, name: &str| Process {
+        pid,
+        start_ns: START,
+        tenant: tenant.into(),
+        container_id: Some(name.into()),
+        container: Some(Container {
+            container_id: name.into(),
+            name: Some(name.into()),
+            image: Some("img:1".into()),
+            ..Container::default()
+        }),
+        ..Process::default()
+    };
+    let processes = vec![of(10, "ml/train-0", "worker"), of(20, "web", "server")];
+    let (_folder, reader) = trace_of(&Batch { processes, ..Batch::default() }, &Facts::default());
+    let both = ask(&reader, "processes", json!({})).unwrap();
+    assert_eq!(
+        (&both["rows"][1]["container"], &both["rows"][1]["image"]),
+        (&json!("server"), &json!("img:1"))
+    );
+    let one = ask(&reader, "processes", json!({"tenant": "ml/train-0"})).unwrap();
+    assert_eq!((one["rows"].as_array().unwrap().len(), &one["rows"][0]["pid"]), (1, &json!(10)));
+    let none = ask(&reader, "processes", json!({"pid": 10, "tenant": "web"})).unwrap_err().to_string();
+    assert!(none.contains("no process 10 of web"), "{none}");
 }

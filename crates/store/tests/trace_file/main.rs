@@ -12,6 +12,7 @@ mod kept;
 mod made;
 mod memory;
 mod migration;
+mod owners;
 mod refusals;
 mod retention;
 mod sql;

@@ -1,0 +1,111 @@
+//! Whose a traced process is: its rank by its communicator, its container by its cgroup.
+
+use crate::collectives::Ranks;
+use crate::support::{Running, Trace, alone, can_trace, simwork, skip};
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+#[test]
+fn ranks_that_no_launcher_told_are_the_communicators() {
+    if !can_trace("ranks_that_no_launcher_told_are_the_communicators") {
+        return;
+    }
+    let _turn = alone();
+    let trace = Trace::new();
+    let ranks = Ranks::start(4, &["--iters", "4", "--split", "2"], |_| Vec::new());
+    let running = Running::start(&trace, &[]);
+    let truths = ranks.finish();
+    running.stop();
+    let db = trace.db();
+    for (rank, truth) in truths.iter().enumerate() {
+        let row: (i64, i64, String) = db
+            .query_row(
+                "SELECT rank, world_size, rank_source FROM processes WHERE pid = ?",
+                [truth["pid"].as_i64().unwrap()],
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+            )
+            .unwrap();
+        assert_eq!(row, (rank as i64, 4, "communicator".to_string()));
+    }
+}
+
+#[test]
+fn a_process_that_is_all_ranks_is_none_of_them() {
+    if !can_trace("a_process_that_is_all_ranks_is_none_of_them") {
+        return;
+    }
+    let _turn = alone();
+    let trace = Trace::new();
+    trace.of_simwork(&[], &["nccl-all", "--ranks", "4", "--iters", "5"]);
+    let several =
+        "SELECT count(*) FROM processes WHERE rank_source = 'several' AND rank IS NULL AND world_size = 4";
+    assert_eq!(trace.number(several), 1);
+}
+
+/// A folder for a cgroup in whichever hierarchy lets us make one; goes with the test.
+struct Cgroup {
+    top: PathBuf,
+    folder: PathBuf,
+}
+
+impl Cgroup {
+    fn make(path: &str) -> Option<Cgroup> {
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+        let points = mounts
+            .lines()
+            .filter(|line| line.contains(" - cgroup"))
+            .filter_map(|line| line.split(' ').nth(4));
+        points.map(PathBuf::from).find_map(|point| {
+            let top = point.join(format!("gpuwhy-test-{}", std::process::id()));
+            let cgroup = Cgroup { folder: top.join(path), top };
+            std::fs::create_dir_all(&cgroup.folder).ok()?;
+            cgroup.folder.join("cgroup.procs").exists().then_some(cgroup)
+        })
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        let mut folder = self.folder.as_path();
+        while std::fs::remove_dir(folder).is_ok() && folder != self.top {
+            let Some(parent) = folder.parent() else { break };
+            folder = parent;
+        }
+    }
+}
+
+#[test]
+fn the_container_of_a_command_is_in_the_file() {
+    const TEST: &str = "the_container_of_a_command_is_in_the_file";
+    if !can_trace(TEST) {
+        return;
+    }
+    let _turn = alone();
+    let id = "c0ffee00".repeat(8);
+    let Some(cgroup) = Cgroup::make(&format!("docker/{id}")) else {
+        return skip(TEST, "no cgroup could be made");
+    };
+    let trace = Trace::new();
+    let join = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", cgroup.folder.display());
+    let work = simwork();
+    let words: [&OsStr; 9] = [
+        "env".as_ref(),
+        "RANK=1".as_ref(),
+        "WORLD_SIZE=2".as_ref(),
+        "SLURM_JOB_ID=42".as_ref(),
+        "sh".as_ref(),
+        "-c".as_ref(),
+        join.as_ref(),
+        "sh".as_ref(),
+        work.as_os_str(),
+    ];
+    let mut words = words.to_vec();
+    words.extend(["train", "--steps", "20"].map(OsStr::new));
+    trace.of_command(&[], &words);
+    let process = "SELECT container_id || ' ' || rank || '/' || world_size || ' ' || rank_source || ' ' || job_system || \
+                   job_id || ' ' || tenant || ' ' || (cpus_allowed IS NOT NULL) FROM processes WHERE container_id IS NOT NULL";
+    assert_eq!(trace.text(process), format!("{id} 1/2 torchrun slurm42 slurm:42 1"));
+    let container =
+        "SELECT container_id || ' ' || runtime || ' ' || (first_seen_ns < last_seen_ns) FROM containers";
+    assert_eq!(trace.text(container), format!("{id} docker 1"));
+}

@@ -4,6 +4,7 @@ use crate::collectives::Ranks;
 use crate::support::{Running, Trace, alone, can_trace, simwork, skip};
 use std::ffi::OsStr;
 use std::path::PathBuf;
+use std::process::Command;
 
 #[test]
 fn ranks_that_no_launcher_told_are_the_communicators() {
@@ -108,4 +109,45 @@ fn the_container_of_a_command_is_in_the_file() {
     let container =
         "SELECT container_id || ' ' || runtime || ' ' || (first_seen_ns < last_seen_ns) FROM containers";
     assert_eq!(trace.text(container), format!("{id} docker 1"));
+}
+
+/// Names that only the container's own files have, found while the command runs.
+#[test]
+fn the_pod_of_a_command_is_named() {
+    const TEST: &str = "the_pod_of_a_command_is_named";
+    if !can_trace(TEST) {
+        return;
+    }
+    let _turn = alone();
+    let (id, uid) = ("beef0000".repeat(8), "0a1b2c3d-1111-2222-3333-444455556666");
+    let Some(cgroup) = Cgroup::make(&format!("kubepods/burstable/pod{uid}/{id}")) else {
+        return skip(TEST, "no cgroup could be made");
+    };
+    if !Command::new("unshare").args(["--mount", "true"]).status().is_ok_and(|status| status.success()) {
+        return skip(TEST, "no mount namespace could be made");
+    }
+    let etc = tempfile::tempdir().unwrap();
+    std::fs::create_dir(etc.path().join("podinfo")).unwrap();
+    for (name, text) in
+        [("podinfo/namespace", "ml"), ("podinfo/labels", "job-name=\"train\"\n"), ("hostname", "train-0\n")]
+    {
+        std::fs::write(etc.path().join(name), text).unwrap();
+    }
+    let trace = Trace::new();
+    let join = format!(
+        "echo $$ > {}/cgroup.procs && mount --bind {} /etc && exec \"$@\"",
+        cgroup.folder.display(),
+        etc.path().display()
+    );
+    let work = simwork();
+    let mut words: Vec<&OsStr> =
+        ["unshare", "--mount", "--propagation", "private", "sh", "-c", &join, "sh"].map(OsStr::new).to_vec();
+    words.push(work.as_os_str());
+    words.extend(["train", "--steps", "0", "--seconds", "2"].map(OsStr::new));
+    trace.of_command(&[], &words);
+    let process = "SELECT group_concat(DISTINCT tenant || ' ' || namespace || ' ' || pod || ' ' || job_system || ' ' || job_id) \
+                   FROM processes WHERE container_id IS NOT NULL";
+    assert_eq!(trace.text(process), "ml/train-0 ml train-0 kubernetes train");
+    let container = "SELECT pod_uid || ' ' || qos || ' ' || pod || ' ' || labels FROM containers";
+    assert_eq!(trace.text(container), format!("{uid} burstable train-0 {{\"job-name\":\"train\"}}"));
 }

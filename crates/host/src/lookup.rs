@@ -3,6 +3,7 @@
 
 use crate::environment::Environment;
 use crate::job::{take_ecs, take_labels};
+use crate::owner::is_id;
 use crate::process::start_ticks;
 use crate::tenant::tenant;
 use crate::users::{user, user_name};
@@ -95,6 +96,8 @@ impl Lookup {
     }
 
     fn take_hosts_word(&mut self, container: &mut Container, cgroup: &str) {
+        // Names are only unique within a runtime; ids are.
+        let is_unique = is_id(&container.container_id);
         if let Some(known) = self.containers.get(&container.container_id) {
             *container = known.clone();
             return;
@@ -109,7 +112,7 @@ impl Lookup {
         for host in &hosts {
             container::take_socket(container, host);
         }
-        if container.name.is_some() && !container.container_id.is_empty() {
+        if container.name.is_some() && is_unique {
             if self.containers.len() >= MOST {
                 self.containers.clear();
             }

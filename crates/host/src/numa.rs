@@ -1,5 +1,6 @@
 //! Memory nodes: which one a CPU, a GPU and a process's memory are on.
 
+use crate::Root;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
@@ -161,6 +162,11 @@ impl Allowed {
     }
 }
 
+/// Of a process; empty if it is gone.
+pub fn allowed(pid: u32) -> Allowed {
+    Allowed::parse(&Root::default().of_process(pid, "status").unwrap_or_default())
+}
+
 /// `0-3,8` as the numbers it stands for. A range larger than any host has is none.
 fn numbers(list: &str) -> BTreeSet<u32> {
     const MOST: u32 = 1 << 16;
@@ -250,5 +256,6 @@ mod tests {
             Allowed::parse("Name:\tx\nCpus_allowed:\t3\nCpus_allowed_list:\t0-1\nMems_allowed_list:\t0\n");
         assert_eq!((allowed.cpus.as_deref(), allowed.mems.as_deref()), (Some("0-1"), Some("0")));
         assert_eq!(Allowed::parse(""), Allowed::default());
+        assert!(super::allowed(std::process::id()).cpus.is_some());
     }
 }

@@ -76,8 +76,11 @@ pub(crate) fn take_own_words(
     }
     fill(&mut container.namespace, inside.word("var/run/secrets/kubernetes.io/serviceaccount/namespace"));
     let node_name = environment.word(&["NODE_NAME", "MY_NODE_NAME"]);
+    // A container without a pod is called by its id.
+    let id = container.container_id.clone();
     let is_own = |name: &String| {
-        name != node && Some(name) != node_name.as_ref() && name.len() < MOST_HOSTNAME && name != "localhost"
+        let is_others = name == node || Some(name) == node_name.as_ref() || name == "localhost";
+        !is_others && name.len() < MOST_HOSTNAME && !id.starts_with(name.as_str())
     };
     let hostname = inside.word("etc/hostname").or_else(|| environment.word(&["HOSTNAME"]));
     fill(&mut container.pod, hostname.filter(is_own));

@@ -64,6 +64,13 @@ fn variables_service_account_and_host_name_are_the_last_resort() {
     assert_eq!(host.whole(12).tenant, format!("pod:{UID}"));
     host.process(13, &cgroup('a'), "NODE_NAME=gpu-7 HOSTNAME=train-3");
     assert_eq!(host.whole(13).tenant, "train-3");
+    // Nor is the short id that a container is called by the name of a pod.
+    host.process(
+        15,
+        &format!("/docker/{}", id('a')),
+        "KUBERNETES_SERVICE_HOST=10.0.0.1 HOSTNAME=aaaaaaaaaaaa",
+    );
+    assert_eq!(host.whole(15).pod, None);
     // Words of a process that is in no pod are not asked for.
     host.process(14, "/system.slice/x.service", "POD_NAME=train-4 POD_NAMESPACE=ml");
     assert_eq!(host.whole(14).tenant, "x.service");

@@ -55,6 +55,7 @@ fn forget_paths(batch: &mut Batch, folder: &str) {
         (process.pod, process.namespace, process.unit) = (None, None, None);
         (process.job_system, process.job_id, process.job_step) = (None, None, None);
         (process.job_name, process.job_user, process.job_queue) = (None, None, None);
+        (process.cpus_allowed, process.mems_allowed) = (None, None);
         process.tenant = String::new();
     }
     for library in &mut batch.libraries {

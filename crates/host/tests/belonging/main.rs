@@ -6,4 +6,5 @@ mod containers;
 mod host;
 mod hostile;
 mod live;
+mod paths;
 mod pods;

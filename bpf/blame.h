@@ -54,7 +54,7 @@ struct flight {
     u8 direction; /* enum direction */
     u8 first;     /* the first launch of its function */
     u8 waiting;   /* it is counted among the waiters of its stream */
-    u8 weight; /* so many calls it stands for in the sums, see budget.h */
+    u8 weight;    /* so many calls it stands for in the sums, see budget.h */
     u8 waited; /* the sums below are valid: most calls never leave the CPU and never pay for clearing them */
     u64 runq_ns;
     u64 blocked_ns[REASONS];
@@ -89,20 +89,20 @@ struct task {
     u64 syscall_arg; /* the first argument of the system call it blocks in: a file, or a futex */
     u64 holder;      /* of the lock it waits for, where that can be told: tgid and tid */
     u32 syscall_nr;
-    u32 cpu_next;        /* the CPU it ran on last, plus one; 0 where it was not seen to run */
-    u32 depth;           /* of `flights` */
-    u8 state;            /* enum task_state */
-    u8 reason;           /* enum reason, while blocked */
-    u8 target;           /* its process is traced; else only its driver calls are */
-    u8 group_depth;      /* between group start and group end of the collective library */
-    u8 reclaim_depth;    /* reclaims nest: compaction within direct reclaim */
-    u8 node; /* of the memory nearest to that CPU */
-    u8 level; /* enum level */
+    u32 cpu_next;     /* the CPU it ran on last, plus one; 0 where it was not seen to run */
+    u32 depth;        /* of `flights` */
+    u8 state;         /* enum task_state */
+    u8 reason;        /* enum reason, while blocked */
+    u8 target;        /* its process is traced; else only its driver calls are */
+    u8 group_depth;   /* between group start and group end of the collective library */
+    u8 reclaim_depth; /* reclaims nest: compaction within direct reclaim */
+    u8 node;          /* of the memory nearest to that CPU */
+    u8 level;         /* enum level */
     u8 told_level;
-    s32 device_next;     /* the device it chose, plus one; 0 where it was not seen to choose */
-    u32 events_window;   /* waits told of one by one, see told.h */
+    s32 device_next;   /* the device it chose, plus one; 0 where it was not seen to choose */
+    u32 events_window; /* waits told of one by one, see told.h */
     u32 events;
-    u32 stacks_window;   /* stacks copied, see stack.h */
+    u32 stacks_window; /* stacks copied, see stack.h */
     u32 stacks;
     u64 debt_ns; /* of being watched, see budget.h */
     u64 debt_at_ns;

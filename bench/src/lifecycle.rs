@@ -53,6 +53,7 @@ fn ms(since: Instant) -> f64 {
 fn rss_mb(workload: &Workload, load: Option<&[&str]>) -> Result<f64> {
     let folder = tempfile::tempdir()?;
     let mut config = Config::new(folder.path().join("memory.db"));
+    config.budget = None;
     config.duration = Some(Duration::from_secs(5));
     config.keep_all = load.is_some();
     let mut child = match load {

@@ -13,6 +13,7 @@ pub(crate) fn measure(workload: &Workload, rounds: usize, figures: &mut Figures)
     for _ in 0..rounds {
         let folder = tempfile::tempdir()?;
         let mut config = Config::new(folder.path().join("flood.db"));
+        config.budget = None;
         config.keep_all = true;
         config.stacks = StackMode::Off;
         config.command_output = CommandOutput::Discard;

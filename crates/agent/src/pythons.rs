@@ -70,24 +70,31 @@ impl Pythons {
         if self.without.contains(&pid) {
             return;
         }
-        if !self.processes.contains_key(&pid) {
-            match find(pid) {
-                Ok(Some(interpreter)) => {
-                    let memory = ProcessMemory::open(pid).ok();
-                    self.processes.insert(pid, Python { interpreter, gil: None, memory });
-                }
-                Ok(None) => {}
-                Err(error) => {
-                    self.remember_without(pid);
-                    self.troubles.push(format!("process {pid}: {error}"));
-                }
-            }
+        if !self.processes.contains_key(&pid)
+            && let Some(python) = self.look(pid)
+        {
+            self.processes.insert(pid, python);
         }
         let Some(python) = self.processes.get_mut(&pid) else { return };
         if python.gil.is_none() {
             python.gil = python.memory.as_ref().and_then(|memory| gil_address(memory, &python.interpreter));
             // A map that is full leaves the process without Python frames; its stacks then have native ones.
             let _ = engine.add_python(pid, &python.interpreter, python.gil.unwrap_or(0));
+        }
+    }
+
+    fn look(&mut self, pid: u32) -> Option<Python> {
+        match find(pid) {
+            Ok(found) => found.map(|interpreter| Python {
+                interpreter,
+                gil: None,
+                memory: ProcessMemory::open(pid).ok(),
+            }),
+            Err(error) => {
+                self.remember_without(pid);
+                self.troubles.push(format!("process {pid}: {error}"));
+                None
+            }
         }
     }
 

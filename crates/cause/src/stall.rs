@@ -168,6 +168,7 @@ mod tests {
             max_ns: 10_000_000,
             blame: Blame { oncpu_ns: 100_000, runq_ns: 9_999_000, ..Blame::default() },
             hist,
+            cost_ns: 0,
         };
         let wait = Wait {
             window_start_ns: 0,

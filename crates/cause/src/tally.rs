@@ -132,6 +132,7 @@ mod tests {
             max_ns: 10,
             blame: Blame::default(),
             hist: Histogram::default(),
+            cost_ns: 0,
         }
     }
 

@@ -106,7 +106,7 @@ pub(crate) struct TraceOptions {
     #[arg(long)]
     pub(crate) keep_all: bool,
     /// What being watched may cost a thread at most: gpuwhy sees less before a thread pays more; 100% for no limit
-    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true, default_value = "1%", value_parser = parse_budget)]
+    #[arg(long, env = "GPUWHY_BUDGET", value_name = "PERCENT", allow_hyphen_values = true, default_value = "1%", value_parser = parse_budget)]
     pub(crate) budget: f64,
     /// The oldest data is dropped when the file passes this size: 500M, 10G
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, default_value = "10G", value_parser = parse_size)]

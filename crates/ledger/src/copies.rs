@@ -52,6 +52,7 @@ mod tests {
             max_ns: 99,
             blame: Blame::default(),
             hist: Histogram::default(),
+            cost_ns: 0,
         }
     }
 

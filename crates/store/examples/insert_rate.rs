@@ -102,6 +102,7 @@ fn call(time_ns: u64, seed: &mut u64) -> Call {
             shared_bytes: 0,
         }),
         stack_id: None,
+        stack_key: 0,
         blame,
     }
 }

@@ -50,6 +50,7 @@ impl SelfTest {
         gpuwhy_simgpu::unpack(folder.path())?;
         let truth = folder.path().join("truth.json");
         let mut config = Config::new(folder.path().join("selftest.db"));
+        config.budget = None;
         config.probes = PROBES.to_vec();
         config.devices = device().into_iter().collect();
         config.command_output = CommandOutput::File(truth.clone());

@@ -68,7 +68,8 @@ static _Noreturn void cannot(const char *what) {
 
 // ---- the reasons: how to make ready, what is done before a launch, and what holds it up inside
 
-static void do_nothing(void) {}
+static void do_nothing(void) {
+}
 
 static void do_sleep(void) {
     sleep_ns(ms * 1000000);
@@ -263,7 +264,8 @@ static void do_pread(void) {
     offset = (offset + READ_BYTES) % (file_bytes / READ_BYTES * READ_BYTES);
 }
 
-// Through the page cache, again and again: at the limit of a memory cgroup each read makes the kernel free some.
+// Through the page cache, again and again: at the limit of a memory cgroup each read makes the kernel free
+// some.
 static void make_cached_file(void) {
     own = open(path, O_RDONLY | O_CLOEXEC);
     file_bytes = own < 0 ? 0 : lseek(own, 0, SEEK_END);
@@ -319,7 +321,8 @@ static void choose(void) {
 int command_hold(char **arguments) {
     const struct option options[] = {
         TEXT("for", reason,
-             "sleep, spin, futex, flock, socket, socket-read, pipe, poll, fault, fresh, ioctl, block or reread"),
+             "sleep, spin, futex, flock, socket, socket-read, pipe, poll, fault, fresh, ioctl, block or "
+             "reread"),
         NUMBER("ms", ms, "how long each launch is held up, where that can be chosen"),
         NUMBER("rounds", rounds, "launches; 0: until stopped"),
         NUMBER("megabytes", megabytes, "fresh: memory to touch in each launch"),

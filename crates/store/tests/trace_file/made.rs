@@ -121,6 +121,7 @@ pub(crate) fn window(second: u64, tid: u32, op: u16, durations: &[u64]) -> CallW
         max_ns: durations.iter().copied().max().unwrap(),
         blame: Blame { oncpu_ns: sum_ns / 2, runq_ns: sum_ns - sum_ns / 2, ..Blame::default() },
         hist,
+        cost_ns: 0,
     }
 }
 

@@ -32,7 +32,7 @@ fn the_oldest_rows_go_and_are_counted() {
     let options = Options { max_size: LIMIT, ..Options::default() };
     let mut writer = Writer::create_or_append(&path, &session(), &ops(), &options).unwrap();
     let process = Process { pid: 10, start_ns: START, end_ns: Some(START + 1), ..Process::default() };
-    let stack = Stack { stack_id: 1, pid: 10, addresses: vec![1, 2] };
+    let stack = Stack { stack_id: 1, pid: 10, addresses: vec![1, 2], ..Stack::default() };
     writer
         .write(
             &Batch { processes: vec![process], stacks: vec![stack], ..Batch::default() },

@@ -333,7 +333,12 @@ fn blame_loss_probes_and_stacks_are_kept() {
             reason: "ring full".into(),
             count: 41,
         }],
-        stacks: vec![Stack { stack_id: -7, pid: 10, addresses: vec![0xffff_ffff_ffff_fff0, 0x401000] }],
+        stacks: vec![Stack {
+            stack_id: -7,
+            pid: 10,
+            addresses: vec![0xffff_ffff_ffff_fff0, 0x401000],
+            ..Stack::default()
+        }],
         ..calls(0..1)
     };
     writer.write(&batch, &Facts { blame: vec![row.clone(), nobody.clone()], ..Facts::default() }).unwrap();

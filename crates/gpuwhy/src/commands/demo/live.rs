@@ -36,6 +36,8 @@ pub(crate) fn play(scenario: &Scenario, file: &Path, record: Option<&Path>) -> R
     let cpu = own_last_cpu().to_string();
 
     let mut config = Config::new(file.to_path_buf());
+    // The simulated GPU takes launches faster than any real one, and a demonstration is over soon.
+    config.budget = None;
     // The program comes before the script, so that its libraries are found before it starts.
     config.command = Some(vec![
         "env".into(),

@@ -85,9 +85,10 @@ static __always_inline u32 level_of_debt(u64 debt, u64 eighth) {
     return debt < EIGHTHS * eighth ? LEVEL_COUNT : LEVEL_DETACH;
 }
 
-/* Drains the debt and gives the level a thread is at. */
+/* Drains the debt and gives the level a thread is at. Over budget, a function that can be let go alone is
+ * named; others only when that has not helped. */
 static __always_inline u32 current_level(struct task *task, const struct governor *governor, u16 rule,
-                                         u16 library, u64 now) {
+                                         u16 library, bool alone, u64 now) {
     u64 eighth = governor->capacity_ns / EIGHTHS;
     if (!eighth)
         return LEVEL_FULL;
@@ -99,6 +100,8 @@ static __always_inline u32 current_level(struct task *task, const struct governo
     task->debt_at_ns = now;
     task->debt_ns = task->debt_ns > drained ? task->debt_ns - drained : 0;
     task->level = level_of_debt(task->debt_ns, eighth);
+    if (task->level == LEVEL_DETACH && !alone && task->debt_ns < 2 * governor->capacity_ns)
+        task->level = LEVEL_COUNT;
     if (task->level != task->told_level || task->level == LEVEL_DETACH)
         tell_level(task, rule, library, now);
     return task->level;

@@ -143,7 +143,7 @@ static __always_inline bool call_enter(struct pt_regs *regs, u64 cookie) {
         return false;
     }
     u64 now = bpf_ktime_get_ns(), id = bpf_get_current_pid_tgid();
-    current_level(task, governor, flight->rule, flight->library, now);
+    current_level(task, governor, flight->rule, flight->library, rule->flags & RULE_ALONE, now);
     work_enter(task, rule, flight, id, now);
     if (rule->flags & RULE_NO_RETURN)
         return false;

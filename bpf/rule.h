@@ -27,6 +27,7 @@ enum rule_flags {
     RULE_WAITS = 65536,         /* returns only after queued work has finished */
     RULE_ARRAY = 131072,        /* the 2nd argument points to a CUDA_ARRAY_DESCRIPTOR */
     RULE_ARRAY_3D = 262144,     /* or to its form with a depth */
+    RULE_ALONE = 524288,        /* can be detached without others */
 };
 
 /* What a call does to streams and captures. Model's `Role` says more; the kernel needs this. */

@@ -7,6 +7,8 @@ use crate::communicators::Communicators;
 use crate::governor::{Action, Governor, budget_of};
 use crate::host_events::HostEvents;
 use crate::kernel_names::KernelNames;
+use crate::neighbours::Neighbours;
+use crate::places::Places;
 use crate::pollers::Pollers;
 use crate::pythons::Pythons;
 use crate::short::in_short;
@@ -34,6 +36,8 @@ const SNAPSHOT_EVERY: Duration = Duration::from_secs(1);
 const DRAIN_EVERY: Duration = Duration::from_millis(50);
 /// How often calls that have not returned are looked for.
 const IN_FLIGHT_EVERY: Duration = Duration::from_secs(1);
+/// How often it is looked at where threads run and memory lies.
+const PLACES_EVERY: Duration = Duration::from_secs(10);
 /// Lines of coverage kept for the screen and the summary.
 const MOST_SAID: usize = 100;
 /// Going through all processes' mappings takes a while on a large host.
@@ -56,6 +60,8 @@ pub(crate) struct Run {
     pythons: Pythons,
     stacks: Stacks,
     host_events: HostEvents,
+    neighbours: Neighbours,
+    places: Places,
     pollers: Pollers,
     governor: Governor,
     /// The GPU of each process that uses exactly one, as the driver tells.
@@ -116,6 +122,8 @@ impl Run {
             pythons: Pythons::default(),
             stacks: Stacks::default(),
             host_events: HostEvents::default(),
+            neighbours: Neighbours::default(),
+            places: Places::start(move || gpuwhy_probes::now_ns(clock_offset_ns)),
             pollers: Pollers::start(config.nvml.clone(), move || gpuwhy_probes::now_ns(clock_offset_ns)),
             gpus: HashMap::new(),
             overview: Overview::default(),
@@ -182,6 +190,7 @@ impl Run {
         let mut shown = Instant::now();
         let mut cgroup_read = Instant::now();
         let mut flights_read = Instant::now();
+        let mut places_read: Option<Instant> = None;
         let mut told_to_stop = false;
         loop {
             told_to_stop |= stop.load(Ordering::Relaxed);
@@ -198,6 +207,10 @@ impl Run {
             if flights_read.elapsed() >= IN_FLIGHT_EVERY {
                 flights_read = Instant::now();
                 batch.in_flight = self.engine.in_flight();
+            }
+            if places_read.is_none_or(|read| read.elapsed() >= PLACES_EVERY) {
+                places_read = Some(Instant::now());
+                self.look_at_places(&mut batch);
             }
             self.take_readings(&mut batch, updates)?;
             self.move_on(batch, updates)?;
@@ -339,6 +352,12 @@ impl Run {
         statuses.iter().any(|status| status.probe == "xid" && status.state == ProbeState::Attached)
     }
 
+    fn look_at_places(&mut self, batch: &mut Batch) {
+        batch.thread_places = self.places.changed(self.engine.thread_places());
+        let living = self.census.by_pid().values().filter(|process| process.end_ns.is_none());
+        self.places.ask(living.map(|process| (process.pid, self.gpus.get(&process.pid).copied())));
+    }
+
     /// Does what keeps the cost within its budget, and says so.
     fn govern(&mut self, batch: &mut Batch, updates: &Sender<Update>) -> Result<(), AgentError> {
         let now = self.engine.now_ns();
@@ -375,6 +394,8 @@ impl Run {
         self.pythons.follow(batch, &self.engine);
         self.stacks.complete(batch, &mut self.pythons);
         self.host_events.complete(batch, self.census.by_pid());
+        self.neighbours.take(batch, self.census.by_pid(), self.engine.now_ns());
+        batch.memory_places.extend(self.places.answers());
         self.callers.tell_via(&mut batch.calls);
         KernelNames::check(&mut batch.calls);
         self.communicators.complete(&mut batch.nccl_calls, &self.engine);
@@ -464,6 +485,7 @@ impl Run {
         }
         let end_ns = self.engine.now_ns();
         let mut last = self.engine.detach()?;
+        self.look_at_places(&mut last);
         self.take_readings(&mut last, updates)?;
         self.move_on(last, updates)?;
         let mut named = Batch { processes: self.census.settle(), ..Batch::default() };

@@ -2,8 +2,8 @@
 
 use crate::{
     Bill, Call, CallWindow, Completion, GpuError, GpuSample, InFlight, IoEvent, LaunchCount, LevelChange,
-    LibraryInfo, Loss, NcclCall, OomEvent, OpInfo, ProbeStatus, Process, ProcessEvent, RawCode, RawStack,
-    RdmaEvent, Stack, StreamState, TcpEvent, Wait, WaitEvent,
+    LibraryInfo, Loss, MemoryPlace, NcclCall, Neighbour, OomEvent, OpInfo, ProbeStatus, Process,
+    ProcessEvent, RawCode, RawStack, RdmaEvent, Stack, StreamState, TcpEvent, ThreadPlace, Wait, WaitEvent,
 };
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +37,9 @@ pub struct Batch {
     pub io_events: Vec<IoEvent>,
     pub tcp_events: Vec<TcpEvent>,
     pub oom_events: Vec<OomEvent>,
+    pub neighbours: Vec<Neighbour>,
+    pub thread_places: Vec<ThreadPlace>,
+    pub memory_places: Vec<MemoryPlace>,
     #[serde(skip)]
     pub level_changes: Vec<LevelChange>,
     pub bills: Vec<Bill>,

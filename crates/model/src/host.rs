@@ -107,3 +107,39 @@ pub struct OomEvent {
     pub by_tid: u32,
     pub by_comm: String,
 }
+
+/// A process that was behind waits of traced ones.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Neighbour {
+    pub pid: u32,
+    pub comm: String,
+    pub cgroup_id: u64,
+    pub cgroup: String,
+    /// Whose it is, in one word.
+    pub tenant: String,
+    pub first_seen_ns: u64,
+}
+
+/// Where a followed thread runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadPlace {
+    pub pid: u32,
+    pub tid: u32,
+    pub cpu: u32,
+    /// Memory node nearest to that CPU.
+    pub node: u32,
+    /// Since it was first seen: changes of the CPU, and of the node.
+    pub migrations: u64,
+    pub node_migrations: u64,
+}
+
+/// Where a process's memory lies, and its GPU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryPlace {
+    pub time_ns: u64,
+    pub pid: u32,
+    /// Bytes by memory node.
+    pub nodes: Vec<(u32, u64)>,
+    pub gpu: Option<u16>,
+    pub gpu_node: Option<u32>,
+}

@@ -2,7 +2,7 @@
 
 use crate::{
     QueryError, blame, coldstart, collectives, copies, coverage, driver, events, gpu_time, gpus, graphs,
-    in_flight, kernels, memory, operations, processes, sql, trace,
+    in_flight, kernels, lines, memory, noise, operations, processes, sql, trace, watch_cost,
 };
 use gpuwhy_store::Reader;
 use serde::Serialize;
@@ -47,6 +47,17 @@ pub static ENDPOINTS: &[Endpoint] = &[
     endpoint!("driver", driver, "who is in the GPU driver: how often, how long, how long blocked"),
     endpoint!("coldstart", coldstart, "what happens once and makes first calls slow, the longest first"),
     endpoint!("in_flight", in_flight, "calls that have not returned, or not for long"),
+    endpoint!(
+        "lines",
+        lines,
+        "where in the code calls were made: the line of Python, or the native function"
+    ),
+    endpoint!("noise", noise, "who kept the traced processes from the CPU, and whose that is"),
+    endpoint!(
+        "watch_cost",
+        watch_cost,
+        "what being watched cost each process, and how often less was seen for it"
+    ),
     endpoint!("coverage", coverage, "what the trace does not cover: lost, sampled, degraded, unattached"),
     endpoint!("trace", trace, "the file: from when until when, how many events, by which sessions"),
 ];

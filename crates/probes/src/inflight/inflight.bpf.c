@@ -52,6 +52,35 @@ int each_task(struct bpf_iter__task *ctx) {
     return 0;
 }
 
+/* Where a followed thread runs. */
+struct place {
+    u32 tgid;
+    u32 tid;
+    u32 cpu;
+    u32 node;
+    u64 migrations;
+    u64 node_migrations;
+};
+
+SEC("iter/task")
+int each_place(struct bpf_iter__task *ctx) {
+    struct task_struct *thread = ctx->task;
+    struct task *task = thread ? bpf_task_storage_get(&tasks, thread, 0, 0) : 0;
+    if (!task || !task->target || !task->cpu_next)
+        return 0;
+    struct place out = {
+        .tgid = thread->tgid,
+        .tid = thread->pid,
+        .cpu = task->cpu_next - 1,
+        .node = task->node,
+        .migrations = task->migrations,
+        .node_migrations = task->node_migrations,
+    };
+    bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
+    return 0;
+}
+
 KEEP_TYPE(struct, in_flight);
+KEEP_TYPE(struct, place);
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -4,7 +4,7 @@ use crate::function::Function;
 use crate::probe::{Attach, Probe, When};
 use crate::raw::cuda::RULE_HANDLE_OUT;
 use crate::raw::{bpf_object, inflight as raw, nccl, read};
-use gpuwhy_model::{InFlight, Layer, OpId};
+use gpuwhy_model::{InFlight, Layer, OpId, ThreadPlace};
 
 pub(crate) static PROBE: Probe = Probe {
     name: "inflight",
@@ -16,6 +16,20 @@ pub(crate) static PROBE: Probe = Probe {
 };
 
 pub(crate) const RECORD_BYTES: usize = size_of::<raw::in_flight>();
+
+pub(crate) const PLACE_BYTES: usize = size_of::<raw::place>();
+
+pub(crate) fn decode_place(bytes: &[u8]) -> Option<ThreadPlace> {
+    let raw: raw::place = read(bytes)?;
+    Some(ThreadPlace {
+        pid: raw.tgid,
+        tid: raw.tid,
+        cpu: raw.cpu,
+        node: raw.node,
+        migrations: raw.migrations,
+        node_migrations: raw.node_migrations,
+    })
+}
 
 /// One call; `rules` gives the function of a rule's number.
 pub(crate) fn decode<'a>(

@@ -14,7 +14,7 @@ use crate::probe::{Attach, Probe, op_infos};
 use crate::{driver, raw, sched};
 use gpuwhy_model::{Batch, LibraryInfo, OpId, OpInfo, ProbeState, ProbeStatus, ProcessEventKind};
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -55,8 +55,8 @@ pub struct Engine {
     pub(super) library_paths: Vec<PathBuf>,
     pub(super) losses: LossReader,
     pub(super) slots: Slots,
-    /// Walks over all tasks, where the kernel can.
-    pub(super) walk: Option<Link>,
+    /// Walks over all tasks, where the kernel can, by their programs' names.
+    pub(super) walks: HashMap<String, Link>,
     /// Processes that ended, and how often sums were drained since.
     pub(super) ended: Vec<(u32, u32)>,
     pub(super) drained_before: u32,
@@ -93,7 +93,7 @@ impl Engine {
         let mut loaded = Vec::new();
         let mut links = Vec::new();
         let mut statuses = Vec::new();
-        let mut walk = None;
+        let mut walks = HashMap::new();
         let mut rings = None;
         let (first, later) = now_and_later(&settings.probes);
         for probe in first {
@@ -119,7 +119,7 @@ impl Engine {
                         let attached = tracepoints::attach(probe, &object, settings, clock_offset_ns);
                         links.extend(attached.links);
                         statuses.extend(attached.statuses);
-                        walk = walk.or(attached.walk);
+                        walks.extend(attached.walks);
                     }
                     loaded.push(Loaded { probe, object });
                 }
@@ -150,7 +150,7 @@ impl Engine {
             library_paths: Vec::new(),
             losses: LossReader::new(clock::unix_ns()),
             slots: Slots::default(),
-            walk,
+            walks,
             ended: Vec::new(),
             drained_before: 0,
             clock_offset_ns,

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::{inflight, raw};
-use gpuwhy_model::{InFlight, Layer};
+use gpuwhy_model::{InFlight, Layer, ThreadPlace};
 use libbpf_rs::{Iter, MapCore, MapFlags};
 use std::collections::HashMap;
 use std::io::Read;
@@ -12,7 +12,7 @@ impl Engine {
     /// tell.
     pub fn in_flight(&self) -> Option<Vec<InFlight>> {
         let mut bytes = Vec::new();
-        Iter::new(self.walk.as_ref()?).ok()?.read_to_end(&mut bytes).ok()?;
+        Iter::new(self.walks.get("each_task")?).ok()?.read_to_end(&mut bytes).ok()?;
         let function =
             |number: u16| self.rules.iter().find(|rule| rule.number == number).map(|rule| rule.function);
         let mut calls: Vec<InFlight> = bytes
@@ -33,6 +33,18 @@ impl Engine {
             }
         }
         Some(calls)
+    }
+
+    /// Where all followed threads run; empty where the kernel cannot tell.
+    pub fn thread_places(&self) -> Vec<ThreadPlace> {
+        let mut bytes = Vec::new();
+        let walk = self.walks.get("each_place").and_then(|walk| Iter::new(walk).ok());
+        match walk.map(|mut walk| walk.read_to_end(&mut bytes)) {
+            Some(Ok(_)) => {
+                bytes.chunks_exact(inflight::PLACE_BYTES).filter_map(inflight::decode_place).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// By the kernel's number.

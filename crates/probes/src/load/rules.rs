@@ -47,7 +47,7 @@ pub(crate) fn write(map: &MapHandle, rule: &Rule, slow_ns: u64, keep_all: bool) 
         slow_ns,
         sample_mask: sample - 1,
         benign_ret: rule.function.benign_ret,
-        flags: args.flags,
+        flags: args.flags | if rule.function.is_called_often() { raw::RULE_ALONE } else { 0 },
         op: rule.op.0,
         // 0 is no layer in the kernel's eyes: an empty frame must not look like a nested call.
         layer: rule.function.layer as u8 + 1,

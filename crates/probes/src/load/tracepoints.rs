@@ -13,13 +13,13 @@ use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 /// What came of a probe's programs.
 pub(super) struct Attached {
     pub(super) links: Vec<Link>,
-    /// The link to walk over all tasks with, if there is one.
-    pub(super) walk: Option<Link>,
+    /// Links to walk over all tasks with, by the program's name.
+    pub(super) walks: Vec<(String, Link)>,
     pub(super) statuses: Vec<ProbeStatus>,
 }
 
 pub(super) fn attach(probe: &Probe, object: &Object, settings: &Settings, clock_offset_ns: u64) -> Attached {
-    let mut attached = Attached { links: Vec::new(), walk: None, statuses: Vec::new() };
+    let mut attached = Attached { links: Vec::new(), walks: Vec::new(), statuses: Vec::new() };
     if let Attach::Devices(_) = probe.attach
         && has_kprobes()
     {
@@ -52,7 +52,9 @@ pub(super) fn attach(probe: &Probe, object: &Object, settings: &Settings, clock_
         let (state, reason) = match result {
             Ok(mut links) => {
                 match section.starts_with("iter/") {
-                    true => attached.walk = links.pop(),
+                    true => attached.walks.extend(
+                        links.pop().map(|link| (program.name().to_string_lossy().into_owned(), link)),
+                    ),
                     false => attached.links.extend(links),
                 }
                 (ProbeState::Attached, String::new())

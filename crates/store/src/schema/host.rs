@@ -1,6 +1,6 @@
 //! The host's side: processes and threads, and what the recording itself was like: sessions, probes, loss.
 
-use super::{CGROUP, PID, SESSION, TID, TIMESTAMP, Table, int, real, text};
+use super::{CGROUP, PID, SESSION, TID, TIMESTAMP, Table, View, int, real, text};
 
 pub(crate) const PROCESSES: Table = Table {
     name: "processes",
@@ -67,11 +67,81 @@ pub(crate) const THREADS: Table = Table {
         int("end_ns", "ns", "when it ended; NULL while it runs"),
         text("comm", "", "its name"),
         SESSION,
+        int("cpu", "", "the CPU it ran on last; NULL where it made no GPU call"),
+        int("numa_node", "", "memory node nearest to that CPU"),
+        int("migrations", "", "how often it came to another CPU since its first GPU call"),
+        int("node_migrations", "", "how often to one of another memory node"),
     ],
     key: &[],
     clustered: false,
     age: Some("end_ns"),
     layer: None,
+};
+
+pub(crate) const NEIGHBOURS: Table = Table {
+    name: "neighbours",
+    about: "processes that were not traced but stood behind waits of those that were: they had the CPU, held a lock, woke them",
+    columns: &[
+        PID.required(),
+        text("comm", "", "name of the thread that was met first").required(),
+        CGROUP,
+        text("cgroup", "", "path of its cgroup"),
+        text("tenant", "", "whose it is, in one word: pod, job, container, unit or cgroup"),
+        int("first_seen_ns", "ns", "when it was first met").required(),
+        SESSION,
+    ],
+    key: &[],
+    clustered: false,
+    age: Some("first_seen_ns"),
+    layer: None,
+};
+
+pub(crate) const MEMORY_PLACES: Table = Table {
+    name: "memory_places",
+    about: "on which memory nodes a traced process has its memory, and which node its GPU is nearest to",
+    columns: &[
+        TIMESTAMP,
+        PID.required(),
+        int("numa_node", "", "memory node").required(),
+        int("bytes", "bytes", "of the process on it").required(),
+        int("gpu", "", "the GPU it uses, where it uses one"),
+        int("gpu_node", "", "memory node nearest to that GPU; NULL where the host does not say"),
+        SESSION,
+    ],
+    key: &[],
+    clustered: false,
+    age: Some("timestamp_ns"),
+    layer: None,
+};
+
+/// Ten seconds.
+const NOISE_NS: i64 = 10_000_000_000;
+
+pub(crate) const NOISE: View = View {
+    name: "noise",
+    about: "who kept traced processes from the CPU, by process and tenant, in steps of ten seconds",
+    columns: &[
+        int("window_start_ns", "ns", "when the ten seconds began, unix time"),
+        int("pid", "", "the traced process"),
+        int("by_pid", "", "the process that had the CPU"),
+        text("by_comm", "", "name of its thread"),
+        text("tenant", "", "whose that is"),
+        text("cgroup", "", "path of its cgroup"),
+        int("ns", "ns", "how long the traced process's threads waited for it, in calls and between them"),
+        int("count", "", "how many waits"),
+    ],
+    sql: || {
+        format!(
+            "SELECT b.window_start_ns / {NOISE_NS} * {NOISE_NS} AS window_start_ns, b.pid AS pid, b.by_pid AS by_pid, \
+             b.by_comm AS by_comm, \
+             coalesce((SELECT n.tenant FROM neighbours n WHERE n.pid = b.by_pid ORDER BY n.first_seen_ns DESC LIMIT 1), \
+             (SELECT p.tenant FROM processes p WHERE p.pid = b.by_pid ORDER BY p.start_ns DESC LIMIT 1)) AS tenant, \
+             coalesce((SELECT n.cgroup FROM neighbours n WHERE n.pid = b.by_pid ORDER BY n.first_seen_ns DESC LIMIT 1), \
+             (SELECT p.cgroup FROM processes p WHERE p.pid = b.by_pid ORDER BY p.start_ns DESC LIMIT 1)) AS cgroup, \
+             sum(b.ns) AS ns, sum(b.count) AS count FROM blame b \
+             WHERE b.cause = 'cpu.preempted' AND b.by_pid <> b.pid GROUP BY 1, 2, 3, 4"
+        )
+    },
 };
 
 pub(crate) const PROCESS_EVENTS: Table = Table {

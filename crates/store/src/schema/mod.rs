@@ -102,6 +102,8 @@ pub static TABLES: &[Table] = &[
     host::THREADS,
     host::PROCESS_EVENTS,
     host::CONTAINERS,
+    host::NEIGHBOURS,
+    host::MEMORY_PLACES,
     code::STACKS,
     code::FRAMES,
     code::ANNOTATIONS,
@@ -124,6 +126,7 @@ pub static VIEWS: &[View] = &[
     graphs::GRAPH_KERNELS,
     graphs::GRAPH_LAUNCHES,
     memory::MEMORY_HOLDERS,
+    host::NOISE,
     events::EVENTS,
 ];
 
@@ -132,6 +135,7 @@ pub static INDEXES: &[Index] = &[
     Index { name: "call_stats_kept", table: "call_stats", columns: &["window_start_ns", "count", "kept"] },
     // By which a container is known to have a process that runs.
     Index { name: "processes_container", table: "processes", columns: &["container_id", "end_ns"] },
+    Index { name: "neighbours_pid", table: "neighbours", columns: &["pid", "first_seen_ns"] },
     Index { name: "threads_tid", table: "threads", columns: &["pid", "tid"] },
     // By which a launch finds its graph, without a look at the graphs themselves.
     Index { name: "graphs_exec", table: "graphs", columns: &["pid", "exec", "created_ns", "destroyed_ns"] },

@@ -3,8 +3,8 @@
 use super::containers;
 use super::row::{cached, known, nonzero, number, put};
 use crate::schema::Table;
-use crate::schema::host::PROCESSES;
-use gpuwhy_model::{Loss, Process, ProcessEvent, ProcessEventKind};
+use crate::schema::host::{MEMORY_PLACES, NEIGHBOURS, PROCESSES, THREADS};
+use gpuwhy_model::{Loss, MemoryPlace, Neighbour, Process, ProcessEvent, ProcessEventKind, ThreadPlace};
 use rusqlite::{Connection, params};
 
 /// Columns that are one statement, by the one that says who made it: they are replaced together.
@@ -179,9 +179,87 @@ fn add(
     comm: Option<&str>,
     session_id: i64,
 ) -> rusqlite::Result<()> {
-    cached(db, "threads", |table| table.insert_sql("INSERT", 1))?
-        .execute(params![pid, tid, start, end, comm, session_id])
-        .map(drop)
+    let mut insert = db.prepare_cached(&THREADS.insert_sql("INSERT", 1))?;
+    put!(
+        insert,
+        THREADS,
+        "pid" = pid,
+        "tid" = tid,
+        "start_ns" = start,
+        "end_ns" = end,
+        "comm" = comm,
+        "session_id" = session_id,
+    );
+    Ok(())
+}
+
+/// The latest; a thread that was not seen to start gets its row now.
+pub(super) fn thread_places(
+    db: &Connection,
+    places: &[ThreadPlace],
+    session_id: i64,
+) -> rusqlite::Result<()> {
+    for place in places {
+        let mut update = db.prepare_cached(
+            "UPDATE threads SET cpu = ?3, numa_node = ?4, migrations = ?5, node_migrations = ?6 \
+             WHERE pid = ?1 AND tid = ?2 AND end_ns IS NULL",
+        )?;
+        let row = params![
+            place.pid,
+            place.tid,
+            place.cpu,
+            place.node,
+            place.migrations as i64,
+            place.node_migrations as i64
+        ];
+        if update.execute(row)? == 0 {
+            add(db, place.pid, place.tid, None, None, None, session_id)?;
+            update.execute(row)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn neighbours(db: &Connection, neighbours: &[Neighbour], session_id: i64) -> rusqlite::Result<()> {
+    for neighbour in neighbours {
+        let mut insert = db.prepare_cached(&NEIGHBOURS.insert_sql("INSERT", 1))?;
+        put!(
+            insert,
+            NEIGHBOURS,
+            "pid" = neighbour.pid,
+            "comm" = &neighbour.comm,
+            "cgroup_id" = nonzero(neighbour.cgroup_id),
+            "cgroup" = known(&neighbour.cgroup),
+            "tenant" = known(&neighbour.tenant),
+            "first_seen_ns" = neighbour.first_seen_ns as i64,
+            "session_id" = session_id,
+        );
+    }
+    Ok(())
+}
+
+pub(super) fn memory_places(
+    db: &Connection,
+    places: &[MemoryPlace],
+    session_id: i64,
+) -> rusqlite::Result<()> {
+    for place in places {
+        for (node, bytes) in &place.nodes {
+            let mut insert = db.prepare_cached(&MEMORY_PLACES.insert_sql("INSERT", 1))?;
+            put!(
+                insert,
+                MEMORY_PLACES,
+                "timestamp_ns" = place.time_ns as i64,
+                "pid" = place.pid,
+                "numa_node" = *node,
+                "bytes" = *bytes as i64,
+                "gpu" = place.gpu,
+                "gpu_node" = place.gpu_node,
+                "session_id" = session_id,
+            );
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn losses(db: &Connection, losses: &[Loss], session_id: i64) -> rusqlite::Result<()> {

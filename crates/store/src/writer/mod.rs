@@ -217,6 +217,9 @@ impl Writer {
         kernel::requests(db, &batch.io_events, session_id)?;
         kernel::retransmits(db, &batch.tcp_events, session_id)?;
         kernel::kills(db, &batch.oom_events, session_id)?;
+        host::neighbours(db, &batch.neighbours, session_id)?;
+        host::thread_places(db, &batch.thread_places, session_id)?;
+        host::memory_places(db, &batch.memory_places, session_id)?;
         probes::changes(db, &batch.watch_changes, session_id)?;
         probes::bills(db, &batch.bills, session_id)
     }

@@ -1,0 +1,82 @@
+//! Where threads run and where their memory lies: threads are asked of the kernel now and then, and what has changed is
+//! told; a process's memory is added up in a thread of its own, as the kernel takes its time over that.
+
+use gpuwhy_host::numa;
+use gpuwhy_model::{MemoryPlace, ThreadPlace};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// Processes whose memory is looked at in one go.
+const MOST_PROCESSES: usize = 64;
+
+#[derive(Debug)]
+pub(crate) struct Places {
+    threads: HashMap<(u32, u32), ThreadPlace>,
+    requests: Option<Sender<Vec<(u32, Option<u16>)>>>,
+    answers: Receiver<MemoryPlace>,
+}
+
+impl Places {
+    /// `now_ns` is the records' clock.
+    pub(crate) fn start(now_ns: impl Fn() -> u64 + Send + 'static) -> Self {
+        let (requests, inbox) = channel::<Vec<(u32, Option<u16>)>>();
+        let (outbox, answers) = channel();
+        let thread = std::thread::Builder::new().name("gpuwhy-places".into());
+        let spawned = thread.spawn(move || {
+            for processes in inbox {
+                for (pid, gpu) in processes {
+                    if let Some(place) = look(pid, gpu, now_ns())
+                        && outbox.send(place).is_err()
+                    {
+                        return;
+                    }
+                }
+            }
+        });
+        Places { threads: HashMap::new(), requests: spawned.is_ok().then_some(requests), answers }
+    }
+
+    /// Those that have changed.
+    pub(crate) fn changed(&mut self, places: Vec<ThreadPlace>) -> Vec<ThreadPlace> {
+        let known = std::mem::take(&mut self.threads);
+        let changed = places.iter().filter(|place| known.get(&(place.pid, place.tid)) != Some(place));
+        let changed = changed.copied().collect();
+        self.threads = places.into_iter().map(|place| ((place.pid, place.tid), place)).collect();
+        changed
+    }
+
+    /// Asks where these processes' memory is, with the GPU each uses.
+    pub(crate) fn ask(&mut self, processes: impl Iterator<Item = (u32, Option<u16>)>) {
+        if let Some(requests) = &self.requests {
+            // A thread that is gone gives no answers; there is then nothing to say.
+            let _ = requests.send(processes.take(MOST_PROCESSES).collect());
+        }
+    }
+
+    pub(crate) fn answers(&mut self) -> Vec<MemoryPlace> {
+        self.answers.try_iter().collect()
+    }
+}
+
+fn look(pid: u32, gpu: Option<u16>, time_ns: u64) -> Option<MemoryPlace> {
+    let nodes: Vec<(u32, u64)> = numa::nodes_of_memory(pid)?.into_iter().collect();
+    let bus_ids = numa::gpu_bus_ids(Path::new("/"));
+    let bus_id = gpu.and_then(|gpu| bus_ids.get(usize::from(gpu)));
+    Some(MemoryPlace { time_ns, pid, nodes, gpu, gpu_node: bus_id.and_then(|bus_id| numa::gpu_node(bus_id)) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_changes_are_told() {
+        let mut places = Places::start(|| 0);
+        let here = ThreadPlace { pid: 1, tid: 2, cpu: 0, node: 0, migrations: 0, node_migrations: 0 };
+        let there = ThreadPlace { cpu: 1, migrations: 1, ..here };
+        assert_eq!(places.changed(vec![here]), vec![here]);
+        assert_eq!(places.changed(vec![here]), Vec::new());
+        assert_eq!(places.changed(vec![there]), vec![there]);
+    }
+}

@@ -1,0 +1,33 @@
+//! `watch_cost`: what being watched cost each process, and what was done about it.
+
+use crate::chosen::{Chosen, Subject, process_of};
+use crate::{QueryError, Rows};
+use gpuwhy_store::Reader;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WatchCostRequest {
+    pub pid: Option<u32>,
+    /// As `90s` or `5m`, back from the newest event.
+    pub since: Option<String>,
+    pub limit: Option<usize>,
+}
+
+const SUBJECT: Subject =
+    Subject { what: "calls that were trapped", hint: "trace a process that uses the GPU" };
+
+/// By process; most first.
+pub fn watch_cost(reader: &Reader, request: &WatchCostRequest) -> Result<Rows, QueryError> {
+    let chosen = Chosen::new(reader, request.pid, request.since.as_deref(), request.limit)?;
+    let (clause, values) = chosen.clause("window_start_ns");
+    let sql = format!(
+        "SELECT pid, {}, sum(calls) AS calls, sum(cost_ns) / 1e6 AS cost_ms, \
+         sum(worst_thread_pct * window_ns) / nullif(max(window_start_ns + window_ns) - min(window_start_ns), 0) AS mean_pct, \
+         max(worst_thread_pct) AS worst_pct, \
+         (SELECT count(*) FROM watch_changes c WHERE c.state = 'degraded' AND c.reason LIKE 'process ' || watch_costs.pid || ' %') \
+         AS detached FROM watch_costs{clause} GROUP BY pid ORDER BY sum(cost_ns) DESC",
+        process_of("watch_costs")
+    );
+    chosen.rows(SUBJECT, &sql, &values)
+}

@@ -99,6 +99,8 @@ struct task {
     u8 node;          /* of the memory nearest to that CPU */
     u8 level;         /* enum level */
     u8 told_level;
+    u8 woken; /* while runnable: it was woken, not taken off its CPU */
+    u8 reserved[3];
     s32 device_next;   /* the device it chose, plus one; 0 where it was not seen to choose */
     u32 events_window; /* waits told of one by one, see told.h */
     u32 events;

@@ -31,8 +31,8 @@ pub use agent::Agent;
 pub use config::{CommandOutput, Config};
 pub use error::AgentError;
 pub use overview::{
-    CollectiveSum, Collectives, CopySum, GpuSum, GraphSum, KernelSum, Lateness, MemorySum, Overview, Spread,
-    Straggling, StreamBusy, StreamWindow,
+    BillSum, Code, CollectiveSum, Collectives, CopySum, GpuSum, GraphSum, KernelSum, Lateness, LineSum,
+    MemorySum, Overview, Spread, Straggling, StreamBusy, StreamWindow,
 };
 pub use own::{OwnCost, OwnMeter};
 pub use sink::session_info;

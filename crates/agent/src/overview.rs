@@ -1,10 +1,14 @@
 //! What was concluded so far, summed up for the live screen and the summary. Pure: batches and facts in.
 
+mod bill;
+mod code;
 mod collectives;
 mod gpu;
 mod memory;
 mod work;
 
+pub use bill::BillSum;
+pub use code::{Code, LineSum};
 pub use collectives::{CollectiveSum, Collectives, Lateness, Straggling};
 pub use gpu::{GpuSum, Spread};
 pub use memory::MemorySum;
@@ -47,6 +51,9 @@ pub struct Overview {
     pub in_flight: BTreeMap<(u32, u32, u64), CallInFlight>,
     /// Error counters of the fabric that rose, and by how much; asynchronous events, and how many.
     pub fabric: BTreeMap<(String, String), u64>,
+    pub code: Code,
+    /// By process.
+    pub bills: BTreeMap<u32, BillSum>,
 }
 
 impl Overview {
@@ -65,6 +72,10 @@ impl Overview {
         self.take_memory(facts);
         self.take_work(facts);
         self.collectives.take(facts);
+        self.code.take(batch);
+        for bill in &batch.bills {
+            self.bills.entry(bill.pid).or_default().take(bill);
+        }
         self.bound();
     }
 
@@ -127,6 +138,9 @@ impl Overview {
             let (made, launches) = self.older_graphs.entry(pid).or_default();
             *made += 1;
             *launches += graph.launches;
+        }
+        while self.bills.len() > MOST_ROWS {
+            self.bills.pop_first();
         }
         while self.older_graphs.len() > MOST_ROWS {
             self.older_graphs.pop_first();

@@ -90,6 +90,8 @@ impl Pythons {
                 gil: None,
                 memory: ProcessMemory::open(pid).ok(),
             }),
+            // One that is gone already is no trouble.
+            Err(_) if !gpuwhy_host::exists(pid) => None,
             Err(error) => {
                 self.remember_without(pid);
                 self.troubles.push(format!("process {pid}: {error}"));

@@ -1,5 +1,6 @@
 //! What was seen, by topic: one file a panel. The live screen, the end of a trace and the demo show the same panels.
 
+mod bill;
 mod busy;
 mod coldstart;
 mod collectives;
@@ -9,6 +10,7 @@ mod fabric;
 mod gpus;
 mod graphs;
 mod kernels;
+mod lines;
 mod memory;
 mod operations;
 mod panel;
@@ -35,7 +37,10 @@ pub(crate) struct Page {
 pub(crate) const TROUBLE: Topic = trouble::panel;
 
 pub(crate) static PAGES: &[Page] = &[
-    Page { name: "operations", topics: &[gpus::panel, operations::panel, why::panel] },
+    Page {
+        name: "operations",
+        topics: &[gpus::panel, operations::panel, why::panel, lines::panel, bill::panel],
+    },
     Page { name: "GPU work", topics: &[busy::panel, graphs::panel, kernels::panel, memory::panel] },
     Page {
         name: "communication",
@@ -46,6 +51,7 @@ pub(crate) static PAGES: &[Page] = &[
 /// The end of a trace: first what was called, then the rest in the order in which it is asked for.
 pub(crate) const OPERATIONS: Topic = operations::panel;
 pub(crate) static REST: &[Topic] = &[
+    lines::panel,
     busy::panel,
     collectives::panel,
     graphs::panel,
@@ -57,6 +63,7 @@ pub(crate) static REST: &[Topic] = &[
     fabric::panel,
     gpus::panel,
     trouble::panel,
+    bill::panel,
 ];
 
 #[cfg(test)]

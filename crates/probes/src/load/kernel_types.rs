@@ -32,9 +32,27 @@ pub(super) fn switch_has_state() -> bool {
     tracepoints().get("sched_switch").is_some_and(|arguments| *arguments >= 4)
 }
 
+/// The first two numbers of the running kernel's; zeros where it does not say.
+pub fn kernel_version() -> (u32, u32) {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    version_in(&release)
+}
+
+fn version_in(release: &str) -> (u32, u32) {
+    let mut numbers = release.split(['.', '-', '+']).map(|part| part.trim().parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn releases_have_numbers() {
+        assert_eq!(version_in("6.12.115+deb12-amd64\n"), (6, 12));
+        assert_eq!(version_in("7.0-rc3"), (7, 0));
+        assert_eq!(version_in(""), (0, 0));
+    }
 
     #[test]
     fn this_kernels_tracepoints_are_found() {

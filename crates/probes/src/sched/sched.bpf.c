@@ -11,12 +11,15 @@
 
 /* Since 5.18 the tracepoint hands over the state the task went to sleep with. */
 const volatile bool switch_has_state = false;
+/* Since 5.19 a program can look at another CPU's share of a map. */
+const volatile bool sees_other_cpus = false;
 /* enum reason by system call number, made by the loader from names. */
 const volatile u8 syscall_reasons[SYSCALLS];
 const volatile u32 futex_syscalls[4];
 
+/* It lasted until the next one began. */
 struct run {
-    u64 end_ns;
+    u64 start_ns;
     struct who who;
 };
 
@@ -25,7 +28,7 @@ struct cpu_runs {
     struct run runs[RUNS];
 };
 
-/* What each CPU ran lately: written by the context switch alone, which cannot interrupt itself. */
+/* What each CPU runs and ran lately: written by its context switch alone, which cannot interrupt itself. */
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
     __uint(max_entries, 1);
@@ -34,9 +37,10 @@ struct {
 } cpu_runs SEC(".maps");
 
 static __always_inline void remember_run(struct cpu_runs *cpu, struct task_struct *task, u64 now) {
-    struct run *run = &cpu->runs[cpu->head++ & (RUNS - 1)];
-    run->end_ns = now;
+    struct run *run = &cpu->runs[cpu->head & (RUNS - 1)];
+    run->start_ns = now;
     name_task(&run->who, task);
+    cpu->head++;
 }
 
 static const struct who nobody;
@@ -56,14 +60,15 @@ struct look {
 };
 
 /* Bills one run; whether to look further back. Global, so that the verifier goes through it once and not once
- * for every way through those before it. A run lasted from the end of the one before it to its own end. */
+ * for every way through those before it. */
 __noinline int bill_run(struct cpu_runs *cpu, struct look *look, u32 back) {
     if (!cpu || !look)
         return 0;
     u32 place = look->newest - back;
     struct run *run = &cpu->runs[place & (RUNS - 1)];
-    u64 began = cpu->runs[(place - 1) & (RUNS - 1)].end_ns;
-    if (run->end_ns <= look->since)
+    u64 began = run->start_ns;
+    /* Not yet written to, since the probe is there. */
+    if (!began)
         return 0;
     u64 from = began > look->since ? began : look->since;
     if (look->until > from) {
@@ -76,6 +81,16 @@ __noinline int bill_run(struct cpu_runs *cpu, struct look *look, u32 back) {
         look->until = from;
     }
     return began > look->since;
+}
+
+/* The CPU that a thread waited for: the one it was taken from, wherever it goes on; one that was woken waits
+ * where it then runs. */
+static __always_inline struct cpu_runs *waited_for(struct cpu_runs *here, const struct task *task) {
+    u32 zero = 0, cpu = task->cpu_next - 1;
+    if (!sees_other_cpus || task->woken || !task->cpu_next || cpu == bpf_get_smp_processor_id())
+        return here;
+    struct cpu_runs *there = bpf_map_lookup_percpu_elem(&cpu_runs, &zero, cpu);
+    return there ? there : here;
 }
 
 /* Bills a wait for the CPU to the tasks that ran on it meanwhile, latest first; gives the one that ran
@@ -163,8 +178,10 @@ static __always_inline u64 throttled_ns(struct task_struct *thread) {
     return 0;
 }
 
-static __always_inline void begins_to_wait_for_cpu(struct task_struct *thread, struct task *task) {
+static __always_inline void begins_to_wait_for_cpu(struct task_struct *thread, struct task *task,
+                                                   bool woken) {
     task->state = TASK_RUNNABLE;
+    task->woken = woken;
     task->queue = (u64)BPF_CORE_READ(thread, se.cfs_rq);
     task->throttled_at_ns = throttled_ns(thread);
 }
@@ -185,7 +202,7 @@ static __always_inline void leaves_cpu(struct task_struct *thread, struct task *
                                        u64 now) {
     task->off_since_ns = now;
     if (runnable) {
-        begins_to_wait_for_cpu(thread, task);
+        begins_to_wait_for_cpu(thread, task, false);
     } else {
         task->reason = why_blocked(thread, task);
         task->state = TASK_BLOCKED;
@@ -236,7 +253,7 @@ static __always_inline void gets_cpu(struct cpu_runs *cpu, struct task_struct *t
             since += bill_throttled(thread, task, now, now - since);
             if (now > since) {
                 bill_flights(task, part, now - since);
-                const struct who *by = bill_runnable(cpu, thread, op, since, now);
+                const struct who *by = bill_runnable(waited_for(cpu, task), thread, op, since, now);
                 tell_wait(thread, task, part, by, 0, -1, now, now - since);
             }
         } else {
@@ -257,8 +274,6 @@ int on_switch(u64 *ctx) {
     if (!cpu)
         return 0;
     u64 now = bpf_ktime_get_ns();
-    remember_run(cpu, prev, now);
-
     struct task *task = bpf_task_storage_get(&tasks, prev, 0, 0);
     if (task) {
         u64 state = switch_has_state ? (u32)ctx[3] : prev->__state;
@@ -267,6 +282,7 @@ int on_switch(u64 *ctx) {
     task = bpf_task_storage_get(&tasks, next, 0, 0);
     if (task && task->state != TASK_ON_CPU)
         gets_cpu(cpu, next, task, now);
+    remember_run(cpu, next, now);
     return 0;
 }
 
@@ -301,7 +317,7 @@ int BPF_PROG(on_waking, struct task_struct *woken) {
     u64 since = task->off_since_ns;
     u8 reason = task->reason;
     task->off_since_ns = now;
-    begins_to_wait_for_cpu(woken, task);
+    begins_to_wait_for_cpu(woken, task, true);
     if (now <= since || !is_of_interest(task))
         return 0;
     bill_flights(task, reason, now - since);

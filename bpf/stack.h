@@ -169,6 +169,20 @@ static __always_inline void fill_swapped(struct stack_record *out, const struct 
     out->swapped_count = count;
 }
 
+extern void bpf_preempt_disable(void) __ksym __weak;
+extern void bpf_preempt_enable(void) __ksym __weak;
+
+/* By frame pointers. The kernel does it in a buffer of the CPU's, in which a program that preempts this one
+ * would write too. */
+static __always_inline long native_stack(struct pt_regs *regs, void *into, u32 bytes) {
+    if (!bpf_preempt_disable || !bpf_preempt_enable)
+        return bpf_get_stack(regs, into, bytes, BPF_F_USER_STACK);
+    bpf_preempt_disable();
+    long got = bpf_get_stack(regs, into, bytes, BPF_F_USER_STACK);
+    bpf_preempt_enable();
+    return got;
+}
+
 /* Sends the caller's stack unless user space has it; gives the key it is known by, 0 where it got lost. */
 static __noinline u64 take_stack(u32 cpu, struct pt_regs *regs, struct task *task) {
     void *ring = ring_of_cpu(cpu);
@@ -211,7 +225,7 @@ static __noinline u64 take_stack(u32 cpu, struct pt_regs *regs, struct task *tas
     out->bp = PT_REGS_FP(regs);
     out->copied = copied;
     fill_swapped(out, task);
-    long native = bpf_get_stack(regs, out->native, sizeof(out->native), BPF_F_USER_STACK);
+    long native = native_stack(regs, out->native, sizeof(out->native));
     out->native_bytes = native > 0 ? native : 0;
     out->python_frames = frames;
     if (frames && scratch)

@@ -105,6 +105,8 @@ impl Names {
 }
 
 fn run(inbox: &Receiver<Request>, outbox: &Sender<Stack>) {
+    // Names can wait for the CPU, traced programs should not have to. Where it is refused, nothing changes.
+    let _ = rustix::process::nice(10);
     let mut symbols = Symbols::new(Limits::default());
     let mut stacks: VecDeque<Unnamed> = VecDeque::new();
     loop {

@@ -192,7 +192,17 @@ fn hazards() -> Check {
             "boot with lockdown=integrity or without secure boot's lockdown",
         );
     }
-    Check::good("kernel hazards", "none known")
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let known = gpuwhy_probes::hazards(cpus);
+    if let Some(hazard) = known.iter().find(|hazard| hazard.refused) {
+        return Check::bad("kernel hazards", true, hazard.about, hazard.guard);
+    }
+    let guarded: Vec<String> =
+        known.iter().map(|hazard| format!("{}: {}", hazard.about, hazard.guard)).collect();
+    match guarded.is_empty() {
+        true => Check::good("kernel hazards", "none known"),
+        false => Check::good("kernel hazards", &format!("guarded against. {}", guarded.join(". "))),
+    }
 }
 
 fn gpu_driver() -> Check {

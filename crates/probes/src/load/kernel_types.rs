@@ -33,7 +33,7 @@ pub(super) fn switch_has_state() -> bool {
 }
 
 /// The first two numbers of the running kernel's; zeros where it does not say.
-pub fn kernel_version() -> (u32, u32) {
+pub(super) fn kernel_version() -> (u32, u32) {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     version_in(&release)
 }

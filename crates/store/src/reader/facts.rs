@@ -51,7 +51,7 @@ impl Reader {
         Ok(Coverage {
             lost: self.number(&format!("SELECT ifnull(sum(count), 0) FROM loss WHERE end_ns >= {from}"))?,
             sampled: self.number(&format!(
-                "SELECT ifnull(sum(count) - sum(kept), 0) FROM call_stats INDEXED BY call_stats_kept \
+                "SELECT ifnull(sum(count) - sum(kept), 0) FROM main.call_stats INDEXED BY call_stats_kept \
                  WHERE window_start_ns >= {from}"
             ))?,
             degraded: self.probes(ProbeState::Degraded)?,

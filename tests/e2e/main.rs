@@ -12,6 +12,7 @@ mod blame;
 mod collectives;
 mod counting;
 mod discovery;
+mod governor;
 mod gpu;
 mod graphs;
 mod libraries;

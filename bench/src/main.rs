@@ -2,6 +2,7 @@
 //! records through ring, decode and store, attach and detach, memory. One table, and JSON for those who compare.
 
 mod figures;
+mod governor;
 mod launch;
 mod lifecycle;
 mod pipeline;
@@ -30,6 +31,8 @@ fn main() -> Result<()> {
     pipeline::measure(&workload, if quick { 2 } else { 5 }, &mut figures)?;
     eprintln!("attach, detach, memory ...");
     lifecycle::measure(&workload, &mut figures)?;
+    eprintln!("the worst case within a budget ...");
+    governor::measure(&workload, if quick { 1 } else { 3 }, &mut figures)?;
     eprintln!("a system call ...");
     syscall::measure(if quick { 3 } else { 7 }, &mut figures)?;
     eprintln!("store alone ...");

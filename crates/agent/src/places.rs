@@ -10,17 +10,20 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 /// Processes whose memory is looked at in one go.
 const MOST_PROCESSES: usize = 64;
 
+/// A process, and the GPU it uses.
+type Asked = (u32, Option<u16>);
+
 #[derive(Debug)]
 pub(crate) struct Places {
     threads: HashMap<(u32, u32), ThreadPlace>,
-    requests: Option<Sender<Vec<(u32, Option<u16>)>>>,
+    requests: Option<Sender<Vec<Asked>>>,
     answers: Receiver<MemoryPlace>,
 }
 
 impl Places {
     /// `now_ns` is the records' clock.
     pub(crate) fn start(now_ns: impl Fn() -> u64 + Send + 'static) -> Self {
-        let (requests, inbox) = channel::<Vec<(u32, Option<u16>)>>();
+        let (requests, inbox) = channel::<Vec<Asked>>();
         let (outbox, answers) = channel();
         let thread = std::thread::Builder::new().name("gpuwhy-places".into());
         let spawned = thread.spawn(move || {
@@ -47,7 +50,7 @@ impl Places {
     }
 
     /// Asks where these processes' memory is, with the GPU each uses.
-    pub(crate) fn ask(&mut self, processes: impl Iterator<Item = (u32, Option<u16>)>) {
+    pub(crate) fn ask(&mut self, processes: impl Iterator<Item = Asked>) {
         if let Some(requests) = &self.requests {
             // A thread that is gone gives no answers; there is then nothing to say.
             let _ = requests.send(processes.take(MOST_PROCESSES).collect());

@@ -201,7 +201,7 @@ fn hazards() -> Check {
         known.iter().map(|hazard| format!("{}: {}", hazard.about, hazard.guard)).collect();
     match guarded.is_empty() {
         true => Check::good("kernel hazards", "none known"),
-        false => Check::good("kernel hazards", &format!("guarded against. {}", guarded.join(". "))),
+        false => Check::good("kernel hazards", format!("guarded against. {}", guarded.join(". "))),
     }
 }
 

@@ -9,7 +9,7 @@ CARGO ?= cargo
 # Versions of clang-format disagree; this one decides.
 CLANG_FORMAT := 14
 
-.PHONY: all setup demo test lint bench docs static deny clean
+.PHONY: all setup demo test test-kernels lint bench docs static deny clean
 
 all: setup
 	$(CARGO) build --release -p gpuwhy
@@ -31,6 +31,14 @@ test:
 	$(CARGO) test --workspace --lib --bins --tests; status=$$?; \
 	    if [ -s $$GPUWHY_SKIPS ]; then echo; echo "$$(wc -l < $$GPUWHY_SKIPS) tests were skipped:"; cat $$GPUWHY_SKIPS; fi; \
 	    rm -f $$GPUWHY_SKIPS; exit $$status
+
+# Every probe on other kernels, in qemu; KERNELS="6.1 6.12" for some of them. Fetches kernels from Debian's archive once.
+test-kernels: export PYTHONDONTWRITEBYTECODE := 1
+test-kernels:
+	@scripts/setup.sh kernels
+	$(CARGO) build -p gpuwhy
+	$(CARGO) run -q -p gpuwhy-simgpu --example unpack $(TARGET)/kernels/stand-in
+	@scripts/kernels/run.py $(TARGET)/debug/gpuwhy $(TARGET)/kernels/stand-in $(TARGET)/kernels $(KERNELS)
 
 # Each check runs where its tool is installed.
 lint:

@@ -4,7 +4,7 @@
 set -eu
 
 want=build
-[ "${1:-}" = test ] && want=test
+[ $# = 0 ] || want=$1
 
 missing=
 need() { # need PACKAGE CHECK...
@@ -15,6 +15,7 @@ need() { # need PACKAGE CHECK...
 
 has_header() { echo "#include <$1>" | cc -E -x c - ; }
 has_archive() { [ -n "$(find /usr/lib /usr/lib64 -name "lib$1.a" 2>/dev/null | head -n 1)" ]; }
+is_static() { [ -n "$(command -v "$1")" ] && ! ldd "$(command -v "$1")"; }
 
 need gcc command -v cc
 need make command -v make
@@ -33,6 +34,13 @@ if [ "$want" = test ]; then
     need sqlite3 command -v sqlite3
     need bsdutils command -v script
     need util-linux command -v setpriv
+fi
+if [ "$want" = kernels ]; then
+    need python3 command -v python3
+    need qemu-system-x86 command -v qemu-system-x86_64
+    need busybox-static is_static busybox
+    need cpio command -v cpio
+    need binutils command -v strip
 fi
 
 if ! command -v cargo >/dev/null 2>&1; then

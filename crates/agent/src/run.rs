@@ -484,6 +484,7 @@ impl Run {
             command.terminate();
         }
         let end_ns = self.engine.now_ns();
+        let (programs, load_times) = (self.engine.program_stats(), self.engine.load_times());
         let mut last = self.engine.detach()?;
         self.look_at_places(&mut last);
         self.take_readings(&mut last, updates)?;
@@ -508,6 +509,8 @@ impl Run {
             ops: self.engine.ops().to_vec(),
             command_status,
             recording: self.recording,
+            programs,
+            load_times,
         })
     }
 }

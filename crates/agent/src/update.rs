@@ -4,7 +4,9 @@ use crate::{AgentError, Overview, OwnCost};
 use gpuwhy_cause::Tallies;
 use gpuwhy_host::Load;
 use gpuwhy_model::{Batch, Coverage, Facts, OpInfo, ProbeStatus, Process, Recording};
+use gpuwhy_probes::ProgramStats;
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(Debug)]
 pub enum Update {
@@ -47,4 +49,8 @@ pub struct Summary {
     pub ops: Vec<OpInfo>,
     pub command_status: Option<std::process::ExitStatus>,
     pub recording: Option<Recording>,
+    /// The programs that were loaded, just before they were detached.
+    pub programs: Vec<ProgramStats>,
+    /// How long each probe took to load.
+    pub load_times: Vec<(&'static str, Duration)>,
 }

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use gpuwhy_agent::{Agent, CommandOutput, Config};
 use gpuwhy_model::units::{count, duration};
 use gpuwhy_model::{OpInfo, Role};
-use gpuwhy_probes::{Device, Flavour, PROBES, op_of_symbol, trap_cost};
+use gpuwhy_probes::{Device, Flavour, PROBES, ProgramClock, ProgramStats, op_of_symbol, trap_cost};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -32,9 +32,36 @@ struct Fired {
     seen: u64,
 }
 
+/// A BPF program: what the kernel made of it, and how often it ran.
+#[derive(Debug, Serialize)]
+struct Program {
+    probe: &'static str,
+    program: String,
+    instructions: u32,
+    verified_insns: u32,
+    jited_bytes: u32,
+    runs: u64,
+}
+
+impl From<ProgramStats> for Program {
+    fn from(stats: ProgramStats) -> Self {
+        Program {
+            probe: stats.probe,
+            program: stats.program,
+            instructions: stats.instructions,
+            verified_insns: stats.verified,
+            jited_bytes: stats.machine_bytes,
+            runs: stats.runs,
+        }
+    }
+}
+
 #[derive(Debug, Serialize)]
 pub(super) struct SelfTest {
     operations: Vec<Fired>,
+    programs: Vec<Program>,
+    /// By probe.
+    load_ms: BTreeMap<&'static str, f64>,
     /// What an empty probe pair costs here, by kind of probe.
     trap_ns: BTreeMap<&'static str, f64>,
     lost: u64,
@@ -56,7 +83,10 @@ impl SelfTest {
         config.command_output = CommandOutput::File(truth.clone());
         config.keep_all = true;
         config.command = Some(command(folder.path()));
+        // Where the kernel does not count runs they stay 0: the operations decide.
+        let clock = ProgramClock::start();
         let summary = Agent::spawn(config)?.finish()?;
+        drop(clock);
         let by_op = summary.last.tallies.by_op();
         let called = called(&std::fs::read_to_string(truth)?)?;
         let fired = |op: &OpInfo| {
@@ -66,6 +96,12 @@ impl SelfTest {
         };
         Ok(SelfTest {
             operations: summary.ops.iter().filter(|op| is_compared(op)).filter_map(fired).collect(),
+            programs: summary.programs.into_iter().map(Program::from).collect(),
+            load_ms: summary
+                .load_times
+                .into_iter()
+                .map(|(probe, time)| (probe, time.as_secs_f64() * 1e3))
+                .collect(),
             trap_ns: Flavour::LADDER
                 .iter()
                 .filter_map(|flavour| Some((flavour.name(), trap_cost(*flavour).ok()?.ns)))

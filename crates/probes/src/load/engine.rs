@@ -16,7 +16,7 @@ use gpuwhy_model::{Batch, LibraryInfo, OpId, OpInfo, ProbeState, ProbeStatus, Pr
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A window is read so long after its end: a program that was preempted in the middle still gets to count.
 const WINDOW_GRACE_NS: u64 = 100_000_000;
@@ -24,6 +24,7 @@ const WINDOW_GRACE_NS: u64 = 100_000_000;
 pub(super) struct Loaded {
     pub(super) probe: &'static Probe,
     pub(super) object: Object,
+    pub(super) load_time: Duration,
 }
 
 /// How to load a probe whose library turns up later.
@@ -97,6 +98,7 @@ impl Engine {
         let mut rings = None;
         let (first, later) = now_and_later(&settings.probes);
         for probe in first {
+            let began = Instant::now();
             let mut result = load_probe(probe, settings, &rules, ladder[0], shards, &mut maps);
             // A kernel may attach a kind of probe and yet refuse the real program: then the next kind.
             while let Err(LoadError::Refused { reason, .. }) = &result
@@ -107,6 +109,7 @@ impl Engine {
                 ladder.remove(0);
                 result = load_probe(probe, settings, &rules, ladder[0], shards, &mut maps);
             }
+            let load_time = began.elapsed();
             match result {
                 Ok(object) => {
                     // Nothing may fire before there is a place for what it has to say.
@@ -121,7 +124,7 @@ impl Engine {
                         statuses.extend(attached.statuses);
                         walks.extend(attached.walks);
                     }
-                    loaded.push(Loaded { probe, object });
+                    loaded.push(Loaded { probe, object, load_time });
                 }
                 // Tracing goes on without the kernel's side of the story; nothing works without the calls.
                 Err(error) if !matches!(probe.attach, Attach::Functions(_)) && !is_permission(&error) => {
@@ -308,7 +311,12 @@ impl Engine {
         Ok(batch)
     }
 
-    /// Run counts and times of the loaded programs.
+    /// How long each probe's programs and maps took to load, those of refused kinds included.
+    pub fn load_times(&self) -> Vec<(&'static str, Duration)> {
+        self.loaded.iter().map(|loaded| (loaded.probe.name, loaded.load_time)).collect()
+    }
+
+    /// Costs, run counts and times of the loaded programs.
     pub fn program_stats(&self) -> Vec<ProgramStats> {
         self.loaded.iter().flat_map(|loaded| stats::of_object(loaded.probe.name, &loaded.object)).collect()
     }

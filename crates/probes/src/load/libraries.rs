@@ -6,6 +6,7 @@ use super::rules::{self, Rule};
 use super::{Engine, FileId, LoadError};
 use crate::layout::CommunicatorLayout;
 use gpuwhy_model::{Layer, LibraryInfo, ProbeStatus};
+use std::time::Instant;
 
 impl Engine {
     /// Attaches a library file unless it already is; says what came of it.
@@ -51,10 +52,11 @@ impl Engine {
         };
         let probe = self.later.probes.remove(at);
         let later = &self.later;
+        let began = Instant::now();
         let loaded =
             load_probe(probe, &later.settings, &self.rules, self.flavour, later.shards, &mut self.maps);
         let result = loaded.and_then(|object| {
-            self.loaded.push(Loaded { probe, object });
+            self.loaded.push(Loaded { probe, object, load_time: began.elapsed() });
             self.write_nccl_rules()?;
             self.set_stacks(self.stacks)
         });

@@ -4,14 +4,23 @@ use libbpf_rs::Object;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-/// How often a program ran and for how long; only counted while [`ProgramClock`] lives.
+/// A loaded program: what it cost to load, and how often it ran.
 #[derive(Debug, Clone)]
 pub struct ProgramStats {
     pub probe: &'static str,
     pub program: String,
+    /// Runs and their time are only counted while [`ProgramClock`] lives.
     pub runs: u64,
     pub run_ns: u64,
+    /// As the kernel rewrote it.
+    pub instructions: u32,
+    /// Instructions the verifier went through, of a million it may; 0 where the kernel does not tell (before 5.16).
+    pub verified: u32,
+    /// Machine code made of it; 0 where it is interpreted.
+    pub machine_bytes: u32,
 }
+
+const INSTRUCTION_BYTES: u32 = 8;
 
 /// Makes the kernel time every BPF program while it lives; costs each run two clock readings.
 #[derive(Debug)]
@@ -49,6 +58,9 @@ pub(crate) fn of_object(probe: &'static str, object: &Object) -> Vec<ProgramStat
                 program: program.name().to_string_lossy().into_owned(),
                 runs: info.run_cnt,
                 run_ns: info.run_time_ns,
+                instructions: info.xlated_prog_len / INSTRUCTION_BYTES,
+                verified: info.verified_insns,
+                machine_bytes: info.jited_prog_len,
             })
         })
         .collect()

@@ -5,11 +5,18 @@
 
 #include "kernel.h"
 
-extern bool bpf_session_is_return(void) __ksym __weak;
+/* Newer kernels (7.2) hand it the context; libbpf binds the declaration that fits and leaves the other out. */
+extern bool bpf_session_is_return(void *ctx) __ksym __weak;
+extern bool bpf_session_is_return___alone(void) __ksym __weak;
+
+static __always_inline bool is_return(void *ctx) {
+    return bpf_ksym_exists(bpf_session_is_return) ? bpf_session_is_return(ctx)
+                                                  : bpf_session_is_return___alone();
+}
 
 SEC("uprobe.session")
 int call_session(struct pt_regs *ctx) {
-    if (bpf_session_is_return()) {
+    if (is_return(ctx)) {
         PROBE_RETURN(ctx);
         return 0;
     }

@@ -1,7 +1,7 @@
 //! What the kernel's type information tells, read once: its typed tracepoints, and how one of them is called.
 
 use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
+use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Typedef};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
@@ -41,6 +41,14 @@ pub(super) fn kernel_version() -> (u32, u32) {
 fn version_in(release: &str) -> (u32, u32) {
     let mut numbers = release.split(['.', '-', '+']).map(|part| part.trim().parse().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
+/// Whether a program may keep the CPU and call global functions meanwhile (6.15, as this function).
+pub(super) fn lets_keep_cpu() -> bool {
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    *KNOWN.get_or_init(|| {
+        Btf::from_vmlinux().is_ok_and(|btf| btf.type_by_name::<Func<'_>>("bpf_res_spin_unlock").is_some())
+    })
 }
 
 #[cfg(test)]

@@ -130,6 +130,9 @@ impl Engine {
                 Err(error) if !matches!(probe.attach, Attach::Functions(_)) && !is_permission(&error) => {
                     statuses.push(refused(probe, "tracepoint", &error.to_string()));
                 }
+                Err(LoadError::Refused { .. }) if !features::has_cookies() => {
+                    return Err(LoadError::TooOld);
+                }
                 Err(error) => return Err(error),
             }
         }

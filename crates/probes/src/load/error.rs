@@ -13,6 +13,8 @@ pub enum LoadError {
         "this kernel has no BTF (/sys/kernel/btf/vmlinux), which the probes need; use a kernel built with CONFIG_DEBUG_INFO_BTF"
     )]
     NoBtf,
+    #[error("this kernel is too old: its probes on functions have no cookies; use Linux 5.15 or newer")]
+    TooOld,
     #[error("the kernel refused the probe '{probe}': {reason}")]
     Refused { probe: String, reason: String },
     #[error("the cgroup {path} cannot be followed: {reason}")]

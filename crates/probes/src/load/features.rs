@@ -47,6 +47,19 @@ pub(crate) fn ladder() -> Result<Vec<Flavour>, String> {
     Err(why)
 }
 
+/// Whether a program can learn which function it was attached to, on which all probes on functions rely (5.15).
+pub(super) fn has_cookies() -> bool {
+    // SAFETY: libbpf loads a program that calls the helper, and unloads it; no options are allowed besides null.
+    let found = unsafe {
+        libbpf_sys::libbpf_probe_bpf_helper(
+            libbpf_sys::BPF_PROG_TYPE_KPROBE,
+            libbpf_sys::BPF_FUNC_get_attach_cookie,
+            std::ptr::null(),
+        )
+    };
+    found == 1
+}
+
 fn try_flavour(flavour: Flavour) -> Result<(), String> {
     EmptyProbe::on_own_function(flavour).map(|_| ())
 }

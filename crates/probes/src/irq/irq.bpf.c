@@ -28,17 +28,31 @@ static __always_inline void leave(void) {
     bill_current(current, task, REASON_INTERRUPT, &by, now, now - here->since_ns);
 }
 
+/* Programs are attached in this order. The ends first: a beginning whose end is missed would count as going on
+ * for ever. */
+SEC("tp_btf/irq_handler_exit")
+int on_irq_end(void *ctx) {
+    leave();
+    return 0;
+}
+
+SEC("tp_btf/local_timer_exit")
+int on_timer_end(void *ctx) {
+    leave();
+    return 0;
+}
+
+SEC("tp_btf/softirq_exit")
+int on_softirq_end(void *ctx) {
+    leave();
+    return 0;
+}
+
 SEC("tp_btf/irq_handler_entry")
 int BPF_PROG(on_irq, int irq, struct irqaction *action) {
     struct interrupts *here = enter(SOFTIRQS + irq);
     if (here && bpf_probe_read_kernel_str(here->name, sizeof(here->name), BPF_CORE_READ(action, name)) < 0)
         here->name[0] = 0;
-    return 0;
-}
-
-SEC("tp_btf/irq_handler_exit")
-int on_irq_end(void *ctx) {
-    leave();
     return 0;
 }
 
@@ -51,23 +65,11 @@ int on_timer(void *ctx) {
     return 0;
 }
 
-SEC("tp_btf/local_timer_exit")
-int on_timer_end(void *ctx) {
-    leave();
-    return 0;
-}
-
 SEC("tp_btf/softirq_entry")
 int BPF_PROG(on_softirq, unsigned int vector) {
     struct interrupts *here = enter(vector < SOFTIRQS ? vector : SOFTIRQS - 1);
     if (here)
         here->name[0] = 0; /* user space knows their names */
-    return 0;
-}
-
-SEC("tp_btf/softirq_exit")
-int on_softirq_end(void *ctx) {
-    leave();
     return 0;
 }
 

@@ -80,14 +80,26 @@ static __always_inline int reclaim_ends(void) {
     return 0;
 }
 
-SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
-int on_reclaim(void *ctx) {
-    return reclaim_begins();
-}
-
+/* Programs are attached in this order. The ends first: a beginning whose end is missed would count as going on
+ * for ever. */
 SEC("tp_btf/mm_vmscan_direct_reclaim_end")
 int on_reclaim_end(void *ctx) {
     return reclaim_ends();
+}
+
+SEC("tp_btf/mm_vmscan_memcg_reclaim_end")
+int on_cgroup_reclaim_end(void *ctx) {
+    return reclaim_ends();
+}
+
+SEC("tp_btf/mm_compaction_end")
+int on_compaction_end(void *ctx) {
+    return reclaim_ends();
+}
+
+SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
+int on_reclaim(void *ctx) {
+    return reclaim_begins();
 }
 
 /* At the limit of its cgroup. */
@@ -96,19 +108,9 @@ int on_cgroup_reclaim(void *ctx) {
     return reclaim_begins();
 }
 
-SEC("tp_btf/mm_vmscan_memcg_reclaim_end")
-int on_cgroup_reclaim_end(void *ctx) {
-    return reclaim_ends();
-}
-
 SEC("tp_btf/mm_compaction_begin")
 int on_compaction(void *ctx) {
     return reclaim_begins();
-}
-
-SEC("tp_btf/mm_compaction_end")
-int on_compaction_end(void *ctx) {
-    return reclaim_ends();
 }
 
 struct mark_victim {

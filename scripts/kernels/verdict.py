@@ -22,10 +22,13 @@ def judge(kernel, steps):
         if op["called"] != op["seen"]
     ]
     loaded = {program["probe"] for program in tested.get("programs", [])}
+    best = kernel.flavours[0]
+    if not any(program["program"].startswith(f"call_{best}") for program in tested.get("programs", [])):
+        wrong.append(f"selftest: it used another kind of probe than {best}, the best of this kernel")
     rows = [_on_functions(steps, flavour, probe) for flavour in kernel.flavours for probe in ON_FUNCTIONS]
-    rows += [_on_kernel(steps, "host", probe, probe in loaded) for probe in ON_KERNEL]
+    rows += [_on_kernel(steps, best, probe, probe in loaded) for probe in ON_KERNEL]
     rows.append(_on_kernel(steps, "kprobe", "driver", "driver" in loaded))
-    for flavour in (*kernel.flavours, "host", "kprobe"):
+    for flavour in (*kernel.flavours, "kprobe"):
         if not _ended_well(steps, flavour):
             wrong.append(f"{flavour}: {_last(steps, flavour)}")
         wrong += [f"{flavour}: {difference}" for difference in _differences(steps, flavour)]
@@ -71,7 +74,7 @@ def _on_kernel(steps, step, probe, loaded):
     fired = _fired(steps, step, probe)
     if probe == "driver":
         fired = sum(row["n"] for row in _rows(steps, f"{step}.calls") if row["op"].startswith("ioctl"))
-    flavour = next((row["flavour"] for row in states if row["state"] == "attached"), step)
+    flavour = next((row["flavour"] for row in states if row["state"] == "attached"), "")
     if step == "kprobe" and flavour != "kprobe":
         states = [{"state": "refused", "n": 1, "flavour": "kprobe", "reason": f"{flavour} was used instead"}]
     return _row(probe, flavour, states, loaded, fired)

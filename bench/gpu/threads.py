@@ -35,11 +35,24 @@ def marks():
     return found
 
 
-def lines(gpuwhy, folder):
-    out = os.path.join(folder, "lines.db")
+def peak_mb(pid):
+    with open(f"/proc/{pid}/status") as status:
+        return next((int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM")), 0)
+
+
+def lines(gpuwhy, out):
     began = time.monotonic()
-    subprocess.run([gpuwhy, "trace", "--out", out, "--", sys.executable, LINES, "8"], check=True,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run([sys.executable, LINES, "8"], check=True, stdout=subprocess.DEVNULL)
+    untraced = time.monotonic() - began
+    began, memory = time.monotonic(), 0
+    trace = subprocess.Popen([gpuwhy, "trace", "--out", out, "--", sys.executable, LINES, "8"],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while trace.poll() is None:
+        try:
+            memory = max(memory, peak_mb(trace.pid))
+        except OSError:
+            pass
+        time.sleep(0.1)
     took = time.monotonic() - began
     db = sqlite3.connect(out)
     text = open(LINES).read().splitlines()
@@ -64,6 +77,8 @@ def lines(gpuwhy, folder):
     unnamed = rows(db, "SELECT module, count(*) AS frames FROM frames WHERE kind = 'native' AND function IS NULL GROUP BY 1 ORDER BY 2 DESC LIMIT 10")
     return {
         "wall_s": took,
+        "untraced_wall_s": untraced,
+        "agent_peak_mb": memory,
         "marks": known,
         "marks_seen": sorted(name for name, line in known.items() if line in seen),
         "innermost": innermost[:25],
@@ -73,7 +88,7 @@ def lines(gpuwhy, folder):
         "gil": rows(db, "SELECT cause, by_comm, by_tid, sum(ns) / 1e6 AS ms FROM blame WHERE cause = 'python.gil' GROUP BY 1, 2, 3"),
         "blame": rows(db, "SELECT op, cause, by_comm, sum(ns) / 1e6 AS ms FROM blame GROUP BY 1, 2, 3 ORDER BY 4 DESC LIMIT 20"),
         "bill": rows(db, "SELECT sum(calls) AS calls, sum(cost_ns) / 1e6 AS cost_ms, max(worst_thread_pct) AS worst_pct FROM watch_costs"),
-        "changes": rows(db, "SELECT probe, target, state, reason, count(*) AS times FROM watch_changes GROUP BY 1, 2, 3, 4"),
+        "changes": rows(db, "SELECT probe, min(target) AS target, state, reason, count(*) AS times FROM watch_changes GROUP BY 1, 3, 4"),
         "probes": rows(db, "SELECT probe, target, state, reason FROM probes WHERE state <> 'attached' AND state <> 'absent' LIMIT 40"),
         "loss": rows(db, "SELECT reason, sum(count) AS count FROM loss GROUP BY 1"),
         "size": os.path.getsize(out),
@@ -82,7 +97,7 @@ def lines(gpuwhy, folder):
 
 def steps(gpuwhy, folder):
     """One process; rounds of training steps in it, untraced and attached to, in turns."""
-    program = subprocess.Popen([sys.executable, STEPS, "1500"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    program = subprocess.Popen([sys.executable, STEPS, "300"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     program.stdout.readline()
     rounds = []
 
@@ -92,7 +107,7 @@ def steps(gpuwhy, folder):
             out = os.path.join(folder, f"steps{time.monotonic_ns()}.db")
             trace = subprocess.Popen([gpuwhy, "trace", "--pid", str(program.pid), "--out", out, *flags],
                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(2)
+            time.sleep(1.5)
         program.stdin.write("go\n")
         program.stdin.flush()
         played = json.loads(program.stdout.readline())
@@ -102,11 +117,11 @@ def steps(gpuwhy, folder):
             trace.wait()
             db = sqlite3.connect(out)
             answer["bill"] = rows(db, "SELECT sum(calls) AS calls, sum(cost_ns) / 1e6 AS cost_ms, avg(worst_thread_pct) AS mean_pct FROM watch_costs")
-            answer["changes"] = rows(db, "SELECT target, state, count(*) AS times FROM watch_changes GROUP BY 1, 2")
+            answer["changes"] = rows(db, "SELECT state, count(*) AS times, count(DISTINCT target) AS targets FROM watch_changes GROUP BY 1")
             answer["loss"] = rows(db, "SELECT reason, sum(count) AS count FROM loss GROUP BY 1")
         return answer
 
-    for _ in range(4):
+    for _ in range(8):
         rounds.append({
             "untraced": play(None),
             "budget_1": play(["--budget", "1%"]),
@@ -122,7 +137,7 @@ def main():
     gpuwhy, out = sys.argv[1:]
     result = {}
     with tempfile.TemporaryDirectory() as folder:
-        result["lines"] = lines(gpuwhy, folder)
+        result["lines"] = lines(gpuwhy, os.path.splitext(out)[0] + ".db")
         json.dump(result, open(out, "w"), indent=1)
         result["steps"] = steps(gpuwhy, folder)
         for name in ("budget_1", "no_budget"):

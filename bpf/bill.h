@@ -65,8 +65,9 @@ static __always_inline void bill_wait(struct task_struct *victim, u16 op, u32 pa
     bill_thread(victim->tgid, victim->pid, op, part, by, now, ns);
 }
 
+/* Read directly, as the kernel vouches for the pointer: this runs at every context switch. */
 static __always_inline u64 cgroup_of(struct task_struct *task) {
-    return BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
+    return task->cgroups->dfl_cgrp->kn->id;
 }
 
 static __always_inline void name_task(struct who *who, struct task_struct *task) {

@@ -10,7 +10,7 @@
 #define NATIVE_FRAMES 64
 #define PART_BYTES 4096 /* of a stack; a power of two */
 #define STACK_PARTS 16  /* a power of two */
-#define COPIES_PER_WINDOW 16
+#define COPIES_PER_WINDOW 32
 
 enum stack_mode { STACKS_OFF, STACKS_AUTO, STACKS_ON };
 /* In .data: user space turns stacks off and on while the probes run. */

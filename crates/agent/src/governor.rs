@@ -12,11 +12,10 @@ const ROOM_S: f64 = 6.0;
 const DRAIN: f64 = 0.7;
 /// The room that has to be free before a function is attached again.
 const FREE_AGAIN: f64 = 0.125;
-/// A probed call in empty pairs, with the work of our programs; rather too much than too little, as calibration takes the
-/// least of several rounds.
-const PAIR_OVER_EMPTY: f64 = 1.8;
+/// A probed call in empty pairs, with the work of our programs; see `bench/`.
+const PAIR_OVER_EMPTY: f64 = 1.5;
 /// An entry alone, in empty pairs: session probes spare the return.
-const ENTRY_OVER_EMPTY: f64 = 0.8;
+const ENTRY_OVER_EMPTY: f64 = 0.7;
 const KEPT_NS: u64 = 1_000;
 const STACK_NS: u64 = 12_000;
 /// Where the trap's cost could not be measured.

@@ -110,7 +110,7 @@ impl Run {
         let recording =
             config.record.then(|| Recording { start_ns, ops: engine.ops().to_vec(), ..Recording::default() });
         let clock_offset_ns = engine.clock_offset_ns();
-        let trap = gpuwhy_probes::trap_cost(engine.flavour()).ok();
+        let trap = gpuwhy_probes::trap_cost_between_work(engine.flavour()).ok();
         let budget = budget_of(config.budget.unwrap_or(1.0), engine.flavour(), trap);
         engine.set_budget(&budget, config.budget.is_some())?;
         let mut run = Run {

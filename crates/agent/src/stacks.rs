@@ -126,7 +126,7 @@ impl Stacks {
     /// By the tables of the files the process runs; by frame pointers where the stack was not copied.
     fn unwind(&mut self, raw: &RawStack) -> (Vec<u64>, bool) {
         if raw.copied.is_empty() {
-            return (raw.native.clone(), false);
+            return (self.believable(raw), false);
         }
         let registers = Registers { ip: raw.ip, sp: raw.sp, bp: raw.bp };
         let swapped: Vec<Swapped> =
@@ -134,8 +134,20 @@ impl Stacks {
         let unwound = self.symbols.unwind(raw.pid, registers, &raw.copied, &swapped, MOST_FRAMES);
         match unwound.complete || unwound.addresses.len() >= raw.native.len() {
             true => (unwound.addresses, unwound.complete),
-            false => (raw.native.clone(), false),
+            false => (self.believable(raw), false),
         }
+    }
+
+    /// What frame pointers lead to, as far as it is code: in a library without them they lead anywhere.
+    fn believable(&mut self, raw: &RawStack) -> Vec<u64> {
+        let mut addresses = vec![raw.ip];
+        for address in raw.native.iter().skip(1) {
+            if self.symbols.module_of(raw.pid, *address).is_none() {
+                break;
+            }
+            addresses.push(*address);
+        }
+        addresses
     }
 }
 

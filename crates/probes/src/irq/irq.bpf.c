@@ -28,8 +28,8 @@ static __always_inline void leave(void) {
     bill_current(current, task, REASON_INTERRUPT, &by, now, now - here->since_ns);
 }
 
-/* Programs are attached in this order. The ends first: a beginning whose end is missed would count as going on
- * for ever. */
+/* Programs are attached in this order. The ends first: a beginning whose end is missed would count as going
+ * on for ever. */
 SEC("tp_btf/irq_handler_exit")
 int on_irq_end(void *ctx) {
     leave();

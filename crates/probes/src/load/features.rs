@@ -150,6 +150,33 @@ pub fn trap_cost(flavour: Flavour) -> Result<TrapCost, String> {
     Ok(TrapCost { flavour, ns: (least(ROUNDS) - untraced).max(0.0) })
 }
 
+/// The same between other work, as in a program that does something: each time the caches are full of other things.
+pub fn trap_cost_between_work(flavour: Flavour) -> Result<TrapCost, String> {
+    const CALLS: usize = 300;
+    /// What a program touches between two calls: more than the first cache holds, less than all.
+    const OTHER_BYTES: usize = 512 << 10;
+    const LINE: usize = 64;
+    let mut other = vec![0u8; OTHER_BYTES];
+    let mut median = || {
+        let mut times: Vec<u128> = (0..CALLS)
+            .map(|_| {
+                other
+                    .iter_mut()
+                    .step_by(LINE)
+                    .for_each(|byte| *byte = std::hint::black_box(byte.wrapping_add(1)));
+                let start = Instant::now();
+                trap_site();
+                start.elapsed().as_nanos()
+            })
+            .collect();
+        times.sort_unstable();
+        times[CALLS / 2] as f64
+    };
+    let untraced = median();
+    let _probe = EmptyProbe::on_own_function(flavour)?;
+    Ok(TrapCost { flavour, ns: (median() - untraced).max(0.0) })
+}
+
 /// A function that begins like those of the GPU libraries.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]

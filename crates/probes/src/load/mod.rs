@@ -31,7 +31,7 @@ pub use budget::Budget;
 pub use clock::now_ns;
 pub use engine::Engine;
 pub use error::LoadError;
-pub use features::{EmptyProbe, Features, TrapCost, trap_cost};
+pub use features::{EmptyProbe, Features, TrapCost, trap_cost, trap_cost_between_work};
 pub use hazards::{Hazard, hazards};
 pub use settings::{Scope, Settings, StackMode, default_probes};
 pub use stats::{ProgramClock, ProgramStats, programs_loaded};

@@ -80,8 +80,8 @@ static __always_inline int reclaim_ends(void) {
     return 0;
 }
 
-/* Programs are attached in this order. The ends first: a beginning whose end is missed would count as going on
- * for ever. */
+/* Programs are attached in this order. The ends first: a beginning whose end is missed would count as going
+ * on for ever. */
 SEC("tp_btf/mm_vmscan_direct_reclaim_end")
 int on_reclaim_end(void *ctx) {
     return reclaim_ends();

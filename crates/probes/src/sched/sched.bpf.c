@@ -169,12 +169,12 @@ static __always_inline u8 why_blocked(struct task_struct *thread, struct task *t
 
 /* How long the thread's queue was kept from running by its group's quota, ever; and which queue that is. */
 static __always_inline u64 throttled_ns(struct task_struct *thread) {
-    struct cfs_rq *queue = BPF_CORE_READ(thread, se.cfs_rq);
+    struct cfs_rq *queue = thread->se.cfs_rq;
     if (bpf_core_field_exists(struct cfs_rq, throttled_clock_self_time))
-        return BPF_CORE_READ(queue, throttled_clock_self_time);
+        return queue->throttled_clock_self_time;
     /* Before 6.6: the group's own, over all its queues. */
     if (bpf_core_field_exists(struct cfs_bandwidth, throttled_time))
-        return BPF_CORE_READ(queue, tg, cfs_bandwidth.throttled_time);
+        return queue->tg->cfs_bandwidth.throttled_time;
     return 0;
 }
 
@@ -182,7 +182,7 @@ static __always_inline void begins_to_wait_for_cpu(struct task_struct *thread, s
                                                    bool woken) {
     task->state = TASK_RUNNABLE;
     task->woken = woken;
-    task->queue = (u64)BPF_CORE_READ(thread, se.cfs_rq);
+    task->queue = (u64)thread->se.cfs_rq;
     task->throttled_at_ns = throttled_ns(thread);
 }
 
@@ -232,7 +232,7 @@ static __always_inline u64 address_of(const struct task *task) {
 static __always_inline u64 bill_throttled(struct task_struct *thread, struct task *task, u64 now, u64 ns) {
     u64 stopped = throttled_ns(thread) - task->throttled_at_ns;
     /* On another CPU's queue: nothing to compare with. */
-    if (task->queue != (u64)BPF_CORE_READ(thread, se.cfs_rq) || (s64)stopped <= 0)
+    if (task->queue != (u64)thread->se.cfs_rq || (s64)stopped <= 0)
         return 0;
     if (stopped > ns)
         stopped = ns;

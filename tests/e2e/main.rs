@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may only fail")]
 #![allow(clippy::needless_pass_by_value, reason = "what a test has finished with is finished with")]
 
+mod cgroup;
+mod ftrace;
 mod refusal;
 mod support;
 
@@ -18,6 +20,10 @@ mod graphs;
 mod libraries;
 mod lifecycle;
 mod memory;
+mod network;
 mod owners;
+mod queries;
+mod reasons;
+mod scale;
 mod sql;
 mod surfaces;

@@ -1,9 +1,9 @@
 //! Whose a traced process is: its rank by its communicator, its container by its cgroup.
 
+use crate::cgroup::Cgroup;
 use crate::collectives::Ranks;
 use crate::support::{Running, Trace, alone, can_trace, simwork, skip};
 use std::ffi::OsStr;
-use std::path::PathBuf;
 use std::process::Command;
 
 #[test]
@@ -41,38 +41,6 @@ fn a_process_that_is_all_ranks_is_none_of_them() {
     let several =
         "SELECT count(*) FROM processes WHERE rank_source = 'several' AND rank IS NULL AND world_size = 4";
     assert_eq!(trace.number(several), 1);
-}
-
-/// A folder for a cgroup in whichever hierarchy lets us make one; goes with the test.
-struct Cgroup {
-    top: PathBuf,
-    folder: PathBuf,
-}
-
-impl Cgroup {
-    fn make(path: &str) -> Option<Cgroup> {
-        let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
-        let points = mounts
-            .lines()
-            .filter(|line| line.contains(" - cgroup"))
-            .filter_map(|line| line.split(' ').nth(4));
-        points.map(PathBuf::from).find_map(|point| {
-            let top = point.join(format!("gpuwhy-test-{}", std::process::id()));
-            let cgroup = Cgroup { folder: top.join(path), top };
-            std::fs::create_dir_all(&cgroup.folder).ok()?;
-            cgroup.folder.join("cgroup.procs").exists().then_some(cgroup)
-        })
-    }
-}
-
-impl Drop for Cgroup {
-    fn drop(&mut self) {
-        let mut folder = self.folder.as_path();
-        while std::fs::remove_dir(folder).is_ok() && folder != self.top {
-            let Some(parent) = folder.parent() else { break };
-            folder = parent;
-        }
-    }
 }
 
 #[test]

@@ -188,9 +188,65 @@ def gil(gpu, gate, options):
     return report | {"keeper_tids": keeper_tids}
 
 
+def run_delay_ns():
+    """How long this thread was ready while others had the CPU, by the kernel's own account."""
+    with open("/proc/thread-self/schedstat") as file:
+        return int(file.read().split()[1])
+
+
+def gil_in_call(gpu, gate, options):
+    """Launches that call back into Python, and so need the GIL, while another thread has it and sleeps in C."""
+    ask_after_ns = 5_000_000
+    usleep = ctypes.PyDLL(None).usleep  # PyDLL keeps the GIL
+    asked, done = threading.Semaphore(0), [False]
+
+    def hold():
+        while True:
+            asked.acquire()
+            if done[0]:
+                return
+            usleep(options.hold_ms * 1000)
+
+    waits = []
+
+    def inside():
+        waits.append((time.monotonic_ns(), run_delay_ns()))
+
+    callback = ctypes.CFUNCTYPE(None)(inside)
+    in_launch = gpu.driver.simgpu_in_launch
+    in_launch.argtypes = [ctypes.c_void_p]
+    holder = threading.Thread(target=hold, name="gil-holder")
+    holder.start()
+    gpu.launch(0, None)
+    # Long enough without the GIL, before the callback asks for it, that the holder surely has it by then.
+    gpu.driver.simgpu_set(b"launch_spin_ns", ask_after_ns)
+    in_launch(callback)
+    waited_ns = ready_ns = rounds = 0
+    while rounds < options.steps and not gate.is_stopped():
+        before_delay_ns = run_delay_ns()
+        asked.release()
+        begin_ns = time.monotonic_ns()
+        gpu.launch(0, None)
+        got_ns, delay_ns = waits.pop()
+        waited_ns += got_ns - begin_ns - ask_after_ns
+        ready_ns += delay_ns - before_delay_ns
+        rounds += 1
+    in_launch(None)
+    done[0] = True
+    asked.release()
+    holder_tid = holder.native_id
+    holder.join()
+    gpu.tids.append(threading.get_native_id())
+    return {"rounds": rounds, "waited_ns": waited_ns, "ready_ns": ready_ns, "holder_tid": holder_tid}
+
+
+COMMANDS = {"train": train, "gil": gil, "gil-in-call": gil_in_call}
+
+
 def parse():
     parser = argparse.ArgumentParser(prog="simwork.py", description=__doc__.splitlines()[0])
-    parser.add_argument("command", choices=["train", "gil"], help="train: a training loop; gil: beside a thread that keeps the GIL")
+    about = "train: a training loop; gil: beside a thread that keeps the GIL; gil-in-call: launches that need the GIL inside"
+    parser.add_argument("command", choices=COMMANDS, help=about)
     parser.add_argument("--steps", type=int, default=100, help="steps; 0: until stopped")
     parser.add_argument("--launches-per-step", type=int, default=50, help="launches in a step")
     parser.add_argument("--kernel-us", type=int, default=20, help="how long a kernel runs")
@@ -198,6 +254,7 @@ def parse():
     parser.add_argument("--malloc-every", type=int, default=0, help="allocate and free in every Nth step")
     parser.add_argument("--seconds", type=float, default=0, help="stop after so long; 0: no limit")
     parser.add_argument("--keepers", type=int, default=1, help="gil: threads that keep the GIL")
+    parser.add_argument("--hold-ms", type=int, default=40, help="gil-in-call: how long the other thread keeps the GIL")
     parser.add_argument("--cpu", type=int, help="pin to this CPU")
     parser.add_argument("--cudart", type=int, default=12, choices=[12, 13], help="which libcudart")
     parser.add_argument("--start-file", help="when ready write FILE.ready (the pid), then wait until FILE exists")
@@ -214,7 +271,7 @@ def main():
         gpu.driver.simgpu_set(b"kernel_ns", options.kernel_us * 1000)
     gate = Gate(options)
     gate.wait()
-    report = {"train": train, "gil": gil}[options.command](gpu, gate, options)
+    report = COMMANDS[options.command](gpu, gate, options)
     truth = {"command": options.command, "pid": os.getpid(), "ops": gpu.ops, "tids": gpu.tids} | report
     print(json.dumps(truth, separators=(",", ":")), flush=True)
 

@@ -25,6 +25,8 @@ int command_ibverbs(char **arguments);
 int command_two_runtimes(char **arguments);
 int command_ioctl(char **arguments);
 int command_hold(char **arguments);
+int command_send(char **arguments);
+int command_receive(char **arguments);
 int command_hog(char **arguments);
 int command_ctl(char **arguments);
 

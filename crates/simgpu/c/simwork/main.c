@@ -37,6 +37,8 @@ static const struct {
     {"two-runtimes", "two versions of the CUDA runtime in one process", command_two_runtimes},
     {"ioctl", "ioctls on a device file", command_ioctl},
     {"hold", "launches that are held up inside for one known reason", command_hold},
+    {"send", "sends over a TCP connection, and launches now and then", command_send},
+    {"receive", "the other end of it, which makes no calls", command_receive},
     {"hog", "burns CPU time, and makes no calls", command_hog},
     {"ctl", "prints or sets the fields of a control page", command_ctl},
 };

@@ -1,0 +1,470 @@
+//! Every reason for which a thread is held up, provoked by a program that does just that, and measured against what
+//! it took: by the program's own clock, or by a second witness in the kernel.
+
+use crate::cgroup::Cgroup;
+use crate::ftrace::{Ftrace, INTERRUPTS, Is, SCHEDULER};
+use crate::support::{Gated, Running, Trace, alone, can_trace, sim, simwork, skip};
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::fs;
+use std::net::UdpSocket;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const PARTNER: &str = "simwork-partner";
+const PERCENT: f64 = 5.0;
+
+/// Every reason that has a column.
+const COLUMNS: [&str; 13] = [
+    "futex_ns",
+    "block_io_ns",
+    "file_ns",
+    "socket_ns",
+    "poll_ns",
+    "ioctl_ns",
+    "fault_ns",
+    "sleep_ns",
+    "other_ns",
+    "gil_ns",
+    "reclaim_ns",
+    "throttled_ns",
+    "interrupt_ns",
+];
+
+/// Nanoseconds of all launches in a column.
+fn launches(trace: &Trace, column: &str) -> i64 {
+    trace.number(&format!("SELECT sum({column}) FROM call_stats WHERE op = 'cuLaunchKernel'"))
+}
+
+/// Nanoseconds of launches billed to a cause, and to somebody.
+fn billed(trace: &Trace, cause: &str, by_comm: &str) -> i64 {
+    trace.number(&format!(
+        "SELECT sum(ns) FROM blame WHERE op = 'cuLaunchKernel' AND cause = '{cause}' AND by_comm = '{by_comm}'"
+    ))
+}
+
+fn assert_close(what: &str, measured: i64, truth: i64, percent: f64) {
+    let off = 100.0 * (measured - truth) as f64 / truth as f64;
+    eprintln!("{what}: {:.3} ms of {:.3} ms, {off:+.2}%", measured as f64 / 1e6, truth as f64 / 1e6);
+    assert!(truth > 100_000_000, "{what}: only {truth} ns were there to measure");
+    assert!(off.abs() <= percent, "{what}: measured {measured} ns, really {truth} ns: {off:+.2}%");
+}
+
+/// Whatever the calls were held up by, the parts are their duration, and the reasons are the part that was blocked.
+fn assert_parts_sum(trace: &Trace) {
+    let reasons = COLUMNS.map(|column| format!("ifnull({column}, 0)")).join(" + ");
+    let wrong = format!(
+        "SELECT group_concat(op || ': ' || sum_ns || ' is not ' || oncpu_ns || ' + ' || runq_ns || ' + ' || blocked_ns) \
+         FROM call_stats WHERE oncpu_ns + runq_ns + blocked_ns <> sum_ns OR blocked_ns <> {reasons} OR oncpu_ns < 0"
+    );
+    assert_eq!(trace.text(&wrong), "", "the parts of these do not sum to the whole");
+    assert!(trace.number("SELECT count(*) FROM call_stats") > 0, "there are sums to look at");
+}
+
+/// What of the truth was the reason's: the wait for a CPU after it is not, and the kernel accounts for that by itself.
+fn held(truth: &Value) -> i64 {
+    truth["held_ns"].as_i64().unwrap() - truth["ready_ns"].as_i64().unwrap()
+}
+
+/// The reason's column has the time, and the others next to nothing.
+fn assert_held_by(trace: &Trace, reason: &str, column: &str, truth: i64, percent: f64) {
+    assert_parts_sum(trace);
+    let measured = launches(trace, column);
+    assert_close(reason, measured, truth, percent);
+    let others = launches(trace, "blocked_ns") - measured;
+    assert!(others * 20 < truth, "{reason}: {others} ns of {truth} ns went to other reasons");
+}
+
+/// Traces launches that are held up for one reason; their trace and truth.
+fn hold(reason: &str, column: &str, more: &[&str]) -> (Trace, Value) {
+    let trace = Trace::new();
+    let words = [&["hold", "--for", reason, "--ms", "20", "--rounds", "25"], more].concat();
+    let truth = trace.of_simwork(&[], &words);
+    assert_held_by(&trace, reason, column, held(&truth), PERCENT);
+    (trace, truth)
+}
+
+/// The partner that ended the waits is named for nearly all of them.
+fn assert_partner_named(trace: &Trace, cause: &str, truth: &Value) {
+    let by_partner = billed(trace, cause, PARTNER);
+    let all = held(truth);
+    assert!(by_partner * 100 >= all * 90, "{by_partner} of {all} ns of {cause} are the partner's");
+    let by = format!("SELECT DISTINCT by_pid FROM blame WHERE by_comm = '{PARTNER}' AND cause = '{cause}'");
+    assert_eq!(trace.number(&by), truth["pid"].as_i64().unwrap(), "the partner is of the same process");
+}
+
+#[test]
+fn sleep_is_the_threads_own() {
+    if !can_trace("sleep_is_the_threads_own") {
+        return;
+    }
+    let _turn = alone();
+    let (trace, truth) = hold("sleep", "sleep_ns", &[]);
+    let asleep =
+        "SELECT sum(ns) FROM blame WHERE op = 'cuLaunchKernel' AND cause = 'self.sleep' AND by_pid IS NULL";
+    assert_close("self.sleep in blame", trace.number(asleep), held(&truth), PERCENT);
+}
+
+#[test]
+fn a_futex_names_who_released_it() {
+    if !can_trace("a_futex_names_who_released_it") {
+        return;
+    }
+    let _turn = alone();
+    let (trace, truth) = hold("futex", "futex_ns", &[]);
+    assert_partner_named(&trace, "lock.futex", &truth);
+    let told = format!(
+        "SELECT count(*) FROM sched_events WHERE event = 'futex' AND by_comm = '{PARTNER}' AND address LIKE '0x%' \
+         AND op = 'cuLaunchKernel'"
+    );
+    assert!(trace.number(&told) >= 20, "the waits are told of one by one");
+}
+
+#[test]
+fn a_file_lock_is_the_files_with_its_path() {
+    if !can_trace("a_file_lock_is_the_files_with_its_path") {
+        return;
+    }
+    let _turn = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("locked").display().to_string();
+    let (trace, truth) = hold("flock", "file_ns", &["--file", &file]);
+    assert_partner_named(&trace, "io.file", &truth);
+    let told = format!(
+        "SELECT count(*) FROM io_events WHERE event = 'file' AND file = '{file}' AND by_comm = '{PARTNER}' \
+         AND fd >= 0 AND inode > 0"
+    );
+    assert!(trace.number(&told) >= 20, "the waits are told of with the file's path");
+}
+
+/// Whichever system call it is read by.
+#[test]
+fn a_socket_names_the_peer_and_the_connection() {
+    if !can_trace("a_socket_names_the_peer_and_the_connection") {
+        return;
+    }
+    let _turn = alone();
+    for how in ["socket", "socket-read"] {
+        let (trace, truth) = hold(how, "socket_ns", &[]);
+        assert_partner_named(&trace, "net.wait", &truth);
+        let told = format!(
+            "SELECT count(*) FROM net_events WHERE event = 'socket' AND protocol = 'tcp' AND saddr = '127.0.0.1' \
+             AND daddr = '127.0.0.1' AND sport > 0 AND dport > 0 AND sport <> dport AND state = 'ESTABLISHED' \
+             AND by_comm = '{PARTNER}'"
+        );
+        assert!(trace.number(&told) >= 20, "{how}: the waits are told of with the connection");
+    }
+}
+
+#[test]
+fn a_pipe_is_a_file() {
+    if !can_trace("a_pipe_is_a_file") {
+        return;
+    }
+    let _turn = alone();
+    let (trace, truth) = hold("pipe", "file_ns", &[]);
+    assert_partner_named(&trace, "io.file", &truth);
+}
+
+#[test]
+fn poll_names_who_made_it_ready() {
+    if !can_trace("poll_names_who_made_it_ready") {
+        return;
+    }
+    let _turn = alone();
+    let (trace, truth) = hold("poll", "poll_ns", &[]);
+    assert_partner_named(&trace, "net.wait", &truth);
+    let told = format!("SELECT count(*) FROM net_events WHERE event = 'poll' AND by_comm = '{PARTNER}'");
+    assert!(trace.number(&told) >= 20, "the waits are told of one by one");
+}
+
+#[test]
+fn an_ioctl_is_the_drivers() {
+    if !can_trace("an_ioctl_is_the_drivers") {
+        return;
+    }
+    let _turn = alone();
+    let (trace, _) = hold("ioctl", "ioctl_ns", &[]);
+    let told = "SELECT count(*) FROM io_events WHERE event = 'ioctl' AND file LIKE '/dev/%' AND fd >= 0";
+    assert!(trace.number(told) >= 20, "the waits are told of with the device");
+}
+
+#[test]
+fn a_page_that_must_be_awaited_is_a_fault() {
+    if !can_trace("a_page_that_must_be_awaited_is_a_fault") {
+        return;
+    }
+    let _turn = alone();
+    let (trace, _) = hold("fault", "fault_ns", &[]);
+    let told = "SELECT count(*) FROM mem_events WHERE event = 'fault' AND address LIKE '0x%000'";
+    assert!(trace.number(told) >= 20, "the waits are told of with the page's address");
+}
+
+/// Nothing blocks here: the kernel clears pages in the thread's own time.
+#[test]
+fn memory_touched_for_the_first_time_is_a_fault() {
+    const TEST: &str = "memory_touched_for_the_first_time_is_a_fault";
+    if !can_trace(TEST) {
+        return;
+    }
+    let pages = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    if pages.is_empty() || pages.contains("[never]") {
+        // Small pages are cleared in less time than it takes to enter and leave the kernel for each.
+        return skip(TEST, "there are no large pages");
+    }
+    let _turn = alone();
+    let (trace, truth) = hold("fresh", "fault_ns", &["--megabytes", "64"]);
+    let billed = "SELECT sum(ns) FROM blame WHERE op = 'cuLaunchKernel' AND cause = 'mem.fault'";
+    assert_close("mem.fault in blame", trace.number(billed), held(&truth), PERCENT);
+}
+
+/// The disk below a folder, which is what a limit is set on.
+fn disk_below(folder: &Path) -> Option<String> {
+    let device = fs::metadata(folder).ok()?.dev();
+    let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+    let known = PathBuf::from(format!("/sys/dev/block/{number}"));
+    if known.join("partition").exists() {
+        let disk = fs::canonicalize(known).ok()?.parent()?.join("dev");
+        return Some(fs::read_to_string(disk).ok()?.trim().to_string());
+    }
+    known.exists().then_some(number)
+}
+
+#[test]
+fn a_slow_disk_is_block_io() {
+    const TEST: &str = "a_slow_disk_is_block_io";
+    const BYTES_PER_SECOND: u32 = 2 << 20;
+    if !can_trace(TEST) {
+        return;
+    }
+    let _turn = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = disk_below(folder.path()) else {
+        return skip(TEST, "temporary files are on no disk");
+    };
+    let Some(cgroup) = Cgroup::with("blkio") else {
+        return skip(TEST, "no cgroup could be made that limits disks");
+    };
+    let file = folder.path().join("data");
+    fs::write(&file, vec![b'x'; 1 << 20]).unwrap();
+    assert!(Command::new("sync").arg(&file).status().unwrap().success(), "the file is on the disk");
+    cgroup.set(
+        ("blkio.throttle.read_bps_device", &format!("{disk} {BYTES_PER_SECOND}")),
+        ("io.max", &format!("{disk} rbps={BYTES_PER_SECOND}")),
+    );
+    let trace = Trace::new();
+    let words = ["hold", "--for", "block", "--rounds", "25", "--file", &file.display().to_string()];
+    let truth = trace_in(&cgroup, &trace, &words);
+    assert_held_by(&trace, "block", "block_io_ns", held(&truth), PERCENT);
+    let cause = "SELECT sum(ns) FROM blame WHERE op = 'cuLaunchKernel' AND cause = 'io.block'";
+    assert_close("io.block in blame", trace.number(cause), held(&truth), PERCENT);
+    let waits =
+        format!("SELECT count(*) FROM io_events WHERE event = 'block_io' AND file = '{}'", file.display());
+    assert!(trace.number(&waits) >= 20, "the waits are told of with the file's path");
+    let requests = "SELECT count(*) FROM io_events WHERE event = 'request' AND device <> '' AND rw = 'read' AND bytes > 0";
+    assert!(trace.number(requests) >= 20, "the requests are told of with their device");
+}
+
+/// Runs a workload in a cgroup, all of it traced from before its first counted call.
+fn trace_in(cgroup: &Cgroup, trace: &Trace, words: &[&str]) -> Value {
+    trace_gated(trace, words, |pid| cgroup.enter(pid))
+}
+
+fn trace_gated(trace: &Trace, words: &[&str], prepare: impl FnOnce(u32)) -> Value {
+    let gated = Gated::start(&simwork(), words);
+    let pid = gated.pid();
+    let mut running = Running::start(trace, &["--pid", &pid.to_string()]);
+    prepare(pid);
+    let truth = gated.finish();
+    running.until("process", |process| process["pid"] == u64::from(pid) && !process["end_ns"].is_null());
+    running.stop();
+    truth
+}
+
+/// The group's own account of how long its quota kept it from running.
+fn throttled_ns(cgroup: &Cgroup) -> i64 {
+    if cgroup.unified {
+        return cgroup.number_in("cpu.stat", "throttled_usec") * 1000;
+    }
+    cgroup.number_in("cpu.stat", "throttled_time")
+}
+
+#[test]
+fn a_cpu_quota_is_told_from_a_busy_cpu() {
+    const TEST: &str = "a_cpu_quota_is_told_from_a_busy_cpu";
+    if !can_trace(TEST) {
+        return;
+    }
+    let _turn = alone();
+    let Some(cgroup) = Cgroup::with("cpu") else {
+        return skip(TEST, "no cgroup could be made that has a CPU quota");
+    };
+    cgroup.set(("cpu.cfs_period_us", "100000"), ("cpu.max", "20000 100000"));
+    if !cgroup.unified {
+        cgroup.set(("cpu.cfs_quota_us", "20000"), ("", ""));
+    }
+    let trace = Trace::new();
+    // Nearly all of its time is inside launches, and so is what the quota takes from it. On one CPU, as a group's
+    // account is the sum over all.
+    let words = ["hold", "--for", "spin", "--ms", "100", "--rounds", "20", "--cpu", "0"];
+    trace_in(&cgroup, &trace, &words);
+    let really = throttled_ns(&cgroup);
+    assert_parts_sum(&trace);
+    assert_close("quota", launches(&trace, "throttled_ns"), really, PERCENT);
+    let billed = "SELECT sum(ns) FROM blame WHERE op = 'cuLaunchKernel' AND cause = 'cpu.throttled'";
+    assert_close("cpu.throttled in blame", trace.number(billed), really, PERCENT);
+    let told = "SELECT sum(duration_ns) FROM sched_events WHERE event = 'throttled'";
+    assert_close("throttled in sched_events", trace.number(told), really, PERCENT);
+}
+
+#[test]
+fn freeing_memory_at_a_limit_is_reclaim() {
+    const TEST: &str = "freeing_memory_at_a_limit_is_reclaim";
+    if !can_trace(TEST) {
+        return;
+    }
+    let _turn = alone();
+    let Some(cgroup) = Cgroup::with("memory") else {
+        return skip(TEST, "no cgroup could be made that limits memory");
+    };
+    const LIMIT: &str = "25165824";
+    cgroup.set(("memory.limit_in_bytes", LIMIT), ("memory.max", LIMIT));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("data");
+    fs::write(&file, vec![b'x'; 64 << 20]).unwrap();
+    // What is not written yet cannot be dropped from the cache.
+    assert!(Command::new("sync").arg(&file).status().unwrap().success(), "the file is on the disk");
+    let trace = Trace::new();
+    let words = ["hold", "--for", "reread", "--rounds", "25", "--file", &file.display().to_string()];
+    let mut witness = None;
+    trace_gated(&trace, &words, |pid| {
+        let reclaim = ["vmscan/mm_vmscan_memcg_reclaim_begin", "vmscan/mm_vmscan_memcg_reclaim_end"];
+        witness = Ftrace::start(&[&reclaim[..], &SCHEDULER, &INTERRUPTS].concat(), pid);
+        cgroup.enter(pid);
+    });
+    let Some(witness) = witness else {
+        return skip(TEST, "there is no tracefs for a second witness");
+    };
+    let mut really = 0;
+    witness.replay(|moment, ns| {
+        // Neighbours that took the CPU in the middle of it are billed for that themselves, and so are interrupts.
+        if moment.reclaims && moment.is != Is::Ready && moment.interrupt.is_none() {
+            really += ns as i64;
+        }
+    });
+    assert_parts_sum(&trace);
+    assert_close("reclaim", launches(&trace, "reclaim_ns"), really, PERCENT);
+    let billed = "SELECT sum(ns) FROM blame WHERE op = 'cuLaunchKernel' AND cause = 'mem.reclaim'";
+    assert_close("mem.reclaim in blame", trace.number(billed), really, PERCENT);
+}
+
+/// Packets that arrive over the loopback are handled on the first CPU, until it is dropped.
+struct Steered {
+    before: String,
+}
+
+impl Steered {
+    const FILE: &str = "/sys/class/net/lo/queues/rx-0/rps_cpus";
+
+    fn to_cpu_0() -> Option<Steered> {
+        let before = fs::read_to_string(Self::FILE).ok()?;
+        fs::write(Self::FILE, "1").ok()?;
+        Some(Steered { before })
+    }
+}
+
+impl Drop for Steered {
+    fn drop(&mut self) {
+        let _ = fs::write(Self::FILE, self.before.trim());
+    }
+}
+
+/// Sends to a socket that nobody reads, from the second CPU, until told to stop.
+fn flood(stop: &AtomicBool) {
+    let mut second = rustix::thread::CpuSet::new();
+    second.set(1);
+    rustix::thread::sched_setaffinity(None, &second).unwrap();
+    let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    sender.connect(receiver.local_addr().unwrap()).unwrap();
+    while !stop.load(Ordering::Relaxed) {
+        let _ = sender.send(&[0; 64]);
+    }
+}
+
+#[test]
+fn packets_for_others_are_an_interruption() {
+    const TEST: &str = "packets_for_others_are_an_interruption";
+    /// Interrupts are many and short: where each begins and ends is known to the place of the tracepoint's program
+    /// among those on it, and the witness stands there too and takes time of its own.
+    const SHORT_PERCENT: f64 = 10.0;
+    if !can_trace(TEST) {
+        return;
+    }
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return skip(TEST, "there is one CPU only");
+    }
+    let _turn = alone();
+    let Some(_steered) = Steered::to_cpu_0() else {
+        return skip(TEST, "packets cannot be steered to a CPU");
+    };
+    let trace = Trace::new();
+    let stop = AtomicBool::new(false);
+    let mut witness = None;
+    std::thread::scope(|scope| {
+        let words = ["hold", "--for", "spin", "--ms", "100", "--rounds", "25", "--cpu", "0"];
+        trace_gated(&trace, &words, |pid| {
+            witness = Ftrace::start(&[&SCHEDULER[..], &INTERRUPTS].concat(), pid);
+            scope.spawn(|| flood(&stop));
+        });
+        stop.store(true, Ordering::Relaxed);
+    });
+    let Some(witness) = witness else {
+        return skip(TEST, "there is no tracefs for a second witness");
+    };
+    let (mut really, mut all) = (0, 0);
+    witness.replay(|moment, ns| {
+        // Only what interrupted the thread: the kernel has threads of its own for packets that are too many.
+        if moment.is == Is::Running && moment.interrupt.is_some() {
+            all += ns as i64;
+            if moment.interrupt.as_ref().is_some_and(|name| name.contains("NET_RX")) {
+                really += ns as i64;
+            }
+        }
+    });
+    assert_parts_sum(&trace);
+    let by_packets = "SELECT sum(ns) FROM blame WHERE cause = 'cpu.interrupt' AND by_comm = 'softirq NET_RX'";
+    assert_close("softirq NET_RX", trace.number(by_packets), really, SHORT_PERCENT);
+    assert_close("interrupts", launches(&trace, "interrupt_ns"), all, SHORT_PERCENT);
+}
+
+#[test]
+fn the_gil_names_the_thread_that_has_it() {
+    const TEST: &str = "the_gil_names_the_thread_that_has_it";
+    if !can_trace(TEST) {
+        return;
+    }
+    if Command::new("python3").arg("--version").output().is_err() {
+        return skip(TEST, "there is no python3");
+    }
+    let _turn = alone();
+    let trace = Trace::new();
+    let script = sim().join(gpuwhy_simgpu::WORKLOAD_PYTHON);
+    let words = [
+        "python3".as_ref(),
+        script.as_os_str(),
+        OsStr::new("gil-in-call"),
+        OsStr::new("--steps"),
+        OsStr::new("25"),
+    ];
+    let truth = trace.of_command(&[], &words);
+    let really = truth["waited_ns"].as_i64().unwrap() - truth["ready_ns"].as_i64().unwrap();
+    assert_held_by(&trace, "gil", "gil_ns", really, PERCENT);
+    let by_holder = format!(
+        "SELECT sum(ns) FROM blame WHERE op = 'cuLaunchKernel' AND cause = 'python.gil' AND by_pid = {} AND by_tid = {}",
+        truth["pid"], truth["holder_tid"]
+    );
+    assert_close("python.gil of its holder", trace.number(&by_holder), really, PERCENT);
+}

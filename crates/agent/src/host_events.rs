@@ -34,6 +34,7 @@ impl HostEvents {
         for wait in &mut batch.wait_events {
             if let Some(file) = &mut wait.file {
                 file.path = path_of(wait.pid, file.fd);
+                file.device_name = self.device_name(file.device);
             }
             if wait.by_comm.is_empty() && wait.by_tid != 0 {
                 wait.by_comm = self.thread_name(wait.by_pid, wait.by_tid);

@@ -39,6 +39,8 @@ pub struct FileRef {
     pub fd: i32,
     /// Of its file system: major and minor.
     pub device: (u32, u32),
+    /// Nothing where it is on no block device.
+    pub device_name: Option<String>,
     pub inode: u64,
     /// Nothing where the process had closed it or ended before it could be looked up.
     pub path: Option<String>,

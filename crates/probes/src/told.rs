@@ -26,6 +26,7 @@ pub(crate) fn decode(bytes: &[u8], clock_offset_ns: u64) -> Option<WaitEvent> {
         file: (record.fd >= 0).then(|| FileRef {
             fd: record.fd,
             device: device_of(record.device),
+            device_name: None,
             inode: record.inode,
             path: None,
         }),

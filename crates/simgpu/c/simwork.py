@@ -219,7 +219,7 @@ def gil_in_call(gpu, gate, options):
     holder.start()
     gpu.launch(0, None)
     # Long enough without the GIL, before the callback asks for it, that the holder surely has it by then.
-    gpu.driver.simgpu_set(b"launch_spin_ns", ask_after_ns)
+    gpu.driver.simgpu_set(b"launch_sleep_ns", ask_after_ns)
     in_launch(callback)
     waited_ns = ready_ns = rounds = 0
     while rounds < options.steps and not gate.is_stopped():

@@ -87,7 +87,7 @@ fn file(db: &Connection, wait: &WaitEvent, op: Option<&str>, session_id: i64) ->
         "pid" = wait.pid,
         "tid" = wait.tid,
         "cgroup_id" = nonzero(wait.cgroup_id),
-        "device" = wait.file.as_ref().map(|file| format!("{}:{}", file.device.0, file.device.1)),
+        "device" = wait.file.as_ref().map(|file| device_text(file.device_name.as_deref(), file.device)),
         "file" = wait.file.as_ref().and_then(|file| file.path.as_deref()),
         "fd" = wait.file.as_ref().map(|file| file.fd),
         "inode" = wait.file.as_ref().and_then(|file| nonzero(file.inode)),
@@ -140,10 +140,13 @@ fn remote_port(ends: &Ends) -> Option<i64> {
     nonzero(ends.remote_port.into())
 }
 
+fn device_text(name: Option<&str>, (major, minor): (u32, u32)) -> String {
+    name.map_or_else(|| format!("{major}:{minor}"), ToString::to_string)
+}
+
 pub(super) fn requests(db: &Connection, requests: &[IoEvent], session_id: i64) -> rusqlite::Result<()> {
     for request in requests {
         let mut insert = db.prepare_cached(&IO_EVENTS.insert_sql("INSERT", 1))?;
-        let (major, minor) = request.device;
         put!(
             insert,
             IO_EVENTS,
@@ -153,7 +156,7 @@ pub(super) fn requests(db: &Connection, requests: &[IoEvent], session_id: i64) -
             "pid" = nonzero(request.pid.into()),
             "tid" = nonzero(request.tid.into()),
             "cgroup_id" = nonzero(request.cgroup_id),
-            "device" = request.device_name.clone().unwrap_or_else(|| format!("{major}:{minor}")),
+            "device" = device_text(request.device_name.as_deref(), request.device),
             "sector" = request.sector as i64,
             "bytes" = request.bytes as i64,
             "rw" = &request.rw,

@@ -114,7 +114,7 @@ fn sleep_and_page_faults_have_their_own_columns() {
     let pid = asleep.pid();
     let mut running = Running::start(&trace, &["--pid", &pid.to_string()]);
     asleep.finish();
-    running.until("process", |process| process["pid"] == u64::from(pid) && !process["end_ns"].is_null());
+    running.until_ended(&[pid]);
     running.stop();
     assert_eq!(trace.count_of("cuLaunchKernel"), 50);
     let asleep_ms =

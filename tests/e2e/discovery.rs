@@ -265,8 +265,7 @@ fn a_python_program_is_found_by_itself() {
         &["train", "--steps", "20", "--launches-per-step", "50"],
     );
     let pid = u64::from(gated.pid());
-    let library = sim().join("libcuda.so.1").display().to_string();
-    running.until("probe", |probe| probe["file"] == library.as_str() && probe["state"] == "attached");
+    running.until_attached(&sim().join("libcuda.so.1"));
     gated.finish();
     running.until_called(pid, "cuLaunchKernel", 1000);
     running.stop();

@@ -1,6 +1,6 @@
 //! Segments that got lost on the way and had to be sent again, told by whose connection it was.
 
-use crate::support::{Ended, Gated, Running, Trace, alone, can_trace, done, simwork, skip, truth};
+use crate::support::{Ended, Gated, Running, Trace, alone, can_trace, done, sim, simwork, skip, truth};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -109,7 +109,14 @@ fn assert_retransmits(trace: &Trace, truth: &Value, rank: i64) {
         .unwrap()
         .collect::<Result<_, _>>()
         .unwrap();
-    assert!(rows.len() > 5, "a quarter was lost, and {} segments were sent again: {truth}", rows.len());
+    let all = "SELECT group_concat(line, '; ') FROM (SELECT count(*) || ' of ' || ifnull(pid, 'nobody') || ' from ' || \
+               sport || ' to ' || dport AS line FROM tcp_events GROUP BY pid, sport, dport)";
+    assert!(
+        rows.len() > 5,
+        "a quarter was lost, and {} were sent again: {}; {truth}",
+        rows.len(),
+        trace.text(all)
+    );
     let text = |name: &str| truth[name].as_str().unwrap().to_string();
     let ends =
         format!("{} {} {} {}", text("local"), truth["local_port"], text("remote"), truth["remote_port"]);
@@ -145,14 +152,16 @@ fn what_was_sent_again_is_its_senders() {
         Err(lack) => return skip(TEST, &format!("no lossy network could be made: {}", lack.trim())),
     };
     let bytes = BYTES.to_string();
+    let library = sim().join("libcuda.so.1");
     for (near, far) in ADDRESSES {
         let trace = Trace::new();
-        let running = Running::start(&trace, &[]);
+        let mut running = Running::start(&trace, &[]);
         // It connected to send; a clean connection beside it.
         let lossy_far = receiver(&hosts, &["--to", far, "--port", LOSSY_PORT, "--listen"]);
         let clean_far = receiver(&hosts, &["--to", far, "--port", CLEAN_PORT, "--listen"]);
         let lossy = sender(&hosts, "3", &["--to", far, "--port", LOSSY_PORT, "--bytes", &bytes]);
         let clean = sender(&hosts, "4", &["--to", far, "--port", CLEAN_PORT, "--bytes", &bytes]);
+        running.until_attached(&library);
         let connected = lossy.finish();
         let undisturbed = clean.finish();
         assert_eq!(received(lossy_far), BYTES);

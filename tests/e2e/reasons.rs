@@ -277,7 +277,7 @@ fn trace_gated(trace: &Trace, words: &[&str], prepare: impl FnOnce(u32)) -> Valu
     let mut running = Running::start(trace, &["--pid", &pid.to_string()]);
     prepare(pid);
     let truth = gated.finish();
-    running.until("process", |process| process["pid"] == u64::from(pid) && !process["end_ns"].is_null());
+    running.until_ended(&[pid]);
     running.stop();
     truth
 }

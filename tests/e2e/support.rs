@@ -189,6 +189,12 @@ impl Running {
         }
     }
 
+    /// Waits until calls of a library are seen.
+    pub(crate) fn until_attached(&mut self, library: &Path) {
+        let file = library.display().to_string();
+        self.until("probe", |probe| probe["file"] == file.as_str() && probe["state"] == "attached");
+    }
+
     /// Waits until an operation of a process was called so often.
     pub(crate) fn until_called(&mut self, pid: u64, op: &str, times: u64) {
         self.until("sums", |sums| {
@@ -197,6 +203,17 @@ impl Running {
                 .unwrap()
                 .iter()
                 .any(|row| row["pid"] == pid && row["op"] == op && row["count"].as_u64().unwrap() >= times)
+        });
+    }
+
+    /// Waits until all of these processes were seen to end, in whichever order.
+    pub(crate) fn until_ended(&mut self, pids: &[u32]) {
+        let ended = std::cell::RefCell::new(std::collections::HashSet::new());
+        self.until("process", |process| {
+            if !process["end_ns"].is_null() {
+                ended.borrow_mut().insert(process["pid"].as_u64().unwrap() as u32);
+            }
+            pids.iter().all(|pid| ended.borrow().contains(pid))
         });
     }
 

@@ -34,6 +34,9 @@ if [ "$want" = test ]; then
     need sqlite3 command -v sqlite3
     need bsdutils command -v script
     need util-linux command -v setpriv
+    # A network that loses packets.
+    need iproute2 command -v ip
+    need nftables command -v nft
 fi
 if [ "$want" = kernels ]; then
     need python3 command -v python3

@@ -2,8 +2,9 @@
 
 use crate::cgroup::Cgroup;
 use crate::collectives::Ranks;
-use crate::support::{Running, Trace, alone, can_trace, simwork, skip};
+use crate::support::{Gated, Running, Trace, alone, can_trace, simwork, skip};
 use std::ffi::OsStr;
+use std::path::Path;
 use std::process::Command;
 
 #[test]
@@ -118,4 +119,66 @@ fn the_pod_of_a_command_is_named() {
     assert_eq!(trace.text(process), "ml/train-0 ml train-0 kubernetes train");
     let container = "SELECT pod_uid || ' ' || qos || ' ' || pod || ' ' || labels FROM containers";
     assert_eq!(trace.text(container), format!("{uid} burstable train-0 {{\"job-name\":\"train\"}}"));
+}
+
+/// A program at one path is two programs where that path is another folder in each of two containers.
+#[test]
+fn two_containers_with_the_same_paths_are_not_mixed_up() {
+    const TEST: &str = "two_containers_with_the_same_paths_are_not_mixed_up";
+    if !can_trace(TEST) {
+        return;
+    }
+    let _turn = alone();
+    if !Command::new("unshare").args(["--mount", "true"]).status().is_ok_and(|status| status.success()) {
+        return skip(TEST, "no mount namespace could be made");
+    }
+    let ids = ["aaaa0000".repeat(8), "bbbb1111".repeat(8)];
+    let Some(cgroups) =
+        ids.iter().map(|id| Cgroup::make(&format!("docker/{id}"))).collect::<Option<Vec<_>>>()
+    else {
+        return skip(TEST, "no cgroup could be made");
+    };
+    let place = tempfile::tempdir().unwrap();
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let started: Vec<Gated> = (0..2)
+        .map(|number| {
+            gpuwhy_simgpu::unpack(folders[number].path()).unwrap();
+            let join = format!(
+                "echo $$ > {}/cgroup.procs && mount --bind {} {} && exec \"$@\"",
+                cgroups[number].folder.display(),
+                folders[number].path().display(),
+                place.path().display()
+            );
+            let work = place.path().join(gpuwhy_simgpu::WORKLOAD).display().to_string();
+            // Launches that are slow, and so have their stacks kept; for so long that the program can be looked at.
+            let (ms, rounds) = ("5", (200 + number).to_string());
+            let words =
+                ["--mount", "--propagation", "private", "sh", "-c", &join, "sh", &work, "hold", "--ms", ms];
+            Gated::start(Path::new("unshare"), &[&words[..], &["--rounds", &rounds]].concat())
+        })
+        .collect();
+    let pids: Vec<u32> = started.iter().map(Gated::pid).collect();
+    let trace = Trace::new();
+    let mut running = Running::start(&trace, &[]);
+    started.into_iter().for_each(|gated| drop(gated.finish()));
+    running.until_ended(&pids);
+    running.stop();
+    let library = place.path().join("libcuda.so.1");
+    let files = "SELECT group_concat(file, ' ') FROM libraries WHERE kind = 'libcuda'";
+    // Two files with one name; that both are probed is told by the counts below.
+    assert_eq!(trace.text(files), library.display().to_string(), "the library by the path its processes see");
+    for (number, pid) in pids.iter().enumerate() {
+        let container = trace.text(&format!("SELECT container_id FROM processes WHERE pid = {pid}"));
+        assert_eq!(container, ids[number], "the container of process {pid}");
+        let launches =
+            format!("SELECT sum(count) FROM call_stats WHERE pid = {pid} AND op = 'cuLaunchKernel'");
+        assert_eq!(trace.number(&launches), 200 + number as i64, "the launches of process {pid}");
+        let frames = format!(
+            "SELECT group_concat(DISTINCT f.function) FROM cuda_events c JOIN frames f USING (stack_id) \
+             WHERE c.pid = {pid} AND c.op = 'cuLaunchKernel' AND f.module = '{}'",
+            place.path().join(gpuwhy_simgpu::WORKLOAD).display()
+        );
+        let named = trace.text(&frames);
+        assert!(named.contains("command_hold"), "functions of process {pid} by the program it sees: {named}");
+    }
 }

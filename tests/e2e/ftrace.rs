@@ -13,6 +13,14 @@ pub(crate) const INTERRUPTS: [&str; 6] = [
     "irq_vectors/local_timer_entry",
     "irq_vectors/local_timer_exit",
 ];
+pub(crate) const RECLAIMS: [&str; 6] = [
+    "vmscan/mm_vmscan_memcg_reclaim_begin",
+    "vmscan/mm_vmscan_memcg_reclaim_end",
+    "vmscan/mm_vmscan_direct_reclaim_begin",
+    "vmscan/mm_vmscan_direct_reclaim_end",
+    "compaction/mm_compaction_begin",
+    "compaction/mm_compaction_end",
+];
 pub(crate) const SCHEDULER: [&str; 2] = ["sched/sched_switch", "sched/sched_waking"];
 
 pub(crate) struct Ftrace {
@@ -36,8 +44,8 @@ pub(crate) struct Moment {
     /// The outermost interrupt that has its CPU.
     pub(crate) interrupt: Option<String>,
     interrupt_depth: u32,
-    /// The kernel frees memory in its time.
-    pub(crate) reclaims: bool,
+    /// The kernel frees or compacts memory in its time; one within the other counts once.
+    pub(crate) reclaims: u32,
 }
 
 impl Ftrace {
@@ -68,7 +76,7 @@ impl Ftrace {
         self.write("tracing_on", "0");
         self.assert_complete();
         let text = fs::read_to_string(self.instance.join("trace")).unwrap();
-        let mut moment = Moment { is: Is::Blocked, interrupt: None, interrupt_depth: 0, reclaims: false };
+        let mut moment = Moment { is: Is::Blocked, interrupt: None, interrupt_depth: 0, reclaims: 0 };
         let mut before_us = None;
         for (us, event, fields) in text.lines().filter_map(parse) {
             if let Some(before) = before_us {
@@ -124,6 +132,7 @@ fn parse(line: &str) -> Option<(u64, &str, &str)> {
 impl Moment {
     fn note(&mut self, pid: u32, event: &str, fields: &str) {
         let is_about = |field: &str| fields.split(' ').any(|word| word == format!("{field}={pid}"));
+        let is_reclaim = RECLAIMS.iter().any(|known| known.ends_with(event));
         match event {
             "sched_switch" if is_about("next_pid") => self.is = Is::Running,
             "sched_switch" if is_about("prev_pid") => {
@@ -131,8 +140,8 @@ impl Moment {
                 self.is = if ready { Is::Ready } else { Is::Blocked };
             }
             "sched_waking" if is_about("pid") && self.is == Is::Blocked => self.is = Is::Ready,
-            "mm_vmscan_memcg_reclaim_begin" => self.reclaims = true,
-            "mm_vmscan_memcg_reclaim_end" => self.reclaims = false,
+            _ if is_reclaim && event.ends_with("_begin") => self.reclaims += 1,
+            _ if is_reclaim && event.ends_with("_end") => self.reclaims = self.reclaims.saturating_sub(1),
             _ if event.ends_with("_entry") => {
                 self.interrupt_depth += 1;
                 self.interrupt.get_or_insert_with(|| format!("{event} {fields}"));

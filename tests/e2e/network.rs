@@ -117,6 +117,9 @@ fn assert_retransmits(trace: &Trace, truth: &Value, rank: i64) {
         rows.len(),
         trace.text(all)
     );
+    // A segment of the account may have been part of a larger one.
+    let really = truth["retransmits"].as_u64().unwrap() as usize;
+    assert!(rows.len() <= really, "{} were told of, and only {really} were sent again", rows.len());
     let text = |name: &str| truth[name].as_str().unwrap().to_string();
     let ends =
         format!("{} {} {} {}", text("local"), truth["local_port"], text("remote"), truth["remote_port"]);
@@ -174,8 +177,10 @@ fn what_was_sent_again_is_its_senders() {
         running.stop();
         assert_retransmits(&trace, &connected, 3);
         assert_retransmits(&trace, &accepted, 5);
+        // A receiver that does not get the CPU for long may have it send something twice.
         let others = format!("SELECT count(*) FROM tcp_events WHERE pid = {}", undisturbed["pid"]);
-        assert_eq!(trace.number(&others), 0, "nothing of the clean connection was sent again");
+        let really = undisturbed["retransmits"].as_i64().unwrap();
+        assert!(trace.number(&others) <= really, "of the clean connection {really} segments were sent again");
         let traced = format!("SELECT count(*) FROM processes WHERE pid = {}", undisturbed["pid"]);
         assert_eq!(trace.number(&traced), 1, "its process was traced");
     }

@@ -2,7 +2,7 @@
 //! it took: by the program's own clock, or by a second witness in the kernel.
 
 use crate::cgroup::Cgroup;
-use crate::ftrace::{Ftrace, INTERRUPTS, Is, SCHEDULER};
+use crate::ftrace::{Ftrace, INTERRUPTS, Is, RECLAIMS, SCHEDULER};
 use crate::support::{Gated, Running, Trace, alone, can_trace, sim, simwork, skip};
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -75,6 +75,7 @@ fn held(truth: &Value) -> i64 {
 fn assert_held_by(trace: &Trace, reason: &str, column: &str, truth: i64, percent: f64) {
     assert_parts_sum(trace);
     let measured = launches(trace, column);
+    eprintln!("{reason}: on the CPU {}, ready {}", launches(trace, "oncpu_ns"), launches(trace, "runq_ns"));
     assert_close(reason, measured, truth, percent);
     let others = launches(trace, "blocked_ns") - measured;
     assert!(others * 20 < truth, "{reason}: {others} ns of {truth} ns went to other reasons");
@@ -343,8 +344,7 @@ fn freeing_memory_at_a_limit_is_reclaim() {
     let words = ["hold", "--for", "reread", "--rounds", "60", "--file", &file.display().to_string()];
     let mut witness = None;
     trace_gated(&trace, &words, |pid| {
-        let reclaim = ["vmscan/mm_vmscan_memcg_reclaim_begin", "vmscan/mm_vmscan_memcg_reclaim_end"];
-        witness = Ftrace::start(&[&reclaim[..], &SCHEDULER, &INTERRUPTS].concat(), pid);
+        witness = Ftrace::start(&[&RECLAIMS[..], &SCHEDULER, &INTERRUPTS].concat(), pid);
         cgroup.enter(pid);
     });
     let Some(witness) = witness else {
@@ -353,7 +353,7 @@ fn freeing_memory_at_a_limit_is_reclaim() {
     let mut really = 0;
     witness.replay(|moment, ns| {
         // Neighbours that took the CPU in the middle of it are billed for that themselves, and so are interrupts.
-        if moment.reclaims && moment.is != Is::Ready && moment.interrupt.is_none() {
+        if moment.reclaims > 0 && moment.is != Is::Ready && moment.interrupt.is_none() {
             really += ns as i64;
         }
     });

@@ -48,7 +48,11 @@ impl Pythons {
                 ProcessEventKind::Exec => {
                     self.ended.retain(|(pid, _)| *pid != event.pid);
                     self.forget(event.pid, engine);
+                    // The library its interpreter is in may not be mapped yet: what is not found is no trouble.
+                    let troubles = self.troubles.len();
                     self.meet(event.pid, engine);
+                    self.troubles.truncate(troubles);
+                    self.without.remove(&event.pid);
                 }
                 // By its first call a program has loaded what it needs.
                 ProcessEventKind::Seen => {

@@ -97,6 +97,14 @@ static void print_first_number(int connection) {
     setsockopt(connection, IPPROTO_TCP, TCP_REPAIR, &off, sizeof off);
 }
 
+// Segments that the kernel sent again, by its own account.
+static void print_retransmits(int connection) {
+    struct tcp_info info;
+    socklen_t length = sizeof info;
+    if (getsockopt(connection, IPPROTO_TCP, TCP_INFO, &info, &length) == 0)
+        fprintf(truth_more(), ",\"retransmits\":%" PRIu32, info.tcpi_total_retrans);
+}
+
 // Until the other end has it all.
 static void await_close(int connection) {
     char rest;
@@ -131,6 +139,7 @@ int command_send(char **arguments) {
         sent += taken;
     }
     await_close(connection);
+    print_retransmits(connection);
     kernels_count(VIA_RUNTIME, launches);
     fprintf(truth_more(), ",\"sent\":%" PRIu64, sent);
     truth_print("send");

@@ -16,21 +16,24 @@ folder=$(cd "$folder" && pwd)
 
 # Prints the version if the command in a folder works and is the one wanted.
 works() { # works NAME VERSION
-    said=$("$folder/$1/python" -c 'import asyncio, functools, json, threading; print("%d.%d" % __import__("sys").version_info[:2])' 2>&1) || return 1
+    said=$("$folder/$1/python" -c 'import asyncio, ctypes, functools, json, threading; print("%d.%d" % __import__("sys").version_info[:2])' 2>&1) || return 1
     [ "$said" = "$2" ] && echo "$1 $folder/$1/python"
 }
 
-# The program as it is where this machine's libraries will do, else through the loader of its own suite.
+# The program as it is where this machine's libraries will do, but for ctypes' own; else through the loader of its suite.
 command_of() { # command_of FOLDER VERSION
     program=$1/usr/bin/python$2
-    if PYTHONHOME="$1/usr" "$program" -c 'import asyncio' 2>/dev/null; then
+    mkdir -p "$1/own"
+    find "$1" -path "$1/own" -prune -o -name 'libffi.so.*' -exec cp -P {} "$1/own" \;
+    if PYTHONHOME="$1/usr" LD_LIBRARY_PATH="$1/own" "$program" -c 'import asyncio, ctypes' 2>/dev/null; then
         start="'$program'"
     else
         loader=$(find "$1" -name 'ld-linux*.so.*' | head -n 1)
         libraries=$(find "$1" -name 'lib*.so.*' -exec dirname {} \; | sort -u | tr '\n' ':')
         start="'$loader' --library-path '$libraries' '$program'"
     fi
-    printf '#!/bin/sh\nexport PYTHONHOME="%s"\nexec %s "$@"\n' "$1/usr" "$start" >"$1/python"
+    printf '#!/bin/sh\nexport PYTHONHOME="%s" LD_LIBRARY_PATH="%s"\nexec %s "$@"\n' \
+        "$1/usr" "$1/own" "$start" >"$1/python"
     chmod +x "$1/python"
 }
 
@@ -43,6 +46,9 @@ packaged() { # packaged VERSION SUITE...: the first suite that has it
         unpack "$folder" "$suite" "$folder/$version" \
             "python$version-minimal" "libpython$version-minimal" "libpython$version-stdlib" libc6 zlib1g libexpat1 ||
             continue
+        # For ctypes; older suites have an older one.
+        unpack "$folder" "$suite" "$folder/$version" libffi8 2>/dev/null ||
+            unpack "$folder" "$suite" "$folder/$version" libffi7 || continue
         command_of "$folder/$version" "$version"
         works "$version" "$version" && return
         echo "Python $version of $suite does not run here" >&2

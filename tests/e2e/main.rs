@@ -6,6 +6,7 @@
 mod cgroup;
 mod ftrace;
 mod refusal;
+mod frames;
 mod support;
 
 mod abi;
@@ -20,8 +21,10 @@ mod graphs;
 mod libraries;
 mod lifecycle;
 mod memory;
+mod native;
 mod network;
 mod owners;
+mod python;
 mod queries;
 mod reasons;
 mod scale;

@@ -1,42 +1,60 @@
-"""A Python program whose stack is known: victim.py CASE, CASE one of CASES below.
+"""A Python program whose stack is known: victim.py CASE[,CASE...], CASE one of CASES below.
 
 It nests through the case's functions, prints one line of JSON and blocks in the innermost one until its standard input
 ends:
 
     {"case": ..., "pid": ..., "tid": ..., "thread": pthread_self(), "frames": [[file, function, line], ...]}
 
+With VICTIM_GPU=FOLDER it does not block: the innermost function allocates GPU memory with the CUDA runtime of that
+folder, `bytes` of the line of JSON, which differ from call to call.
+
 Frames are innermost first. A frame's function is its qualified name, of which versions before 3.11 keep the last part;
 its line is that of the marker `at FUNCTION` in this text, so that nothing of the interpreter's own view of its stack is
 needed. Frames of the standard library (threading, asyncio) that are further out are not told: more may follow.
 """
 
+import atexit
 import functools
 import json
 import os
 import sys
 import threading
 
-CASES = "plain callbacks generators comprehension init async thread subinterpreter fork unicode hot spin".split()
+CASES = (
+    "plain callbacks generators comprehension init async thread subinterpreter fork unicode hot spin ctypes_callback"
+    " deep many last replaced"
+).split()
 FILE = os.path.abspath(__file__)
+GPU = os.environ.get("VICTIM_GPU")
 MARKER = "  # at "
 
 
 def say(functions):
-    """Tells the truth, innermost frame first. A function is the name of its marker, or all of its frame."""
+    """Tells the truth, innermost frame first. A function is the name of its marker, or all of its frame. Gives what the
+    innermost function is to call."""
     with open(FILE, encoding="utf-8") as text:
         at = {line.rpartition(MARKER)[2].strip(): number for number, line in enumerate(text, 1) if MARKER in line}
     frames = [
         function if isinstance(function, tuple) else (FILE, function.partition("@")[0], at[function])
         for function in functions
     ]
-    told = {"case": sys.argv[1], "pid": os.getpid(), "tid": threading.get_native_id()}
+    told = {"case": CASE, "pid": os.getpid(), "tid": threading.get_native_id()}
     told.update(thread=threading.get_ident(), frames=frames)
-    print(json.dumps(told), flush=True)
+    call = functools.partial(os.read, 0, 1)
+    if GPU:
+        import ctypes
+
+        told["bytes"] = 4096 * (len(CASES) * NUMBER + CASES.index(CASE) + 1)
+        malloc = ctypes.CDLL(os.path.join(GPU, "libcudart.so.12")).cudaMalloc
+        call = functools.partial(malloc, ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(told["bytes"]))
+    # One write, as several threads may speak at once.
+    os.write(1, (json.dumps(told) + "\n").encode())
+    return call
 
 
 def block(functions):
-    say(functions)
-    os.read(0, 1)  # at block
+    call = say(functions)
+    call()  # at block
 
 
 # Calls of Python functions, spread over lines so that the line of the call is not that of the definition.
@@ -196,12 +214,12 @@ def run_subinterpreter():
     """The same thread in a second interpreter, which loads this file as a module."""
     code = (
         "import sys, importlib.util\n"
-        "sys.argv = [%r, 'subinterpreter']\n"
         "spec = importlib.util.spec_from_file_location('victim', %r)\n"
         "victim = importlib.util.module_from_spec(spec)\n"
         "spec.loader.exec_module(victim)\n"
+        "victim.CASE, victim.NUMBER = 'subinterpreter', %d\n"
         "victim.plain(['block', 'plain@0'] + ['plain@1'] * 10, 10)\n"
-    ) % (FILE, FILE)
+    ) % (FILE, NUMBER)
     try:
         try:
             import _interpreters as interpreters
@@ -210,15 +228,21 @@ def run_subinterpreter():
     except ImportError:
         print(json.dumps({"case": "subinterpreter", "missing": "this Python has no subinterpreters"}), flush=True)
         return
-    interpreter = interpreters.create()
+    # Modules such as ctypes may not be for those that share nothing.
+    try:
+        interpreter = interpreters.create("legacy") if GPU else interpreters.create()
+    except TypeError:
+        interpreter = interpreters.create(isolated=False)
+    # It stays until the end, so that the cases after this one have two to choose from.
+    atexit.register(interpreters.destroy, interpreter)
     failure = interpreters.run_string(interpreter, code)
     if failure:
         raise SystemExit(str(failure))
 
 
 def run_unicode():
-    """Latin-1, then UCS2, then UCS4 as the name of the function and of the file. Each calls in its third line."""
-    names = ["caf\u00e9", "za\u017c\u00f3\u0142\u0107", "\U00020000x"]
+    """Latin-1, then UCS2, then UCS4, as the name of the function and of the file. Each calls in its third line."""
+    names = ["caf\u00e9", "za\u017c\u00f3\u0142\u0107", "\u03bb\u03ac\u03bc\u03b4\u03b1", "\U00020000x"]
     call = lambda: block(expected)  # at run_unicode.<locals>.<lambda>
     for name in names:
         space = {"call": call}
@@ -271,5 +295,61 @@ def run_spin():
     spin()  # at run_spin
 
 
+def run_ctypes_callback():
+    """Python called back from native code that knows nothing of Python."""
+    import ctypes
+
+    def compare(one, two):
+        plain(["block", "plain@0"] + ["plain@1"] * 6 + outer, 6)  # at run_ctypes_callback.<locals>.compare
+        return 0
+
+    outer = ["run_ctypes_callback.<locals>.compare", "run_ctypes_callback", "<module>"]
+    kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+    two = (ctypes.c_int * 2)(1, 2)
+    ctypes.CDLL(None).qsort(  # at run_ctypes_callback
+        two,
+        ctypes.c_size_t(2),
+        ctypes.c_size_t(4),
+        kind(compare),
+    )
+
+
+def run_deep():
+    """More than a reader takes."""
+    plain(["block", "plain@0"] + ["plain@1"] * 150 + ["run_deep", "<module>"], 150)  # at run_deep
+
+
+def run_many():
+    """Threads that all run when the first of them speaks, and until the last has called."""
+    count = int(os.environ.get("VICTIM_THREADS", "60"))
+    barrier = threading.Barrier(count)
+
+    def work():
+        barrier.wait()
+        plain(["block", "plain@0"] + ["plain@1"] * 10 + ["run_many.<locals>.work"], 10)  # at run_many.<locals>.work
+        barrier.wait()
+
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def run_last():
+    """The call is the last thing the process does."""
+    plain(["block", "plain@0"] + ["plain@1"] * 10 + ["run_last", "<module>"], 10)  # at run_last
+    os._exit(0)
+
+
+def run_replaced():
+    """Calls, then becomes VICTIM_NEXT, another Python, which calls."""
+    plain(["block", "plain@0"] + ["plain@1"] * 10 + ["run_replaced", "<module>"], 10)  # at run_replaced
+    following = os.environ["VICTIM_NEXT"]
+    os.environ.pop("PYTHONHOME", None)
+    os.execv(following, [following, FILE, "plain"])
+
+
 if __name__ == "__main__":
-    globals()["run_" + sys.argv[1]]()  # at <module>
+    for NUMBER, CASE in enumerate(sys.argv[1].split(",")):
+        globals()["run_" + CASE]()  # at <module>

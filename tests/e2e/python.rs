@@ -1,0 +1,368 @@
+//! Python's frames on the stacks of GPU calls, against what a program knows of itself. The interpreters are the python3 of
+//! the PATH, those of GPUWHY_PYTHONS (commands, a colon between them), and those `scripts/pythons.sh` fetched.
+
+use crate::frames::Stored;
+use crate::support::{Ended, Gated, PATIENCE, Running, Trace, alone, can_trace, done, sim, simwork, skip};
+use serde::Deserialize;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::Instant;
+
+const VICTIM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../python/tests/victim.py");
+/// The kernel's walker takes so many frames.
+const MOST_FRAMES: usize = 64;
+/// A case that comes again after the subinterpreter was made has two to choose from.
+const CASES: &str = "plain,callbacks,generators,comprehension,init,async,thread,fork,unicode,hot,ctypes_callback,deep,\
+                     subinterpreter,plain,thread";
+
+/// What a case of the victim says of itself.
+#[derive(Debug, Deserialize)]
+struct Told {
+    case: String,
+    pid: u32,
+    tid: u32,
+    bytes: u64,
+    /// File, function and line, innermost first.
+    frames: Vec<(String, String, i64)>,
+}
+
+impl Told {
+    fn call(&self) -> String {
+        let Told { pid, tid, bytes, .. } = self;
+        format!("op = 'cudaMalloc' AND pid = {pid} AND tid = {tid} AND bytes = {bytes}")
+    }
+
+    /// The stack of its call, whose Python frames are as it says.
+    fn check(&self, python: &Python, trace: &Trace) -> Stored {
+        let stored = Stored::of(trace, &self.call());
+        let context = format!("{} {}\n{}", python.version, self.case, stored.shown());
+        let got: Vec<(String, String, i64)> = stored
+            .python()
+            .map(|frame| (frame.file.clone(), frame.function.clone(), frame.line))
+            .collect();
+        let mut expected: Vec<(String, String, i64)> = self
+            .frames
+            .iter()
+            .map(|(file, function, line)| (file.clone(), python.name(function), *line))
+            .collect();
+        expected.truncate(MOST_FRAMES);
+        assert!(expected.len() >= 8, "{context}");
+        assert!(got.len() >= expected.len(), "{} of {} frames: {context}", got.len(), expected.len());
+        assert_eq!(got[..expected.len()], expected, "{context}");
+        assert!(stored.complete, "not unwound to its end: {context}");
+        stored
+    }
+}
+
+/// An interpreter to test with.
+#[derive(Debug)]
+struct Python {
+    command: String,
+    version: String,
+    minor: u32,
+}
+
+impl Python {
+    /// Nothing, and said aloud, where it cannot run the victim.
+    fn new(command: String) -> Option<Python> {
+        let ask = "import ctypes, sys; ctypes.CDLL(sys.argv[1]); print(sys.version_info[1], sys.version.split()[0])";
+        let library = sim().join("libcudart.so.12");
+        let output = Command::new(&command).args(["-c", ask]).arg(library).output().ok()?;
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let Some((minor, version)) = said.trim().split_once(' ') else {
+            let why = String::from_utf8_lossy(&output.stderr);
+            eprintln!("{command} is not tested: {}", why.lines().last().unwrap_or_default());
+            return None;
+        };
+        let minor = minor.parse().unwrap();
+        if minor < 9 {
+            eprintln!("{command} is not tested: Python {version} is too old");
+            return None;
+        }
+        Some(Python { version: version.into(), minor, command })
+    }
+
+    /// Versions before 3.11 keep the last part of a qualified name.
+    fn name(&self, qualified: &str) -> String {
+        match self.minor {
+            ..11 => qualified.rsplit('.').next().unwrap().into(),
+            _ => qualified.into(),
+        }
+    }
+
+    fn victim(&self, cases: &str) -> Command {
+        let mut command = Command::new(&self.command);
+        command.args([VICTIM, cases]).env("VICTIM_GPU", sim()).stdin(Stdio::null());
+        command
+    }
+}
+
+/// All there are, and which those are.
+fn pythons(test: &str) -> Vec<Python> {
+    let in_path = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
+    let mut commands: Vec<String> = Vec::new();
+    if let Ok(output) = in_path {
+        commands.push(String::from_utf8_lossy(&output.stdout).trim().into());
+    }
+    commands.extend(std::env::var("GPUWHY_PYTHONS").unwrap_or_default().split(':').map(str::to_string));
+    let fetched = std::fs::read_dir(cache_folder()).into_iter().flatten();
+    let mut fetched: Vec<PathBuf> = fetched.map(|entry| entry.unwrap().path().join("python")).collect();
+    fetched.retain(|command| command.is_file());
+    fetched.sort();
+    commands.extend(fetched.into_iter().map(|command| command.display().to_string()));
+    commands.retain(|command| !command.is_empty());
+    let mut seen = std::collections::HashSet::new();
+    commands.retain(|command| seen.insert(command.clone()));
+    let found: Vec<Python> = commands.into_iter().filter_map(Python::new).collect();
+    if found.is_empty() {
+        skip(test, "there is no python3 with ctypes");
+    }
+    for python in &found {
+        eprintln!("{test}: Python {} ({})", python.version, python.command);
+    }
+    found
+}
+
+/// Where `scripts/pythons.sh` puts what it fetches.
+fn cache_folder() -> PathBuf {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
+    cache.unwrap_or_default().join("gpuwhy/pythons")
+}
+
+/// What the victim said before it ended well. What its Python cannot do is said aloud.
+fn told(test: &str, python: &Python, output: Output) -> Vec<Told> {
+    let said = done(output);
+    let mut all = Vec::new();
+    for line in said.lines() {
+        let value: serde_json::Value = serde_json::from_str(line).expect(line);
+        match value.get("missing") {
+            Some(missing) => skip(test, &format!("Python {} {}: {missing}", python.version, value["case"])),
+            None => all.push(serde_json::from_value(value).expect(line)),
+        }
+    }
+    all
+}
+
+/// A trace whose probes are on the simulated libraries before any victim maps them.
+struct Watching {
+    running: Running,
+    // Keeps the libraries mapped.
+    _holder: Gated,
+}
+
+impl Watching {
+    fn start(trace: &Trace, flags: &[&str]) -> Watching {
+        let holder = Gated::start(&simwork(), &["launch", "--launches", "1"]);
+        Watching { running: Running::start(trace, flags), _holder: holder }
+    }
+
+    fn stop(self) {
+        self.running.stop();
+    }
+}
+
+#[test]
+fn every_case_in_every_python() {
+    let test = "every_case_in_every_python";
+    if !can_trace(test) {
+        return;
+    }
+    let pythons = pythons(test);
+    let _turn = alone();
+    let trace = Trace::new();
+    let watching = Watching::start(&trace, &[]);
+    let mut all = Vec::new();
+    for python in &pythons {
+        all.push((python, told(test, python, python.victim(CASES).output().unwrap())));
+    }
+    watching.stop();
+    for (python, cases) in all {
+        for told in &cases {
+            let stored = told.check(python, &trace);
+            check_order(python, told, &stored);
+        }
+        let names: Vec<&str> = cases.iter().map(|told| told.case.as_str()).collect();
+        eprintln!("{test}: Python {}: {} are right", python.version, names.join(", "));
+    }
+}
+
+/// Native frames are where they belong: around and between Python's.
+fn check_order(python: &Python, told: &Told, stored: &Stored) {
+    let context = format!("{} {}\n{}", python.version, told.case, stored.shown());
+    let innermost = stored.frames.iter().position(|frame| frame.kind == "python").unwrap();
+    assert!(stored.frames[..innermost].iter().any(|frame| frame.module.contains("_ctypes")), "{context}");
+    let evals = |name: &str| name.starts_with("_PyEval_EvalFrameDefault");
+    assert!(!stored.frames.iter().any(|frame| evals(&frame.function)), "a loop has no Python: {context}");
+    let main_thread = told.pid == told.tid && told.case != "deep";
+    let last = stored.frames.last().unwrap();
+    assert!(!main_thread || last.function == "_start" || last.kind == "native", "{context}");
+    if told.case == "callbacks" {
+        // Each was called back from C, so that native frames are between it and its caller.
+        let at = |name: &str| stored.position(&python.name(&format!("callbacks.<locals>.{name}"))).unwrap();
+        for (inner, outer) in [("by_key", "by_map"), ("by_map", "by_reduce"), ("by_partial", "")] {
+            let outer = if outer.is_empty() { stored.position("callbacks").unwrap() } else { at(outer) };
+            let between = &stored.frames[at(inner) + 1..outer];
+            assert!(!between.is_empty(), "nothing between {inner} and its caller: {context}");
+            assert!(between.iter().all(|frame| frame.kind == "native"), "{context}");
+        }
+    }
+    if told.case == "ctypes_callback" {
+        let inner = stored.position(&python.name("run_ctypes_callback.<locals>.compare")).unwrap();
+        let outer = stored.position("run_ctypes_callback").unwrap();
+        let between = &stored.frames[inner + 1..outer];
+        assert!(between.iter().any(|frame| frame.module.contains("libc.so")), "qsort is missing: {context}");
+    }
+}
+
+#[test]
+fn a_python_that_ends_right_after_its_call() {
+    let test = "a_python_that_ends_right_after_its_call";
+    if !can_trace(test) {
+        return;
+    }
+    let pythons = pythons(test);
+    let _turn = alone();
+    for python in &pythons {
+        let trace = Trace::new();
+        let output = crate::support::gpuwhy()
+            .args(["trace", "--out"])
+            .arg(trace.file())
+            .arg("--")
+            .args([&python.command, VICTIM, "last"])
+            // The path tells where its libraries are before it starts.
+            .env("VICTIM_GPU", sim())
+            .env("LD_LIBRARY_PATH", sim())
+            .output()
+            .unwrap();
+        let said = done(output);
+        let line = said.lines().find(|line| line.starts_with('{')).unwrap();
+        let told: Told = serde_json::from_str(line).unwrap();
+        told.check(python, &trace);
+    }
+}
+
+#[test]
+fn a_python_that_becomes_another_one() {
+    let test = "a_python_that_becomes_another_one";
+    if !can_trace(test) {
+        return;
+    }
+    let pythons = pythons(test);
+    let Some(last) = pythons.last() else { return };
+    let _turn = alone();
+    let trace = Trace::new();
+    let watching = Watching::start(&trace, &[]);
+    let mut all = Vec::new();
+    let befores = std::iter::once(last).chain(&pythons);
+    for (before, after) in befores.zip(&pythons) {
+        let mut victim = before.victim("replaced");
+        let output = victim.env("VICTIM_NEXT", &after.command).output().unwrap();
+        let both = told(test, before, output);
+        assert_eq!(both.len(), 2, "{both:?}");
+        assert_eq!(both[0].pid, both[1].pid);
+        all.push((before, after, both));
+    }
+    watching.stop();
+    for (before, after, both) in all {
+        both[0].check(before, &trace);
+        both[1].check(after, &trace);
+    }
+}
+
+#[test]
+fn sixty_threads_at_once() {
+    let test = "sixty_threads_at_once";
+    if !can_trace(test) {
+        return;
+    }
+    let pythons = pythons(test);
+    let _turn = alone();
+    let trace = Trace::new();
+    let watching = Watching::start(&trace, &[]);
+    let mut all = Vec::new();
+    for python in &pythons {
+        all.push((python, told(test, python, python.victim("many").output().unwrap())));
+    }
+    watching.stop();
+    for (python, threads) in all {
+        assert_eq!(threads.len(), 60);
+        for told in threads {
+            told.check(python, &trace);
+        }
+    }
+}
+
+/// What an independent reader sees while the call lasts is what is stored of that call.
+#[test]
+fn py_spy_agrees() {
+    let test = "py_spy_agrees";
+    if !can_trace(test) {
+        return;
+    }
+    let fetched = cache_folder().join("py-spy/bin/py-spy");
+    let spy = if fetched.is_file() { fetched } else { "py-spy".into() };
+    if Command::new(&spy).arg("--version").output().is_err() {
+        return skip(test, "py-spy is not installed");
+    }
+    let pythons = pythons(test);
+    let _turn = alone();
+    let trace = Trace::new();
+    let watching = Watching::start(&trace, &[]);
+    let mut all = Vec::new();
+    for python in &pythons {
+        let started = ["plain", "callbacks", "generators"].map(|case| {
+            let mut victim = python.victim(case);
+            victim.env("SIMGPU_ALLOC_SLEEP_NS", "5000000000").stdout(Stdio::piped());
+            Ended(victim.spawn().unwrap())
+        });
+        for mut victim in started {
+            let mut line = String::new();
+            BufReader::new(victim.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+            let told: Told = serde_json::from_str(&line).unwrap();
+            let Some(theirs) = dump(&spy, told.pid) else {
+                eprintln!("{test}: py-spy does not know Python {}", python.version);
+                break;
+            };
+            assert!(victim.0.wait().unwrap().success());
+            all.push((python, told, theirs));
+        }
+    }
+    watching.stop();
+    if all.is_empty() {
+        return skip(test, "py-spy knows none of the Pythons here");
+    }
+    for (python, told, theirs) in all {
+        let stored = told.check(python, &trace);
+        let short = |name: &str| name.rsplit('.').next().unwrap().to_string();
+        // It is a line off in the middle of some expressions of 3.10, where the interpreter's own f_lineno is not.
+        let line = |line: i64| if python.minor == 10 { 0 } else { line };
+        let ours: Vec<_> =
+            stored.python().map(|frame| (frame.file.clone(), short(&frame.function), line(frame.line))).collect();
+        let theirs: Vec<_> =
+            theirs.into_iter().map(|(file, name, at)| (file, short(&name), line(at))).collect();
+        assert_eq!(ours, theirs, "{} {}", python.version, told.case);
+        eprintln!("{test}: Python {} {}", python.version, told.case);
+    }
+}
+
+/// The frames of a process's only thread, once it is in its call; nothing where this Python is not known to py-spy.
+fn dump(spy: &std::path::Path, pid: u32) -> Option<Vec<(String, String, i64)>> {
+    let began = Instant::now();
+    loop {
+        let output = Command::new(spy).args(["dump", "--json", "--pid", &pid.to_string()]).output().unwrap();
+        let stacks: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+        let frames = stacks[0]["frames"].as_array()?;
+        let words = frames.iter().map(|frame| {
+            let word = |name: &str| frame[name].as_str().unwrap().to_string();
+            (word("filename"), word("name"), frame["line"].as_i64().unwrap())
+        });
+        let words: Vec<_> = words.collect();
+        // It calls right after it has spoken.
+        if words.first().is_some_and(|(_, name, _)| name == "block") {
+            return Some(words);
+        }
+        assert!(began.elapsed() < PATIENCE, "{words:?}");
+    }
+}

@@ -60,14 +60,17 @@ pub(crate) fn of_running(config: &Config, engine: &Engine) -> Vec<LibraryFile> {
 
 /// The library a fresh mapping is of, if it is one and the trace wants that process.
 pub(crate) fn of_mapping(mapped: &Mapped, engine: &Engine, everyone: bool) -> Option<LibraryFile> {
-    let name = mapped.path.rsplit('/').next()?;
-    if !is_library(name) || !(everyone || engine.is_target(mapped.pid)) {
+    if !is_of_library(&mapped.path) || !(everyone || engine.is_target(mapped.pid)) {
         return None;
     }
     let file = open_mapped(mapped.pid, &mapped.path, mapped.inode, None).or_else(|| {
         mapped_files_of(mapped.pid, is_library).into_iter().find(|file| file.inode == mapped.inode)
     })?;
     from_mapping(file)
+}
+
+pub(crate) fn is_of_library(path: &str) -> bool {
+    path.rsplit('/').next().is_some_and(is_library)
 }
 
 fn is_library(name: &str) -> bool {

@@ -12,12 +12,16 @@ const MOST_CODES: usize = 65_536;
 pub(crate) const BATCHES_AFTER_END: u32 = 8;
 /// Processes remembered as having no interpreter, so that nobody looks again.
 const MOST_WITHOUT: usize = 4_096;
+/// Processes whose interpreter is being loaded.
+const MOST_STARTING: usize = 4_096;
 
 #[derive(Debug, Default)]
 pub(crate) struct Pythons {
     processes: HashMap<u32, Python>,
     /// Processes that were looked at and have none.
     without: HashSet<u32>,
+    /// Targets that mapped an interpreter which cannot be read yet.
+    starting: HashSet<u32>,
     /// By process and the kernel's number of the code.
     codes: HashMap<(u32, u64), Option<Code>>,
     /// Processes that ended, and how many batches ago: stacks of theirs may still come.
@@ -28,6 +32,8 @@ pub(crate) struct Pythons {
 
 #[derive(Debug)]
 struct Python {
+    /// When it was looked for: a program that was started before that is the one it runs.
+    looked_ns: u64,
     interpreter: Interpreter,
     /// Nothing until the interpreter has made it.
     gil: Option<u64>,
@@ -47,12 +53,11 @@ impl Pythons {
             match event.kind {
                 ProcessEventKind::Exec => {
                     self.ended.retain(|(pid, _)| *pid != event.pid);
-                    self.forget(event.pid, engine);
-                    // The library its interpreter is in may not be mapped yet: what is not found is no trouble.
-                    let troubles = self.troubles.len();
-                    self.meet(event.pid, engine);
-                    self.troubles.truncate(troubles);
-                    self.without.remove(&event.pid);
+                    let known = self.processes.get(&event.pid);
+                    if known.is_none_or(|python| python.looked_ns <= event.time_ns) {
+                        self.forget(event.pid, engine);
+                        self.meet_early(event.pid, engine);
+                    }
                 }
                 // By its first call a program has loaded what it needs.
                 ProcessEventKind::Seen => {
@@ -69,38 +74,64 @@ impl Pythons {
         }
     }
 
+    /// A target maps a file. One that is an interpreter's is looked at at once: the program may make its first call, and
+    /// end, before anything else tells of it.
+    pub(crate) fn see_mapped(&mut self, pid: u32, path: &str, engine: &Engine) {
+        let is_interpreter = is_interpreter(path);
+        if !(is_interpreter || self.starting.contains(&pid)) || self.processes.contains_key(&pid) {
+            return;
+        }
+        if self.starting.len() >= MOST_STARTING {
+            self.starting.clear();
+        }
+        self.starting.insert(pid);
+        self.meet_early(pid, engine);
+    }
+
+    /// Looks while it is being loaded: what cannot be read then is no trouble yet.
+    fn meet_early(&mut self, pid: u32, engine: &Engine) {
+        if !self.processes.contains_key(&pid) {
+            let looked_ns = engine.now_ns();
+            let Ok(Some(interpreter)) = find(pid) else { return };
+            self.insert(pid, looked_ns, interpreter);
+        }
+        self.tell(pid, engine);
+    }
+
     /// Looks for the interpreter of a process, unless it is known; its lock may have come since.
     pub(crate) fn meet(&mut self, pid: u32, engine: &Engine) {
         if self.without.contains(&pid) {
             return;
         }
-        if !self.processes.contains_key(&pid)
-            && let Some(python) = self.look(pid)
-        {
-            self.processes.insert(pid, python);
+        if !self.processes.contains_key(&pid) {
+            let looked_ns = engine.now_ns();
+            match find(pid) {
+                Ok(Some(interpreter)) => self.insert(pid, looked_ns, interpreter),
+                Ok(None) => {}
+                // One that is gone already is no trouble.
+                Err(_) if !gpuwhy_host::exists(pid) => {}
+                Err(error) => {
+                    self.remember_without(pid);
+                    self.troubles.push(format!("process {pid}: {error}"));
+                }
+            }
         }
+        self.tell(pid, engine);
+    }
+
+    fn insert(&mut self, pid: u32, looked_ns: u64, interpreter: Interpreter) {
+        self.starting.remove(&pid);
+        let memory = ProcessMemory::open(pid).ok();
+        self.processes.insert(pid, Python { looked_ns, interpreter, gil: None, memory });
+    }
+
+    /// Tells the kernel, until all of it is known.
+    fn tell(&mut self, pid: u32, engine: &Engine) {
         let Some(python) = self.processes.get_mut(&pid) else { return };
         if python.gil.is_none() {
             python.gil = python.memory.as_ref().and_then(|memory| gil_address(memory, &python.interpreter));
             // A map that is full leaves the process without Python frames; its stacks then have native ones.
             let _ = engine.add_python(pid, &python.interpreter, python.gil.unwrap_or(0));
-        }
-    }
-
-    fn look(&mut self, pid: u32) -> Option<Python> {
-        match find(pid) {
-            Ok(found) => found.map(|interpreter| Python {
-                interpreter,
-                gil: None,
-                memory: ProcessMemory::open(pid).ok(),
-            }),
-            // One that is gone already is no trouble.
-            Err(_) if !gpuwhy_host::exists(pid) => None,
-            Err(error) => {
-                self.remember_without(pid);
-                self.troubles.push(format!("process {pid}: {error}"));
-                None
-            }
         }
     }
 
@@ -117,6 +148,7 @@ impl Pythons {
     /// A child has its parent's memory; the kernel has copied its own entry.
     fn inherit(&mut self, parent: u32, child: u32) {
         let inherited = self.processes.get(&parent).map(|python| Python {
+            looked_ns: python.looked_ns,
             interpreter: python.interpreter.clone(),
             gil: python.gil,
             memory: ProcessMemory::open(child).ok(),
@@ -130,6 +162,7 @@ impl Pythons {
 
     fn forget(&mut self, pid: u32, engine: &Engine) {
         self.without.remove(&pid);
+        self.starting.remove(&pid);
         if self.processes.remove(&pid).is_some() {
             engine.forget_python(pid);
             self.codes.retain(|(of, _), _| *of != pid);
@@ -185,4 +218,9 @@ impl Pythons {
         let line = line_at(version, code.first_line, &code.linetable, frame.instr);
         Some((code.filename.clone(), code.name.clone(), line))
     }
+}
+
+fn is_interpreter(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    name.starts_with("python3") || name.starts_with("libpython3")
 }

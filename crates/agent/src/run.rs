@@ -22,8 +22,8 @@ use gpuwhy_model::units::duration;
 use gpuwhy_model::{
     Batch, Coverage, GpuError, Histogram, Level, OpId, ProbeState, ProbeStatus, ProcessEventKind, Recording,
 };
-use gpuwhy_probes::{Engine, LibraryFile, Mapped, MappingWatch, Scope, Settings};
-use std::collections::HashMap;
+use gpuwhy_probes::{Engine, LibraryFile, Mapped, MappingWatch, Scope, Settings, StackMode};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -237,6 +237,7 @@ impl Run {
                 (Vec::new(), false)
             }
         };
+        self.open_mapped(&mapped);
         for mapped in &mapped {
             let library = discovery::of_mapping(mapped, &self.engine, self.config.traces_everyone());
             let Some(file) = library else { continue };
@@ -254,6 +255,25 @@ impl Run {
             }
         }
         Ok(())
+    }
+
+    /// What stacks are read with is opened while the process lives, which may not be long.
+    fn open_mapped(&mut self, mapped: &[Mapped]) {
+        let everyone = self.config.traces_everyone();
+        let mut by_pid: BTreeMap<u32, bool> = BTreeMap::new();
+        let targets: HashSet<u32> =
+            mapped.iter().map(|mapped| mapped.pid).filter(|pid| self.engine.is_target(*pid)).collect();
+        for mapped in mapped.iter().filter(|mapped| everyone || targets.contains(&mapped.pid)) {
+            *by_pid.entry(mapped.pid).or_default() |= discovery::is_of_library(&mapped.path);
+        }
+        if self.config.stacks != StackMode::Off {
+            for (pid, has_library) in by_pid {
+                self.stacks.see_mapped(pid, has_library, self.engine.now_ns());
+            }
+        }
+        for mapped in mapped.iter().filter(|mapped| targets.contains(&mapped.pid)) {
+            self.pythons.see_mapped(mapped.pid, &mapped.path, &self.engine);
+        }
     }
 
     /// A library that was mapped before its probes were in place: calls in between were not seen.

@@ -11,6 +11,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 pub(crate) const MOST_FRAMES: usize = 192;
 /// Stacks remembered by key and by number; beyond it all are forgotten, and stored again when they come again.
 const MOST_KNOWN: usize = 65_536;
+/// Processes whose mappings are followed.
+const MOST_MET: usize = 4_096;
 
 #[derive(Debug)]
 pub(crate) struct Stacks {
@@ -23,6 +25,8 @@ pub(crate) struct Stacks {
     by_pointers: HashMap<u64, i64>,
     /// Those that are in the file.
     stored: HashSet<i64>,
+    /// Processes that have a GPU library, and when they were met last.
+    met: HashMap<u32, u64>,
     /// Processes that ended, and how many batches ago: records of theirs may still come.
     ended: Vec<(u32, u32)>,
 }
@@ -35,6 +39,7 @@ impl Default for Stacks {
             by_key: HashMap::new(),
             by_pointers: HashMap::new(),
             stored: HashSet::new(),
+            met: HashMap::new(),
             ended: Vec::new(),
         }
     }
@@ -82,15 +87,32 @@ impl Stacks {
         batch.stacks.extend(self.names.finish());
     }
 
+    /// A process maps files while it has a GPU library, or maps that: its files are opened at once, as it may make its call
+    /// and end before anything else tells of it. `now_ns` is from before it is looked at.
+    pub(crate) fn see_mapped(&mut self, pid: u32, has_library: bool, now_ns: u64) {
+        if !has_library && !self.met.contains_key(&pid) {
+            return;
+        }
+        if self.met.len() >= MOST_MET {
+            self.met.clear();
+        }
+        self.met.insert(pid, now_ns);
+        self.symbols.meet(pid);
+        self.names.meet(pid);
+    }
+
+    fn forget(&mut self, pid: u32) {
+        self.met.remove(&pid);
+        self.symbols.forget(pid);
+        self.names.forget(pid);
+    }
+
     /// Opens what a process executes while it lives, and lets go of those that ended when their last records are through.
     fn follow(&mut self, batch: &Batch) {
         for (pid, age) in std::mem::take(&mut self.ended) {
             match age {
                 0..BATCHES_AFTER_END => self.ended.push((pid, age + 1)),
-                _ => {
-                    self.symbols.forget(pid);
-                    self.names.forget(pid);
-                }
+                _ => self.forget(pid),
             }
         }
         for event in &batch.process_events {
@@ -99,9 +121,11 @@ impl Stacks {
                     self.symbols.meet(event.pid);
                     self.names.meet(event.pid);
                 }
+                // What was met after it is what it runs now.
                 ProcessEventKind::Exec => {
-                    self.symbols.forget(event.pid);
-                    self.names.forget(event.pid);
+                    if self.met.get(&event.pid).is_none_or(|met_ns| *met_ns <= event.time_ns) {
+                        self.forget(event.pid);
+                    }
                 }
                 ProcessEventKind::Exit => self.ended.push((event.pid, 0)),
                 _ => {}

@@ -2,8 +2,10 @@
 
 use crate::Version;
 use crate::maps::Mapping;
-use object::read::elf::{ElfFile64, ProgramHeader};
-use object::{Endianness, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, ReadCache};
+use memchr::memmem;
+use object::elf::{SHN_UNDEF, Sym64};
+use object::read::elf::{ElfFile64, ProgramHeader, Sym};
+use object::{Endianness, Object, ObjectSection, ReadCache, ReadRef};
 use std::fs::File;
 use std::path::Path;
 
@@ -55,11 +57,24 @@ impl PythonFile {
     }
 }
 
+/// Found by the place of its name among all names, which is many times faster than to ask each symbol for its own: the
+/// process may end soon.
 fn symbol(elf: &Elf<'_>, name: &str) -> Option<u64> {
-    let tables = [elf.dynamic_symbol_table(), elf.symbol_table()];
-    tables.into_iter().flatten().find_map(|table| {
-        let symbol = table.symbols().find(|symbol| symbol.is_definition() && symbol.name() == Ok(name))?;
-        Some(symbol.address())
+    let endian = elf.endian();
+    let text = format!("{name}\0");
+    let tables = [
+        (elf.elf_dynamic_symbol_table(), ".dynstr"),
+        (elf.elf_symbol_table(), ".strtab"),
+    ];
+    tables.into_iter().find_map(|(table, strings)| {
+        let strings = elf.section_by_name(strings)?.data().ok()?;
+        // The linker may have made it the end of another name.
+        let names: Vec<usize> = memmem::find_iter(strings, text.as_bytes()).collect();
+        let is_it = |symbol: &&Sym64<Endianness>| {
+            names.contains(&(symbol.st_name(endian) as usize)) && symbol.st_shndx(endian) != SHN_UNDEF
+        };
+        let found = (!names.is_empty()).then(|| table.symbols().iter().find(is_it)).flatten()?;
+        Some(found.st_value(endian))
     })
 }
 
@@ -79,18 +94,23 @@ fn segments(elf: &Elf<'_>) -> Vec<Segment> {
 /// From `Py_Version` (3.11 and newer), else from the text among the constants, of which the name may say which.
 fn version(elf: &Elf<'_>, named: Option<Version>) -> Option<Version> {
     if let Some(address) = symbol(elf, "Py_Version") {
-        let bytes = elf.sections().find_map(|section| section.data_range(address, 4).ok().flatten())?;
+        let segments = segments(elf);
+        let offset = segments.iter().find_map(|segment| {
+            let within = address.checked_sub(segment.address).filter(|within| *within < segment.file_bytes)?;
+            segment.file_offset.checked_add(within)
+        });
+        let bytes = elf.data().read_bytes_at(offset?, 4).ok()?;
         let hex = u32::from_le_bytes(bytes.try_into().ok()?);
         return Some(Version::from_hex(hex.into(), false));
     }
     let constants = elf.section_by_name(".rodata").filter(|section| section.size() <= MOST_CONSTANT_BYTES);
     let constants = constants.and_then(|section| section.data().ok()).unwrap_or_default();
     let is_of_version = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'+');
-    let mut found: Vec<Version> = constants
-        .split(|byte| *byte == 0)
+    let mut found: Vec<Version> = memmem::find_iter(constants, b"3.")
         // The linker may have made it the end of another text, such as a path.
-        .map(|text| text.rsplit(|byte| !is_of_version(byte)).next().unwrap_or_default())
-        .filter(|text| (5..=12).contains(&text.len()) && text.starts_with(b"3."))
+        .filter(|at| at.checked_sub(1).is_none_or(|before| !is_of_version(&constants[before])))
+        .filter_map(|at| constants[at..].iter().take(13).position(|byte| *byte == 0).map(|end| &constants[at..at + end]))
+        .filter(|text| text.len() >= 5 && text.iter().all(is_of_version))
         .filter_map(Version::from_text)
         .filter(|version| {
             named.map_or((9..=14).contains(&version.minor), |named| named.minor == version.minor)

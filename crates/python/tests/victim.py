@@ -24,7 +24,7 @@ CASES = (
     "plain callbacks generators comprehension init async thread subinterpreter fork unicode hot spin ctypes_callback"
     " deep many last replaced"
 ).split()
-FILE = os.path.abspath(__file__)
+FILE = __file__
 GPU = os.environ.get("VICTIM_GPU")
 MARKER = "  # at "
 

@@ -40,7 +40,7 @@ pub(crate) struct Process {
     pub(crate) perf_map: PerfMap,
     pub(crate) used: u64,
     /// When it started and which program it runs: a process id may be another's by now.
-    identity: Option<(u64, Option<(u64, u64)>)>,
+    identity: Option<(u64, (u64, u64))>,
     read: Option<Instant>,
 }
 
@@ -48,7 +48,8 @@ impl Process {
     /// Reads what is mapped now. If it has ended, what was known stays.
     pub(crate) fn meet(&mut self, pid: u32, images: &mut Images) {
         self.read = Some(Instant::now());
-        let Some(text) = maps::read(&pid.to_string()) else { return };
+        // One that has ended maps nothing, but has a number until its parent has looked.
+        let Some(text) = maps::read(&pid.to_string()).filter(|text| !text.is_empty()) else { return };
         let identity = identity(pid);
         if identity.is_some() && self.identity.is_some() && identity != self.identity {
             self.mappings.clear();
@@ -124,11 +125,11 @@ fn with_gone(now: Vec<Mapping>, before: Vec<Mapping>) -> Vec<Mapping> {
     all
 }
 
-fn identity(pid: u32) -> Option<(u64, Option<(u64, u64)>)> {
+fn identity(pid: u32) -> Option<(u64, (u64, u64))> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
     // The name, which may hold anything, ends with the last parenthesis; the start is field 22.
     let started = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
-    let program = fs::metadata(format!("/proc/{pid}/exe")).ok().map(|exe| (exe.dev(), exe.ino()));
-    Some((started, program))
+    let program = fs::metadata(format!("/proc/{pid}/exe")).ok()?;
+    Some((started, (program.dev(), program.ino())))
 }

@@ -16,6 +16,9 @@ const MOST_FRAMES: usize = 64;
 const CASES: &str = "plain,callbacks,generators,comprehension,init,async,thread,fork,unicode,hot,ctypes_callback,deep,\
                      subinterpreter,plain,thread";
 
+/// It gives way to the Python functions that it runs.
+const EVAL_LOOP: &str = "_PyEval_EvalFrameDefault";
+
 /// What a case of the victim says of itself.
 #[derive(Debug, Deserialize)]
 struct Told {
@@ -50,7 +53,8 @@ impl Told {
         assert!(expected.len() >= 8, "{context}");
         assert!(got.len() >= expected.len(), "{} of {} frames: {context}", got.len(), expected.len());
         assert_eq!(got[..expected.len()], expected, "{context}");
-        assert!(stored.complete, "not unwound to its end: {context}");
+        // Of a stack so deep the end may not have been copied.
+        assert!(stored.complete || self.case == "deep", "not unwound to its end: {context}");
         stored
     }
 }
@@ -173,11 +177,15 @@ fn check_order(python: &Python, told: &Told, stored: &Stored) {
     let context = format!("{} {}\n{}", python.version, told.case, stored.shown());
     let innermost = stored.frames.iter().position(|frame| frame.kind == "python").unwrap();
     assert!(stored.frames[..innermost].iter().any(|frame| frame.module.contains("_ctypes")), "{context}");
-    let evals = |name: &str| name.starts_with("_PyEval_EvalFrameDefault");
-    assert!(!stored.frames.iter().any(|frame| evals(&frame.function)), "a loop has no Python: {context}");
-    let main_thread = told.pid == told.tid && told.case != "deep";
-    let last = stored.frames.last().unwrap();
-    assert!(!main_thread || last.function == "_start" || last.kind == "native", "{context}");
+    if !matches!(told.case.as_str(), "deep" | "subinterpreter") {
+        // The loops of an outer interpreter, and of frames that were cut, are all that may stay.
+        assert!(!stored.frames.iter().any(|frame| frame.function == EVAL_LOOP), "a loop stayed: {context}");
+    }
+    // A program that its loader was given starts in that.
+    if told.pid == told.tid && told.case != "deep" {
+        let last = stored.frames.last().unwrap();
+        assert!(last.function == "_start" || last.kind == "native", "{context}");
+    }
     if told.case == "callbacks" {
         // Each was called back from C, so that native frames are between it and its caller.
         let at = |name: &str| stored.position(&python.name(&format!("callbacks.<locals>.{name}"))).unwrap();

@@ -25,6 +25,7 @@ pub(crate) struct Unnamed {
 
 enum Request {
     Meet(u32),
+    Inherit(u32, u32),
     Forget(u32),
     Name(Unnamed),
 }
@@ -51,6 +52,11 @@ impl Names {
     /// To be told early: what a process executes is opened while it lives.
     pub(crate) fn meet(&self, pid: u32) {
         self.send(Request::Meet(pid));
+    }
+
+    /// A child has its parent's mappings.
+    pub(crate) fn inherit(&self, parent: u32, child: u32) {
+        self.send(Request::Inherit(parent, child));
     }
 
     pub(crate) fn forget(&self, pid: u32) {
@@ -117,6 +123,7 @@ fn run(inbox: &Receiver<Request>, outbox: &Sender<Stack>) {
         };
         match next {
             Some(Request::Meet(pid)) => symbols.meet(pid),
+            Some(Request::Inherit(parent, child)) => symbols.inherit(parent, child),
             // Not before its stacks have their names.
             Some(Request::Forget(pid)) => {
                 let (of_it, others): (Vec<_>, Vec<_>) =

@@ -127,6 +127,11 @@ impl Stacks {
                         self.forget(event.pid);
                     }
                 }
+                ProcessEventKind::Fork => {
+                    self.ended.retain(|(pid, _)| *pid != event.child);
+                    self.symbols.inherit(event.pid, event.child);
+                    self.names.inherit(event.pid, event.child);
+                }
                 ProcessEventKind::Exit => self.ended.push((event.pid, 0)),
                 _ => {}
             }

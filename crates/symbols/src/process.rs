@@ -48,8 +48,7 @@ impl Process {
     /// Reads what is mapped now. If it has ended, what was known stays.
     pub(crate) fn meet(&mut self, pid: u32, images: &mut Images) {
         self.read = Some(Instant::now());
-        // One that has ended maps nothing, but has a number until its parent has looked.
-        let Some(text) = maps::read(&pid.to_string()).filter(|text| !text.is_empty()) else { return };
+        let Some(text) = maps::read(&pid.to_string()) else { return };
         let identity = identity(pid);
         if identity.is_some() && self.identity.is_some() && identity != self.identity {
             self.mappings.clear();
@@ -71,6 +70,11 @@ impl Process {
         if self.mappings.iter().any(|mapping| mapping.may_be_jit(images)) {
             self.perf_map.read(pid);
         }
+    }
+
+    /// What a child of it has before it is looked at itself.
+    pub(crate) fn of_child(&self) -> Process {
+        Process { mappings: self.mappings.clone(), ..Process::default() }
     }
 
     /// Whether its mappings were not read for so long.
@@ -130,6 +134,7 @@ fn identity(pid: u32) -> Option<(u64, (u64, u64))> {
     let stat = String::from_utf8_lossy(&stat);
     // The name, which may hold anything, ends with the last parenthesis; the start is field 22.
     let started = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
+    // One that has just ended has a start but no program; it is still the same.
     let program = fs::metadata(format!("/proc/{pid}/exe")).ok()?;
     Some((started, (program.dev(), program.ino())))
 }

@@ -46,18 +46,31 @@ impl Symbols {
     /// Reads a process's mappings and opens the files it executes while it lives, so that it can be symbolised after its
     /// end. Files that are known already are not opened again. To be called again when the process maps something else.
     pub fn meet(&mut self, pid: u32) {
-        if !self.processes.contains_key(&pid) && self.processes.len() >= self.limits.processes.max(1) {
-            let oldest = self.processes.iter().min_by_key(|(_, process)| process.used).map(|(pid, _)| *pid);
-            if let Some(oldest) = oldest {
-                self.forget(oldest);
-            }
-        }
+        self.make_room(pid);
         self.turn += 1;
         let process = self.processes.entry(pid).or_default();
         process.used = self.turn;
         process.meet(pid, &mut self.images);
         if process.mappings.is_empty() {
             self.processes.remove(&pid);
+        }
+    }
+
+    /// A process that was forked has its parent's mappings until it makes others; it may end before it can be met.
+    pub fn inherit(&mut self, parent: u32, child: u32) {
+        let Some(mut process) = self.processes.get(&parent).map(Process::of_child) else { return };
+        self.make_room(child);
+        self.turn += 1;
+        process.used = self.turn;
+        self.processes.insert(child, process);
+    }
+
+    fn make_room(&mut self, pid: u32) {
+        if !self.processes.contains_key(&pid) && self.processes.len() >= self.limits.processes.max(1) {
+            let oldest = self.processes.iter().min_by_key(|(_, process)| process.used).map(|(pid, _)| *pid);
+            if let Some(oldest) = oldest {
+                self.forget(oldest);
+            }
         }
     }
 

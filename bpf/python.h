@@ -92,13 +92,22 @@ static __always_inline bool is_thread(const struct python *python, u64 state, u6
     return state && user_word(state + python->tstate_thread_id) == self;
 }
 
+static __always_inline u64 innermost_frame(const struct python *python, u64 state) {
+    u64 frame = user_word(state + python->tstate_frame);
+    if (python->frame_via == FRAME_CFRAME)
+        return frame ? user_word(frame + python->cframe_current_frame) : 0;
+    return frame;
+}
+
 /* The current thread's state in the interpreter. With several interpreters a thread has several: the one
- * that is active, else that of the newest interpreter, which is where the thread went last. */
+ * that is active, else of those with frames the one whose eval loop is the furthest down the native stack
+ * (3.11 and 3.12 have a struct there), else that of the newest interpreter, where a thread goes last. */
 __noinline int find_thread(struct python *python, u64 self, u64 *found) {
     if (!python || !found)
         return 0;
     u64 interpreter = user_word(python->runtime + python->interpreters_head);
     u64 state = interpreter ? user_word(interpreter + python->interp_threads_head) : 0;
+    u64 lowest = 0;
     *found = 0;
     for (u32 i = 0; i < PYTHON_THREADS; i++) {
         if (!state) {
@@ -109,8 +118,11 @@ __noinline int find_thread(struct python *python, u64 self, u64 *found) {
             continue;
         }
         if (is_thread(python, state, self)) {
-            if (!*found)
+            u64 at = python->frame_via == FRAME_CFRAME ? user_word(state + python->tstate_frame) : 0;
+            if (innermost_frame(python, state) && (!*found || at < lowest)) {
                 *found = state;
+                lowest = at;
+            }
             if (python->tstate_active_mask &&
                 (user_half(state + python->tstate_status) & python->tstate_active_mask)) {
                 *found = state;
@@ -131,13 +143,6 @@ static __always_inline u64 python_thread(struct python *python, struct task *tas
     find_thread(python, self, &found);
     task->python_thread = found;
     return found;
-}
-
-static __always_inline u64 innermost_frame(const struct python *python, u64 state) {
-    u64 frame = user_word(state + python->tstate_frame);
-    if (python->frame_via == FRAME_CFRAME)
-        return frame ? user_word(frame + python->cframe_current_frame) : 0;
-    return frame;
 }
 
 /* Where the instructions begin that a frame points into. */

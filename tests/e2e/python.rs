@@ -2,11 +2,11 @@
 //! the PATH, those of GPUWHY_PYTHONS (commands, a colon between them), and those `scripts/pythons.sh` fetched.
 
 use crate::frames::Stored;
-use crate::support::{Ended, PATIENCE, Trace, alone, can_trace, done, gpuwhy, sim, skip};
+use crate::support::{PATIENCE, Running, Trace, alone, can_trace, sim, skip, wait_until};
 use serde::Deserialize;
-use std::io::{BufRead, BufReader};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
 const VICTIM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../python/tests/victim.py");
@@ -95,29 +95,72 @@ impl Python {
         }
     }
 
-    /// A trace of the victim. The environment tells where its libraries are before it starts.
-    fn trace(&self, trace: &Trace, cases: &str) -> Command {
-        let mut command = gpuwhy();
-        command.args(["trace", "--out"]).arg(trace.file()).args(["--", &self.command, VICTIM, cases]);
-        command.env("VICTIM_GPU", sim()).env("LD_LIBRARY_PATH", sim()).stdin(Stdio::null());
-        command
+}
+
+/// A victim that is traced as a command.
+struct Traced<'a> {
+    python: &'a Python,
+    running: Running,
+    folder: tempfile::TempDir,
+    /// Gates that it has passed.
+    passed: u64,
+}
+
+impl Traced<'_> {
+    /// The environment tells where its libraries are before it starts.
+    fn start<'a>(
+        python: &'a Python,
+        trace: &Trace,
+        cases: &str,
+        environment: &[(&str, &OsStr)],
+    ) -> Traced<'a> {
+        let folder = tempfile::tempdir().unwrap();
+        let (gate, says) = (folder.path().join("gate"), folder.path().join("says"));
+        let mut all = environment.to_vec();
+        all.push(("VICTIM_GPU", sim().as_os_str()));
+        all.push(("LD_LIBRARY_PATH", sim().as_os_str()));
+        all.push(("VICTIM_GATE", gate.as_os_str()));
+        all.push(("VICTIM_SAYS", says.as_os_str()));
+        let running = Running::start_with(trace, &["--", &python.command, VICTIM, cases], &all);
+        Traced { python, running, folder, passed: 0 }
     }
 
-    /// Traces it to its end: what it said. What this Python cannot do is said aloud.
-    fn told(&self, test: &str, trace: &Trace, cases: &str, environment: &[(&str, &str)]) -> Vec<Told> {
-        let output = self.trace(trace, cases).envs(environment.iter().copied()).output().unwrap();
-        let said = done(output);
-        let lines = said.lines().filter(|line| line.starts_with("{\"case\""));
+    /// Lets it on when the trace knows it.
+    fn pass(&mut self, gate: &str) {
+        let ready = self.folder.path().join(format!("{gate}.ready"));
+        wait_until("the victim is ready", || ready.exists());
+        let pid = std::fs::read_to_string(ready).unwrap().parse().unwrap();
+        self.passed += 1;
+        self.running.until_called(pid, "cudaFree", self.passed);
+        std::fs::write(self.folder.path().join(gate), "").unwrap();
+    }
+
+    /// Waits for its end.
+    fn finish(mut self, test: &str) -> Vec<Told> {
+        self.running.finish();
+        self.told(test)
+    }
+
+    /// What it has said so far. What this Python cannot do is said aloud.
+    fn told(&self, test: &str) -> Vec<Told> {
+        let said = std::fs::read_to_string(self.folder.path().join("says")).unwrap_or_default();
         let mut all = Vec::new();
-        for line in lines {
+        for line in said.lines() {
             let value: serde_json::Value = serde_json::from_str(line).expect(line);
             match value.get("missing") {
-                Some(missing) => skip(test, &format!("Python {} {}: {missing}", self.version, value["case"])),
+                Some(why) => skip(test, &format!("Python {} {}: {why}", self.python.version, value["case"])),
                 None => all.push(serde_json::from_value(value).expect(line)),
             }
         }
         all
     }
+}
+
+/// All cases of a victim, traced from its start to its end.
+fn trace_to_end(test: &str, python: &Python, trace: &Trace, cases: &str) -> Vec<Told> {
+    let mut traced = Traced::start(python, trace, cases, &[]);
+    traced.pass("gate");
+    traced.finish(test)
 }
 
 /// All there are, and which those are.
@@ -162,7 +205,7 @@ fn every_case_in_every_python() {
     for python in pythons(test) {
         let _turn = alone();
         let trace = Trace::new();
-        let cases = python.told(test, &trace, CASES, &[]);
+        let cases = trace_to_end(test, &python, &trace, CASES);
         for told in &cases {
             let stored = told.check(&python, &trace);
             check_order(&python, told, &stored);
@@ -213,7 +256,7 @@ fn a_python_that_ends_right_after_its_call() {
     for python in pythons(test) {
         let _turn = alone();
         let trace = Trace::new();
-        let told = python.told(test, &trace, "last", &[]);
+        let told = trace_to_end(test, &python, &trace, "last");
         told[0].check(&python, &trace);
     }
 }
@@ -228,7 +271,11 @@ fn a_python_that_becomes_another_one() {
     for (before, after) in pythons.iter().zip(pythons.iter().cycle().skip(1)) {
         let _turn = alone();
         let trace = Trace::new();
-        let both = before.told(test, &trace, "replaced", &[("VICTIM_NEXT", &after.command)]);
+        let next = [("VICTIM_NEXT", OsStr::new(&after.command))];
+        let mut traced = Traced::start(before, &trace, "replaced", &next);
+        traced.pass("gate");
+        traced.pass("gate-next");
+        let both = traced.finish(test);
         assert_eq!(both.len(), 2, "{both:?}");
         assert_eq!(both[0].pid, both[1].pid);
         both[0].check(before, &trace);
@@ -245,7 +292,7 @@ fn sixty_threads_at_once() {
     for python in pythons(test) {
         let _turn = alone();
         let trace = Trace::new();
-        let threads = python.told(test, &trace, "many", &[]);
+        let threads = trace_to_end(test, &python, &trace, "many");
         assert_eq!(threads.len(), 60);
         for told in threads {
             told.check(&python, &trace);
@@ -269,15 +316,13 @@ fn py_spy_agrees() {
     for python in pythons(test) {
         let _turn = alone();
         let trace = Trace::new();
-        let mut traced = python.trace(&trace, "callbacks");
-        traced.env("SIMGPU_ALLOC_SLEEP_NS", "5000000000").stdout(Stdio::piped());
-        let mut traced = Ended(traced.spawn().unwrap());
-        let lines = BufReader::new(traced.0.stdout.take().unwrap()).lines().map(Result::unwrap);
-        let mut lines = lines.filter(|line| line.starts_with("{\"case\""));
-        let told: Told = serde_json::from_str(&lines.next().unwrap()).unwrap();
+        let sleep = [("SIMGPU_ALLOC_SLEEP_NS", OsStr::new("5000000000"))];
+        let mut traced = Traced::start(&python, &trace, "callbacks", &sleep);
+        traced.pass("gate");
+        wait_until("the victim has spoken", || !traced.told(test).is_empty());
+        let told = traced.told(test).remove(0);
         let theirs = dump(&spy, told.pid);
-        lines.for_each(drop);
-        assert!(traced.0.wait().unwrap().success());
+        traced.finish(test);
         let Some(theirs) = theirs else {
             eprintln!("{test}: py-spy does not know Python {}", python.version);
             continue;

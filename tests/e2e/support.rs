@@ -159,10 +159,15 @@ pub(crate) struct Running {
 impl Running {
     /// Returns when it says that it traces.
     pub(crate) fn start(trace: &Trace, flags: &[&str]) -> Running {
+        Self::start_with(trace, flags, &[])
+    }
+
+    pub(crate) fn start_with(trace: &Trace, flags: &[&str], environment: &[(&str, &OsStr)]) -> Running {
         let mut child = gpuwhy()
             .args(["trace", "--json", "--out"])
             .arg(trace.file())
             .args(flags)
+            .envs(environment.iter().copied())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -215,6 +220,12 @@ impl Running {
             }
             pids.iter().all(|pid| ended.borrow().contains(pid))
         });
+    }
+
+    /// Waits for the end of the command it traces.
+    pub(crate) fn finish(&mut self) {
+        self.until("summary", |_| true);
+        assert!(self.child.wait().unwrap().success());
     }
 
     /// Ctrl-C; how long it took to the end, and the summary.

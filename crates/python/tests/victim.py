@@ -6,7 +6,8 @@ ends:
     {"case": ..., "pid": ..., "tid": ..., "thread": pthread_self(), "frames": [[file, function, line], ...]}
 
 With VICTIM_GPU=FOLDER it does not block: the innermost function allocates GPU memory with the CUDA runtime of that
-folder, `bytes` of the line of JSON, which differ from call to call.
+folder, `bytes` of the line of JSON, which differ from call to call. Lines then go to VICTIM_SAYS. Before the first case
+it makes another call, so that whoever traces knows it, writes its pid into VICTIM_GATE.ready and waits for VICTIM_GATE.
 
 Frames are innermost first. A frame's function is its qualified name, of which versions before 3.11 keep the last part;
 its line is that of the marker `at FUNCTION` in this text, so that nothing of the interpreter's own view of its stack is
@@ -47,9 +48,28 @@ def say(functions):
         told["bytes"] = 4096 * (len(CASES) * NUMBER + CASES.index(CASE) + 1)
         malloc = ctypes.CDLL(os.path.join(GPU, "libcudart.so.12")).cudaMalloc
         call = functools.partial(malloc, ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(told["bytes"]))
-    # One write, as several threads may speak at once.
-    os.write(1, (json.dumps(told) + "\n").encode())
+    speak(told)
     return call
+
+
+def speak(told):
+    # One write, as several threads may speak at once.
+    out = os.open(os.environ["VICTIM_SAYS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT) if GPU else os.dup(1)
+    os.write(out, (json.dumps(told) + "\n").encode())
+    os.close(out)
+
+
+def wait_at_gate():
+    import ctypes
+    import time
+
+    gate = os.environ["VICTIM_GATE"]
+    ctypes.CDLL(os.path.join(GPU, "libcudart.so.12")).cudaFree(None)
+    with open(gate + ".part", "w") as file:
+        file.write(str(os.getpid()))
+    os.rename(gate + ".part", gate + ".ready")
+    while not os.path.exists(gate):
+        time.sleep(0.001)
 
 
 def block(functions):
@@ -226,7 +246,7 @@ def run_subinterpreter():
         except ImportError:
             import _xxsubinterpreters as interpreters
     except ImportError:
-        print(json.dumps({"case": "subinterpreter", "missing": "this Python has no subinterpreters"}), flush=True)
+        speak({"case": "subinterpreter", "missing": "this Python has no subinterpreters"})
         return
     # Modules such as ctypes may not be for those that share nothing.
     try:
@@ -347,9 +367,12 @@ def run_replaced():
     plain(["block", "plain@0"] + ["plain@1"] * 10 + ["run_replaced", "<module>"], 10)  # at run_replaced
     following = os.environ["VICTIM_NEXT"]
     os.environ.pop("PYTHONHOME", None)
+    os.environ["VICTIM_GATE"] += "-next"
     os.execv(following, [following, FILE, "plain"])
 
 
 if __name__ == "__main__":
+    if GPU:
+        wait_at_gate()
     for NUMBER, CASE in enumerate(sys.argv[1].split(",")):
         globals()["run_" + CASE]()  # at <module>

@@ -164,11 +164,12 @@ fn name(symbols: &mut Symbols, unnamed: Unnamed) -> Stack {
 }
 
 /// Each run of the eval loop gives way to the Python functions it ran. Python frames that no native one was found for
-/// come last: the native stack was cut, or its names are not known.
+/// come last, as the native stack was cut; or, in a program without names, inside of what started Python.
 fn merge(native: impl Iterator<Item = Frame>, python: Vec<(Frame, bool)>) -> Vec<Frame> {
     let mut python = python.into_iter().filter(|(frame, _)| !is_trampoline(frame));
     let mut merged = Vec::new();
     let mut more = true;
+    let mut loops = 0;
     for frame in native {
         let runs_python = frame.function.as_deref().is_some_and(|name| {
             name == EVAL_LOOP || name.strip_prefix(EVAL_LOOP).is_some_and(|rest| rest.starts_with('.'))
@@ -178,6 +179,7 @@ fn merge(native: impl Iterator<Item = Frame>, python: Vec<(Frame, bool)>) -> Vec
             merged.push(frame);
             continue;
         }
+        loops += 1;
         let before = merged.len();
         loop {
             match python.next() {
@@ -197,14 +199,26 @@ fn merge(native: impl Iterator<Item = Frame>, python: Vec<(Frame, bool)>) -> Vec
             merged.push(frame);
         }
     }
-    merged.extend(python.map(|(function, _)| function));
-    merged.truncate(MOST_FRAMES);
+    let rest: Vec<Frame> = python.map(|(function, _)| function).collect();
+    let place = if loops == 0 { merged.iter().rposition(starts_python) } else { None };
+    let place = place.unwrap_or(merged.len());
+    merged.splice(place..place, rest);
+    // A stack that is too long loses native frames: the lines of the program are what is asked for first.
+    let cut = merged.split_off(merged.len().min(MOST_FRAMES));
+    merged.extend(cut.into_iter().filter(|frame| frame.kind == FrameKind::Python));
     merged
 }
 
-/// A frame the interpreter makes for itself (3.12).
+/// It is exported by every Python, and runs the outermost code of a program.
+fn starts_python(frame: &Frame) -> bool {
+    frame.function.as_deref() == Some("PyEval_EvalCode")
+}
+
+/// A frame the interpreter makes for itself: around a run of the loop (3.12), or to check what `__init__` returns once that
+/// is hot (3.12 and newer), which has one text for file and name, and no line.
 fn is_trampoline(frame: &Frame) -> bool {
-    frame.function.as_deref().is_some_and(|name| name.starts_with("<interpreter trampoline>"))
+    let is_init = frame.line.is_none() && frame.function.is_some() && frame.function == frame.file;
+    is_init || frame.function.as_deref().is_some_and(|name| name.starts_with("<interpreter trampoline>"))
 }
 
 #[cfg(test)]
@@ -240,10 +254,27 @@ mod tests {
     }
 
     #[test]
+    fn the_interpreters_own_frames_are_not_told() {
+        let check = Frame { function: Some("__init__".into()), file: Some("__init__".into()), ..python("", false).0 };
+        let frames = vec![python("Model.__init__", false), (check, false), python("make", true)];
+        assert_eq!(names(&merge([native(EVAL_LOOP)].into_iter(), frames)), ["Model.__init__", "make"]);
+    }
+
+    #[test]
+    fn a_long_stack_keeps_its_python_functions() {
+        let natives = std::iter::repeat_n(native("call_it"), MOST_FRAMES).chain([native(EVAL_LOOP), native("main")]);
+        let merged = merge(natives, vec![python("inner", true), python("outer", true)]);
+        assert_eq!(names(&merged)[MOST_FRAMES..], ["inner", "outer"]);
+    }
+
+    #[test]
     fn what_finds_no_place_comes_last() {
         let merged =
             merge([native("cuLaunchKernel")].into_iter(), vec![python("inner", true), python("outer", true)]);
         assert_eq!(names(&merged), ["cuLaunchKernel", "inner", "outer"]);
+        let natives = ["cuLaunchKernel", "PyEval_EvalCode", "main"].map(native);
+        let merged = merge(natives.into_iter(), vec![python("inner", true), python("outer", true)]);
+        assert_eq!(names(&merged), ["cuLaunchKernel", "inner", "outer", "PyEval_EvalCode", "main"]);
         let merged = merge([native(EVAL_LOOP), native("main")].into_iter(), Vec::new());
         assert_eq!(names(&merged), [EVAL_LOOP, "main"]);
     }

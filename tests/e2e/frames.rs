@@ -57,7 +57,10 @@ impl Stored {
             .map(Result::unwrap)
             .collect();
         let complete = db.query_row("SELECT complete FROM stacks WHERE stack_id = ?", [id], |row| row.get(0));
-        Stored { complete: complete.unwrap_or_else(|error| panic!("stack {id} is not stored: {error}")), frames }
+        Stored {
+            complete: complete.unwrap_or_else(|error| panic!("stack {id} is not stored: {error}")),
+            frames,
+        }
     }
 
     pub(crate) fn functions(&self) -> Vec<&str> {

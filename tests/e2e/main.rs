@@ -4,9 +4,9 @@
 #![allow(clippy::needless_pass_by_value, reason = "what a test has finished with is finished with")]
 
 mod cgroup;
+mod frames;
 mod ftrace;
 mod refusal;
-mod frames;
 mod support;
 
 mod abi;

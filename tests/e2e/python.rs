@@ -40,10 +40,8 @@ impl Told {
     fn check(&self, python: &Python, trace: &Trace) -> Stored {
         let stored = Stored::of(trace, &self.call());
         let context = format!("{} {}\n{}", python.version, self.case, stored.shown());
-        let got: Vec<(String, String, i64)> = stored
-            .python()
-            .map(|frame| (frame.file.clone(), frame.function.clone(), frame.line))
-            .collect();
+        let got: Vec<(String, String, i64)> =
+            stored.python().map(|frame| (frame.file.clone(), frame.function.clone(), frame.line)).collect();
         let mut expected: Vec<(String, String, i64)> = self
             .frames
             .iter()
@@ -94,7 +92,6 @@ impl Python {
             _ => qualified.into(),
         }
     }
-
 }
 
 /// A victim that is traced as a command.

@@ -255,14 +255,16 @@ mod tests {
 
     #[test]
     fn the_interpreters_own_frames_are_not_told() {
-        let check = Frame { function: Some("__init__".into()), file: Some("__init__".into()), ..python("", false).0 };
+        let check =
+            Frame { function: Some("__init__".into()), file: Some("__init__".into()), ..python("", false).0 };
         let frames = vec![python("Model.__init__", false), (check, false), python("make", true)];
         assert_eq!(names(&merge([native(EVAL_LOOP)].into_iter(), frames)), ["Model.__init__", "make"]);
     }
 
     #[test]
     fn a_long_stack_keeps_its_python_functions() {
-        let natives = std::iter::repeat_n(native("call_it"), MOST_FRAMES).chain([native(EVAL_LOOP), native("main")]);
+        let natives =
+            std::iter::repeat_n(native("call_it"), MOST_FRAMES).chain([native(EVAL_LOOP), native("main")]);
         let merged = merge(natives, vec![python("inner", true), python("outer", true)]);
         assert_eq!(names(&merged)[MOST_FRAMES..], ["inner", "outer"]);
     }

@@ -122,10 +122,10 @@ impl Stacks {
                     self.names.meet(event.pid);
                 }
                 // What was met after it is what it runs now.
-                ProcessEventKind::Exec => {
-                    if self.met.get(&event.pid).is_none_or(|met_ns| *met_ns <= event.time_ns) {
-                        self.forget(event.pid);
-                    }
+                ProcessEventKind::Exec
+                    if self.met.get(&event.pid).is_none_or(|met_ns| *met_ns <= event.time_ns) =>
+                {
+                    self.forget(event.pid);
                 }
                 ProcessEventKind::Fork => {
                     self.ended.retain(|(pid, _)| *pid != event.child);

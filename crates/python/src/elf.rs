@@ -62,10 +62,7 @@ impl PythonFile {
 fn symbol(elf: &Elf<'_>, name: &str) -> Option<u64> {
     let endian = elf.endian();
     let text = format!("{name}\0");
-    let tables = [
-        (elf.elf_dynamic_symbol_table(), ".dynstr"),
-        (elf.elf_symbol_table(), ".strtab"),
-    ];
+    let tables = [(elf.elf_dynamic_symbol_table(), ".dynstr"), (elf.elf_symbol_table(), ".strtab")];
     tables.into_iter().find_map(|(table, strings)| {
         let strings = elf.section_by_name(strings)?.data().ok()?;
         // The linker may have made it the end of another name.
@@ -96,7 +93,8 @@ fn version(elf: &Elf<'_>, named: Option<Version>) -> Option<Version> {
     if let Some(address) = symbol(elf, "Py_Version") {
         let segments = segments(elf);
         let offset = segments.iter().find_map(|segment| {
-            let within = address.checked_sub(segment.address).filter(|within| *within < segment.file_bytes)?;
+            let within =
+                address.checked_sub(segment.address).filter(|within| *within < segment.file_bytes)?;
             segment.file_offset.checked_add(within)
         });
         let bytes = elf.data().read_bytes_at(offset?, 4).ok()?;
@@ -109,7 +107,9 @@ fn version(elf: &Elf<'_>, named: Option<Version>) -> Option<Version> {
     let mut found: Vec<Version> = memmem::find_iter(constants, b"3.")
         // The linker may have made it the end of another text, such as a path.
         .filter(|at| at.checked_sub(1).is_none_or(|before| !is_of_version(&constants[before])))
-        .filter_map(|at| constants[at..].iter().take(13).position(|byte| *byte == 0).map(|end| &constants[at..at + end]))
+        .filter_map(|at| {
+            constants[at..].iter().take(13).position(|byte| *byte == 0).map(|end| &constants[at..at + end])
+        })
         .filter(|text| text.len() >= 5 && text.iter().all(is_of_version))
         .filter_map(Version::from_text)
         .filter(|version| {

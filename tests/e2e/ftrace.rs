@@ -58,8 +58,13 @@ impl Ftrace {
         ftrace.write("tracing_on", "0");
         ftrace.write("trace_clock", "mono");
         ftrace.write("buffer_size_kb", "16384");
-        ftrace.write("set_event_pid", &pid.to_string());
         for event in events {
+            let filter = match *event {
+                "sched/sched_switch" => format!("prev_pid == {pid} || next_pid == {pid}"),
+                "sched/sched_waking" => format!("pid == {pid}"),
+                _ => format!("common_pid == {pid}"),
+            };
+            ftrace.write(&format!("events/{event}/filter"), &filter);
             ftrace.write(&format!("events/{event}/enable"), "1");
         }
         ftrace.write("tracing_on", "1");
@@ -78,11 +83,15 @@ impl Ftrace {
         let text = fs::read_to_string(self.instance.join("trace")).unwrap();
         let mut moment = Moment { is: Is::Blocked, interrupt: None, interrupt_depth: 0, reclaims: 0 };
         let mut before_us = None;
-        for (us, event, fields) in text.lines().filter_map(parse) {
+        for (us, current, event, fields) in text.lines().filter_map(parse) {
             if let Some(before) = before_us {
                 each(&moment, (us - before) * 1000);
             }
             before_us = Some(us);
+            // Not every switch is recorded; but whoever is current runs.
+            if current == self.pid {
+                moment.is = Is::Running;
+            }
             moment.note(self.pid, event, fields);
         }
     }
@@ -120,13 +129,15 @@ fn tracefs() -> Option<(PathBuf, Option<tempfile::TempDir>)> {
     mounted.is_ok_and(|status| status.success()).then(|| (point.path().into(), Some(point)))
 }
 
-/// `simwork-42 [000] d..2. 12.345678: softirq_entry: vec=3 [action=NET_RX]`: microseconds, event and fields.
-fn parse(line: &str) -> Option<(u64, &str, &str)> {
+/// `simwork-42 [000] d..2. 12.345678: softirq_entry: vec=3 [action=NET_RX]`: microseconds, who was
+/// current, event and fields.
+fn parse(line: &str) -> Option<(u64, u32, &str, &str)> {
     let mut parts = line.splitn(3, ": ");
     let (head, event, fields) = (parts.next()?, parts.next()?, parts.next().unwrap_or_default());
     let (seconds, fraction) = head.rsplit(' ').next()?.split_once('.')?;
     let us = seconds.parse::<u64>().ok()? * 1_000_000 + fraction.parse::<u64>().ok()?;
-    Some((us, event.trim_end_matches(':'), fields))
+    let current = head.split(" [").next()?.trim_end().rsplit('-').next()?.parse().ok()?;
+    Some((us, current, event.trim_end_matches(':'), fields))
 }
 
 impl Moment {

@@ -18,6 +18,8 @@ const MOST_STARTING: usize = 4_096;
 #[derive(Debug, Default)]
 pub(crate) struct Pythons {
     processes: HashMap<u32, Python>,
+    /// What a process ran before its last exec: stacks from then may still come.
+    replaced: HashMap<u32, Python>,
     /// Processes that were looked at and have none.
     without: HashSet<u32>,
     /// Targets that mapped an interpreter which cannot be read yet.
@@ -55,8 +57,7 @@ impl Pythons {
                     self.ended.retain(|(pid, _)| *pid != event.pid);
                     let known = self.processes.get(&event.pid);
                     if known.is_none_or(|python| python.looked_ns <= event.time_ns) {
-                        self.forget(event.pid, engine);
-                        self.meet_early(event.pid, engine);
+                        self.replace(event.pid, engine);
                     }
                 }
                 // By its first call a program has loaded what it needs.
@@ -119,6 +120,24 @@ impl Pythons {
         self.tell(pid, engine);
     }
 
+    /// Another program runs in the process.
+    fn replace(&mut self, pid: u32, engine: &Engine) {
+        self.without.remove(&pid);
+        self.starting.remove(&pid);
+        if let Some(python) = self.processes.remove(&pid) {
+            engine.forget_python(pid);
+            self.replaced.insert(pid, python);
+        }
+        self.meet_early(pid, engine);
+    }
+
+    /// What a process ran at a time. The kernel reads frames only after it was told how, so older ones are not of what it
+    /// runs now.
+    fn at(&self, pid: u32, time_ns: u64) -> Option<&Python> {
+        let now = self.processes.get(&pid).filter(|python| python.looked_ns <= time_ns);
+        now.or_else(|| self.replaced.get(&pid))
+    }
+
     fn insert(&mut self, pid: u32, looked_ns: u64, interpreter: Interpreter) {
         self.starting.remove(&pid);
         let memory = ProcessMemory::open(pid).ok();
@@ -163,7 +182,8 @@ impl Pythons {
     fn forget(&mut self, pid: u32, engine: &Engine) {
         self.without.remove(&pid);
         self.starting.remove(&pid);
-        if self.processes.remove(&pid).is_some() {
+        let replaced = self.replaced.remove(&pid);
+        if self.processes.remove(&pid).or(replaced).is_some() {
             engine.forget_python(pid);
             self.codes.retain(|(of, _), _| *of != pid);
         }
@@ -175,7 +195,7 @@ impl Pythons {
     }
 
     fn take_code(&mut self, raw: &RawCode) {
-        let Some(python) = self.processes.get(&raw.pid) else { return };
+        let Some(python) = self.at(raw.pid, raw.time_ns) else { return };
         // One that did not fit into its record is read whole.
         let whole = match raw.lines_bytes > raw.lines.len() || raw.lines_bytes == 0 {
             true => python.memory.as_ref().and_then(|m| read_code(m, &python.interpreter, raw.address)),
@@ -203,17 +223,17 @@ impl Pythons {
     pub(crate) fn line(
         &mut self,
         pid: u32,
+        time_ns: u64,
         frame: &gpuwhy_model::PythonFrame,
     ) -> Option<(String, String, Option<u32>)> {
         let key = (pid, frame.code);
         if !self.codes.contains_key(&key) {
             let read = self
-                .processes
-                .get(&pid)
+                .at(pid, time_ns)
                 .and_then(|python| read_code(python.memory.as_ref()?, &python.interpreter, frame.address));
             self.remember(key, read);
         }
-        let version = &self.processes.get(&pid)?.interpreter.version;
+        let version = &self.at(pid, time_ns)?.interpreter.version;
         let code = self.codes.get(&key)?.as_ref()?;
         let line = line_at(version, code.first_line, &code.linetable, frame.instr);
         Some((code.filename.clone(), code.name.clone(), line))

@@ -48,29 +48,13 @@ impl Default for Stacks {
 impl Stacks {
     /// Gives each call the number of its stack, and the batch the stacks that are new.
     pub(crate) fn complete(&mut self, batch: &mut Batch, pythons: &mut Pythons) {
+        let (before, raw_stacks) = split_at_exec(batch);
+        for raw in before {
+            self.take(&raw, pythons);
+        }
         self.follow(batch);
-        for raw in std::mem::take(&mut batch.raw_stacks) {
-            if self.by_key.len() >= MOST_KNOWN {
-                self.by_key.clear();
-                self.by_pointers.clear();
-                self.stored.clear();
-            }
-            let shown = shown_by_pointers(&raw);
-            if raw.copied.is_empty()
-                && let Some(stack_id) = self.by_pointers.get(&shown)
-            {
-                self.by_key.insert(raw.key, *stack_id);
-                continue;
-            }
-            let unnamed = self.make(&raw, pythons);
-            let stack = &unnamed.stack;
-            if stack.complete {
-                self.by_pointers.insert(shown, stack.stack_id);
-            }
-            self.by_key.insert(raw.key, stack.stack_id);
-            if self.stored.insert(stack.stack_id) {
-                self.names.ask(unnamed);
-            }
+        for raw in raw_stacks {
+            self.take(&raw, pythons);
         }
         batch.stacks.extend(self.names.take());
         batch.raw_codes.clear();
@@ -79,6 +63,30 @@ impl Stacks {
             if call.stack_key != 0 {
                 call.stack_id = self.by_key.get(&call.stack_key).copied();
             }
+        }
+    }
+
+    fn take(&mut self, raw: &RawStack, pythons: &mut Pythons) {
+        if self.by_key.len() >= MOST_KNOWN {
+            self.by_key.clear();
+            self.by_pointers.clear();
+            self.stored.clear();
+        }
+        let shown = shown_by_pointers(raw);
+        if raw.copied.is_empty()
+            && let Some(stack_id) = self.by_pointers.get(&shown)
+        {
+            self.by_key.insert(raw.key, *stack_id);
+            return;
+        }
+        let unnamed = self.make(raw, pythons);
+        let stack = &unnamed.stack;
+        if stack.complete {
+            self.by_pointers.insert(shown, stack.stack_id);
+        }
+        self.by_key.insert(raw.key, stack.stack_id);
+        if self.stored.insert(stack.stack_id) {
+            self.names.ask(unnamed);
         }
     }
 
@@ -141,7 +149,7 @@ impl Stacks {
     fn make(&mut self, raw: &RawStack, pythons: &mut Pythons) -> Unnamed {
         let (addresses, complete) = self.unwind(raw);
         let python: Vec<(Frame, bool)> =
-            raw.python.iter().map(|frame| (python_frame(raw.pid, frame, pythons), frame.entry)).collect();
+            raw.python.iter().map(|frame| (python_frame(raw, frame, pythons), frame.entry)).collect();
         let mut hasher = DefaultHasher::new();
         (raw.pid, &addresses).hash(&mut hasher);
         for (frame, _) in &python {
@@ -180,6 +188,16 @@ impl Stacks {
     }
 }
 
+/// The stacks of programs that became others since, and all others.
+fn split_at_exec(batch: &mut Batch) -> (Vec<RawStack>, Vec<RawStack>) {
+    let is_before = |raw: &RawStack| {
+        batch.process_events.iter().any(|event| {
+            event.kind == ProcessEventKind::Exec && event.pid == raw.pid && raw.time_ns < event.time_ns
+        })
+    };
+    std::mem::take(&mut batch.raw_stacks).into_iter().partition(is_before)
+}
+
 /// The same program at the same depth with the same frame pointers and lines is at the same place.
 fn shown_by_pointers(raw: &RawStack) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -190,8 +208,8 @@ fn shown_by_pointers(raw: &RawStack) -> u64 {
     hasher.finish()
 }
 
-fn python_frame(pid: u32, raw: &gpuwhy_model::PythonFrame, pythons: &mut Pythons) -> Frame {
-    let (file, function, line) = match pythons.line(pid, raw) {
+fn python_frame(stack: &RawStack, raw: &gpuwhy_model::PythonFrame, pythons: &mut Pythons) -> Frame {
+    let (file, function, line) = match pythons.line(stack.pid, stack.time_ns, raw) {
         Some((file, function, line)) => (Some(file), Some(function), line),
         None => (None, None, None),
     };

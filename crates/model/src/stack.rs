@@ -52,6 +52,7 @@ impl FrameKind {
 /// A stack as the kernel took it: to be unwound and named.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RawStack {
+    pub time_ns: u64,
     /// Calls refer to it by this.
     pub key: u64,
     pub pid: u32,
@@ -84,6 +85,7 @@ pub struct PythonFrame {
 /// A code object as the kernel read it, once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RawCode {
+    pub time_ns: u64,
     pub pid: u32,
     pub code: u64,
     pub address: u64,

@@ -28,9 +28,10 @@ impl Parts {
         Some(())
     }
 
-    pub(crate) fn decode_stack(&mut self, bytes: &[u8]) -> Option<RawStack> {
+    pub(crate) fn decode_stack(&mut self, bytes: &[u8], clock_offset_ns: u64) -> Option<RawStack> {
         let record: raw::stack_record = read(bytes)?;
         Some(RawStack {
+            time_ns: record.head.time_ns.wrapping_add(clock_offset_ns),
             key: record.key,
             pid: record.head.tgid,
             tid: record.head.tid,
@@ -61,10 +62,11 @@ impl Parts {
     }
 }
 
-pub(crate) fn decode_code(bytes: &[u8]) -> Option<RawCode> {
+pub(crate) fn decode_code(bytes: &[u8], clock_offset_ns: u64) -> Option<RawCode> {
     let record: Box<raw::code_record> = Box::new(read(bytes)?);
     let lines_bytes = record.lines_bytes as usize;
     Some(RawCode {
+        time_ns: record.head.time_ns.wrapping_add(clock_offset_ns),
         pid: record.head.tgid,
         code: record.code,
         address: record.address,

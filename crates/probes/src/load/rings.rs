@@ -56,9 +56,9 @@ impl Inbox {
             raw::RECORD_NCCL => nccl::decode(bytes, offset).map(|call| self.batch.nccl_calls.push(call)),
             raw::RECORD_STACK_PART => self.parts.take_part(bytes),
             raw::RECORD_STACK => {
-                self.parts.decode_stack(bytes).map(|stack| self.batch.raw_stacks.push(stack))
+                self.parts.decode_stack(bytes, offset).map(|stack| self.batch.raw_stacks.push(stack))
             }
-            raw::RECORD_CODE => stack::decode_code(bytes).map(|code| self.batch.raw_codes.push(code)),
+            raw::RECORD_CODE => stack::decode_code(bytes, offset).map(|code| self.batch.raw_codes.push(code)),
             raw::RECORD_PROCESS => {
                 process::decode(bytes, offset).map(|event| self.batch.process_events.push(event))
             }

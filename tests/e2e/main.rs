@@ -8,6 +8,7 @@ mod frames;
 mod ftrace;
 mod refusal;
 mod support;
+mod victim;
 
 mod abi;
 mod bad_input;

@@ -2,7 +2,8 @@
 //! the PATH, those of GPUWHY_PYTHONS (commands, a colon between them), and those `scripts/pythons.sh` fetched.
 
 use crate::frames::Stored;
-use crate::support::{PATIENCE, Running, Trace, alone, can_trace, sim, skip, wait_until};
+use crate::support::{PATIENCE, Trace, alone, can_trace, sim, skip, wait_until};
+use crate::victim::Victim;
 use serde::Deserialize;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -94,53 +95,27 @@ impl Python {
     }
 }
 
-/// A victim that is traced as a command.
+/// A victim of an interpreter.
 struct Traced<'a> {
     python: &'a Python,
-    running: Running,
-    folder: tempfile::TempDir,
-    /// Gates that it has passed.
-    passed: u64,
+    victim: Victim,
 }
 
 impl Traced<'_> {
-    /// The environment tells where its libraries are before it starts.
     fn start<'a>(
         python: &'a Python,
         trace: &Trace,
         cases: &str,
         environment: &[(&str, &OsStr)],
     ) -> Traced<'a> {
-        let folder = tempfile::tempdir().unwrap();
-        let (gate, says) = (folder.path().join("gate"), folder.path().join("says"));
         let mut all = environment.to_vec();
         all.push(("VICTIM_GPU", sim().as_os_str()));
-        all.push(("LD_LIBRARY_PATH", sim().as_os_str()));
-        all.push(("VICTIM_GATE", gate.as_os_str()));
-        all.push(("VICTIM_SAYS", says.as_os_str()));
-        let running = Running::start_with(trace, &["--", &python.command, VICTIM, cases], &all);
-        Traced { python, running, folder, passed: 0 }
-    }
-
-    /// Lets it on when the trace knows it.
-    fn pass(&mut self, gate: &str) {
-        let ready = self.folder.path().join(format!("{gate}.ready"));
-        wait_until("the victim is ready", || ready.exists());
-        let pid = std::fs::read_to_string(ready).unwrap().parse().unwrap();
-        self.passed += 1;
-        self.running.until_called(pid, "cudaFree", self.passed);
-        std::fs::write(self.folder.path().join(gate), "").unwrap();
-    }
-
-    /// Waits for its end.
-    fn finish(mut self, test: &str) -> Vec<Told> {
-        self.running.finish();
-        self.told(test)
+        Traced { python, victim: Victim::start(trace, &[], None, &[&python.command, VICTIM, cases], &all) }
     }
 
     /// What it has said so far. What this Python cannot do is said aloud.
     fn told(&self, test: &str) -> Vec<Told> {
-        let said = std::fs::read_to_string(self.folder.path().join("says")).unwrap_or_default();
+        let said = std::fs::read_to_string(self.victim.folder().join("gate.says")).unwrap_or_default();
         let mut all = Vec::new();
         for line in said.lines() {
             let value: serde_json::Value = serde_json::from_str(line).expect(line);
@@ -151,12 +126,18 @@ impl Traced<'_> {
         }
         all
     }
+
+    /// What it said, once it has ended.
+    fn finish(mut self, test: &str) -> Vec<Told> {
+        self.victim.finish();
+        self.told(test)
+    }
 }
 
 /// All cases of a victim, traced from its start to its end.
 fn trace_to_end(test: &str, python: &Python, trace: &Trace, cases: &str) -> Vec<Told> {
     let mut traced = Traced::start(python, trace, cases, &[]);
-    traced.pass("gate");
+    traced.victim.pass("gate");
     traced.finish(test)
 }
 
@@ -277,8 +258,8 @@ fn a_python_that_becomes_another_one() {
         let trace = Trace::new();
         let next = [("VICTIM_NEXT", OsStr::new(&after.command))];
         let mut traced = Traced::start(before, &trace, "replaced", &next);
-        traced.pass("gate");
-        traced.pass("gate-next");
+        traced.victim.pass("gate");
+        traced.victim.pass("gate-next");
         let both = traced.finish(test);
         assert_eq!(both.len(), 2, "{both:?}");
         assert_eq!(both[0].pid, both[1].pid);
@@ -322,7 +303,7 @@ fn py_spy_agrees() {
         let trace = Trace::new();
         let sleep = [("SIMGPU_ALLOC_SLEEP_NS", OsStr::new("5000000000"))];
         let mut traced = Traced::start(&python, &trace, "callbacks", &sleep);
-        traced.pass("gate");
+        traced.victim.pass("gate");
         wait_until("the victim has spoken", || !traced.told(test).is_empty());
         let told = traced.told(test).remove(0);
         let theirs = dump(&spy, told.pid);
@@ -354,7 +335,9 @@ fn py_spy_agrees() {
 fn dump(spy: &Path, pid: u32) -> Option<Vec<(String, String, i64)>> {
     let began = Instant::now();
     loop {
-        let output = Command::new(spy).args(["dump", "--json", "--pid", &pid.to_string()]).output().unwrap();
+        // The victim sleeps in its call: it need not be stopped, which would cut that sleep short.
+        let pid = pid.to_string();
+        let output = Command::new(spy).args(["dump", "--nonblocking", "--json", "--pid", &pid]).output().unwrap();
         if !output.status.success() {
             eprintln!("{}", String::from_utf8_lossy(&output.stderr));
             return None;

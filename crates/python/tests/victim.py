@@ -6,7 +6,7 @@ ends:
     {"case": ..., "pid": ..., "tid": ..., "thread": pthread_self(), "frames": [[file, function, line], ...]}
 
 With VICTIM_GPU=FOLDER it does not block: the innermost function allocates GPU memory with the CUDA runtime of that
-folder, `bytes` of the line of JSON, which differ from call to call. Lines then go to VICTIM_SAYS. Before the first case
+folder, `bytes` of the line of JSON, which differ from call to call. Lines then go to VICTIM_GATE.says. Before the first case
 it makes another call, so that whoever traces knows it, writes its pid into VICTIM_GATE.ready and waits for VICTIM_GATE.
 
 Frames are innermost first. A frame's function is its qualified name, of which versions before 3.11 keep the last part;
@@ -27,6 +27,7 @@ CASES = (
 ).split()
 FILE = __file__
 GPU = os.environ.get("VICTIM_GPU")
+SAYS = os.environ.get("VICTIM_GATE", "").replace("-next", "") + ".says"
 MARKER = "  # at "
 
 
@@ -54,7 +55,7 @@ def say(functions):
 
 def speak(told):
     # One write, as several threads may speak at once.
-    out = os.open(os.environ["VICTIM_SAYS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT) if GPU else os.dup(1)
+    out = os.open(SAYS, os.O_WRONLY | os.O_APPEND | os.O_CREAT) if GPU else os.dup(1)
     os.write(out, (json.dumps(told) + "\n").encode())
     os.close(out)
 

@@ -8,7 +8,6 @@ mod frames;
 mod ftrace;
 mod refusal;
 mod support;
-mod victim;
 
 mod abi;
 mod bad_input;
@@ -31,3 +30,4 @@ mod reasons;
 mod scale;
 mod sql;
 mod surfaces;
+mod victim;

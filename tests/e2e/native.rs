@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/e2e/native");
+const DRIVER: &str = "libcuda.so.1";
+const RUNTIME: &str = "libcudart.so.12";
 const BYTES: &str = "81920";
 /// Those of `nested.c`, innermost first.
 const STEPS: [u32; 12] = [12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1];
@@ -50,7 +52,7 @@ impl Built {
     /// `more`: libraries it calls, as source and name.
     fn linked(compiler: &str, source: &str, flags: &[&str], more: &[(&str, &str)]) -> Built {
         let folder = tempfile::tempdir().unwrap();
-        let runtime = sim().join("libcudart.so.12");
+        let runtime = sim().join(RUNTIME);
         let mut links = vec![runtime.clone()];
         for (source, name) in more {
             let out = folder.path().join(name);
@@ -72,7 +74,10 @@ impl Built {
     fn trace(&self, flags: &[&str], environment: &[(&str, &OsStr)]) -> Stored {
         let trace = Trace::new();
         let words = [self.program.to_str().unwrap(), BYTES];
-        let mut victim = Victim::start(&trace, flags, Some(self.folder.path()), &words, environment);
+        let libraries = [self.folder.path(), sim()];
+        // What lies beside the program is all there is to attach to where it has a driver of its own.
+        let libraries = &libraries[..if self.folder.path().join(DRIVER).exists() { 1 } else { 2 }];
+        let mut victim = Victim::start(&trace, flags, libraries, &words, environment);
         let pid = victim.pass("gate");
         victim.finish();
         stack_of(&trace, pid)
@@ -187,6 +192,12 @@ fn check_call_inside_a_call(flavour: &str) {
     }
     let _turn = alone();
     let built = Built::linked("gcc", "collective.c", &[], &[("nccl.c", "libnccl.so.2")]);
+    if flavour == "single" {
+        // The kernel takes its time to detach each of those.
+        for name in [DRIVER, RUNTIME] {
+            std::fs::copy(sim().join(name), built.folder.path().join(name)).unwrap();
+        }
+    }
     let stored = built.trace(&["--attach", flavour], &[]);
     let names = ["enqueue", "ncclAllReduce", "reduce"].map(String::from);
     check_nested(&stored, &names);
@@ -231,7 +242,7 @@ fn the_same_path_in_two_mount_namespaces() {
     };
     let script = format!("{}{}wait", start("red", &red), start("blue", &blue));
     let trace = Trace::new();
-    let mut victim = Victim::start(&trace, &[], Some(seen_at.path()), &["sh", "-c", &script], &[]);
+    let mut victim = Victim::start(&trace, &[], &[seen_at.path(), sim()], &["sh", "-c", &script], &[]);
     let pids = ["red", "blue"].map(|color| victim.pass(&format!("gate-{color}")));
     victim.finish();
     for (pid, color) in pids.into_iter().zip(["red", "blue"]) {
@@ -253,7 +264,8 @@ fn stacks_as_asked_for() {
         let having = |condition: &str| trace.number(&format!("{sampled} AND {condition}")) > 0;
         assert_eq!(having("stack_id IS NOT NULL"), with, "--stacks {mode}");
         assert_eq!(having("stack_id IS NULL"), without, "--stacks {mode}");
-        let stacks = trace.number("SELECT count(*) FROM stacks") + trace.number("SELECT count(*) FROM frames");
+        let stacks =
+            trace.number("SELECT count(*) FROM stacks") + trace.number("SELECT count(*) FROM frames");
         assert_eq!(stacks == 0, mode == "off", "--stacks {mode} stored {stacks}");
     }
 }

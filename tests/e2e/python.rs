@@ -110,7 +110,10 @@ impl Traced<'_> {
     ) -> Traced<'a> {
         let mut all = environment.to_vec();
         all.push(("VICTIM_GPU", sim().as_os_str()));
-        Traced { python, victim: Victim::start(trace, &[], None, &[&python.command, VICTIM, cases], &all) }
+        Traced {
+            python,
+            victim: Victim::start(trace, &[], &[sim()], &[&python.command, VICTIM, cases], &all),
+        }
     }
 
     /// What it has said so far. What this Python cannot do is said aloud.
@@ -337,7 +340,8 @@ fn dump(spy: &Path, pid: u32) -> Option<Vec<(String, String, i64)>> {
     loop {
         // The victim sleeps in its call: it need not be stopped, which would cut that sleep short.
         let pid = pid.to_string();
-        let output = Command::new(spy).args(["dump", "--nonblocking", "--json", "--pid", &pid]).output().unwrap();
+        let output =
+            Command::new(spy).args(["dump", "--nonblocking", "--json", "--pid", &pid]).output().unwrap();
         if !output.status.success() {
             eprintln!("{}", String::from_utf8_lossy(&output.stderr));
             return None;

@@ -1,7 +1,7 @@
 //! A command that is traced and waits at gates: it goes on when the trace knows it.
 
-use crate::support::{Running, Trace, sim, wait_until};
-use std::ffi::{OsStr, OsString};
+use crate::support::{Running, Trace, wait_until};
+use std::ffi::OsStr;
 use std::path::Path;
 
 pub(crate) struct Victim {
@@ -11,22 +11,17 @@ pub(crate) struct Victim {
 }
 
 impl Victim {
-    /// Its libraries are in `libraries` and among the simulated ones; the environment tells before it starts.
+    /// Its libraries are in the folders `libraries`: the environment tells before it starts.
     pub(crate) fn start(
         trace: &Trace,
         flags: &[&str],
-        libraries: Option<&Path>,
+        libraries: &[&Path],
         words: &[&str],
         environment: &[(&str, &OsStr)],
     ) -> Victim {
         let folder = tempfile::tempdir().unwrap();
         let gate = folder.path().join("gate");
-        let mut path = OsString::new();
-        if let Some(folder) = libraries {
-            path.push(folder);
-            path.push(":");
-        }
-        path.push(sim());
+        let path = std::env::join_paths(libraries).unwrap();
         let mut all = environment.to_vec();
         all.push(("LD_LIBRARY_PATH", &path));
         all.push(("VICTIM_GATE", gate.as_os_str()));

@@ -149,8 +149,9 @@ fn run(inbox: &Receiver<Request>, outbox: &Sender<Stack>) {
 
 fn name(symbols: &mut Symbols, unnamed: Unnamed) -> Stack {
     let Unnamed { mut stack, python } = unnamed;
-    let native = symbols.frames(stack.pid, &stack.addresses);
-    let native = native.into_iter().flatten().map(|frame| Frame {
+    // The innermost one is a return address too: stacks are taken where a call returns to.
+    let native = stack.addresses.iter().flat_map(|address| symbols.frames_at(stack.pid, *address, true));
+    let native = native.map(|frame| Frame {
         kind: FrameKind::Native,
         function: frame.function,
         file: frame.file,

@@ -6,8 +6,7 @@ int cudaMalloc(void **, size_t);
 static void *memory;
 
 static inline __attribute__((always_inline)) int innermost(size_t bytes) {
-    int ret =
-        cudaMalloc(&memory, bytes); // at innermost
+    int ret = cudaMalloc(&memory, bytes); // at innermost
     return ret + !memory;
 }
 

@@ -1,5 +1,6 @@
-// A program whose library makes one GPU call through known functions: main BYTES. Before that it makes another call, so that
-// whoever traces knows it, writes its pid into VICTIM_GATE.ready and waits for VICTIM_GATE. It ends right after the call.
+// A program whose library makes one GPU call through known functions: main BYTES. Before that it makes
+// another call, so that whoever traces knows it, writes its pid into VICTIM_GATE.ready and waits for
+// VICTIM_GATE. It ends right after the call.
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

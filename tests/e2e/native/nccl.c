@@ -10,8 +10,8 @@ static __attribute__((noinline)) int enqueue(size_t bytes) {
     return ret + !memory;
 }
 
-__attribute__((noinline)) int ncclAllReduce(const void *from, void *to, size_t count, int type, int op, void *comm,
-                                            void *stream) {
+__attribute__((noinline)) int ncclAllReduce(const void *from, void *to, size_t count, int type, int op,
+                                            void *comm, void *stream) {
     volatile char room[256];
     room[0] = !from && !to && !type && !op && !comm && !stream;
     int ret = enqueue(count);

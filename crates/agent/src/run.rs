@@ -23,7 +23,7 @@ use gpuwhy_model::{
     Batch, Coverage, GpuError, Histogram, Level, OpId, ProbeState, ProbeStatus, ProcessEventKind, Recording,
 };
 use gpuwhy_probes::{Engine, LibraryFile, Mapped, MappingWatch, Scope, Settings, StackMode};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -260,19 +260,14 @@ impl Run {
     /// What stacks are read with is opened while the process lives, which may not be long.
     fn open_mapped(&mut self, mapped: &[Mapped]) {
         let everyone = self.config.traces_everyone();
-        let mut by_pid: BTreeMap<u32, bool> = BTreeMap::new();
-        let targets: HashSet<u32> =
-            mapped.iter().map(|mapped| mapped.pid).filter(|pid| self.engine.is_target(*pid)).collect();
-        for mapped in mapped.iter().filter(|mapped| everyone || targets.contains(&mapped.pid)) {
-            *by_pid.entry(mapped.pid).or_default() |= discovery::is_of_library(&mapped.path);
-        }
-        if self.config.stacks != StackMode::Off {
-            for (pid, has_library) in by_pid {
-                self.stacks.see_mapped(pid, has_library, self.engine.now_ns());
+        for mapped in mapped {
+            let is_target = self.engine.is_target(mapped.pid);
+            if (is_target || everyone) && self.config.stacks != StackMode::Off {
+                self.stacks.see_mapped(mapped.pid, discovery::is_of_library(&mapped.path));
             }
-        }
-        for mapped in mapped.iter().filter(|mapped| targets.contains(&mapped.pid)) {
-            self.pythons.see_mapped(mapped.pid, &mapped.path, &self.engine);
+            if is_target {
+                self.pythons.see_mapped(mapped.pid, &mapped.path, &self.engine);
+            }
         }
     }
 

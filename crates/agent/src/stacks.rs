@@ -4,7 +4,7 @@ use crate::names::{Names, Unnamed};
 use crate::pythons::{BATCHES_AFTER_END, Pythons};
 use gpuwhy_model::{Batch, Frame, FrameKind, ProcessEventKind, RawStack, Stack};
 use gpuwhy_symbols::{Limits, Registers, Swapped, Symbols};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Frames kept of a stack.
@@ -12,7 +12,7 @@ pub(crate) const MOST_FRAMES: usize = 192;
 /// Stacks remembered by key and by number; beyond it all are forgotten, and stored again when they come again.
 const MOST_KNOWN: usize = 65_536;
 /// Processes whose mappings are followed.
-const MOST_MET: usize = 4_096;
+const MOST_WITH_LIBRARY: usize = 4_096;
 
 #[derive(Debug)]
 pub(crate) struct Stacks {
@@ -25,8 +25,10 @@ pub(crate) struct Stacks {
     by_pointers: HashMap<u64, i64>,
     /// Those that are in the file.
     stored: HashSet<i64>,
-    /// Processes that have a GPU library, and when they were met last.
-    met: HashMap<u32, u64>,
+    /// Processes that have a GPU library: they are met whenever they map something.
+    with_library: HashSet<u32>,
+    /// Those that have mapped something since the last batch.
+    changed: BTreeSet<u32>,
     /// Processes that ended, and how many batches ago: records of theirs may still come.
     ended: Vec<(u32, u32)>,
 }
@@ -39,7 +41,8 @@ impl Default for Stacks {
             by_key: HashMap::new(),
             by_pointers: HashMap::new(),
             stored: HashSet::new(),
-            met: HashMap::new(),
+            with_library: HashSet::new(),
+            changed: BTreeSet::new(),
             ended: Vec::new(),
         }
     }
@@ -95,22 +98,22 @@ impl Stacks {
         batch.stacks.extend(self.names.finish());
     }
 
-    /// A process maps files while it has a GPU library, or maps that: its files are opened at once, as it may make its call
-    /// and end before anything else tells of it. `now_ns` is from before it is looked at.
-    pub(crate) fn see_mapped(&mut self, pid: u32, has_library: bool, now_ns: u64) {
-        if !has_library && !self.met.contains_key(&pid) {
-            return;
+    /// A process maps a file: a GPU library, or another one while it has such. What it executes is opened with the next
+    /// batch, as it may make its call and end before anything else tells of it.
+    pub(crate) fn see_mapped(&mut self, pid: u32, is_library: bool) {
+        if self.with_library.len() >= MOST_WITH_LIBRARY {
+            self.with_library.clear();
         }
-        if self.met.len() >= MOST_MET {
-            self.met.clear();
+        if is_library {
+            self.with_library.insert(pid);
         }
-        self.met.insert(pid, now_ns);
-        self.symbols.meet(pid);
-        self.names.meet(pid);
+        if self.with_library.contains(&pid) {
+            self.changed.insert(pid);
+        }
     }
 
     fn forget(&mut self, pid: u32) {
-        self.met.remove(&pid);
+        self.with_library.remove(&pid);
         self.symbols.forget(pid);
         self.names.forget(pid);
     }
@@ -129,12 +132,7 @@ impl Stacks {
                     self.symbols.meet(event.pid);
                     self.names.meet(event.pid);
                 }
-                // What was met after it is what it runs now.
-                ProcessEventKind::Exec
-                    if self.met.get(&event.pid).is_none_or(|met_ns| *met_ns <= event.time_ns) =>
-                {
-                    self.forget(event.pid);
-                }
+                ProcessEventKind::Exec => self.forget(event.pid),
                 ProcessEventKind::Fork => {
                     self.ended.retain(|(pid, _)| *pid != event.child);
                     self.symbols.inherit(event.pid, event.child);
@@ -143,6 +141,11 @@ impl Stacks {
                 ProcessEventKind::Exit => self.ended.push((event.pid, 0)),
                 _ => {}
             }
+        }
+        // After what the kernel said: an exec comes before what the new program maps.
+        for pid in std::mem::take(&mut self.changed) {
+            self.symbols.meet(pid);
+            self.names.meet(pid);
         }
     }
 

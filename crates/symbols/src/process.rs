@@ -50,14 +50,9 @@ impl Process {
         self.read = Some(Instant::now());
         let Some(text) = maps::read(&pid.to_string()) else { return };
         let identity = identity(pid);
-        if let (Some(now), Some(before)) = (identity, self.identity)
-            && now != before
-        {
+        if identity.is_some() && self.identity.is_some() && identity != self.identity {
+            self.mappings.clear();
             self.perf_map = PerfMap::default();
-            // Stacks of the program it ran before may still come; those of another process may not.
-            if now.0 != before.0 {
-                self.mappings.clear();
-            }
         }
         self.identity = identity.or(self.identity);
         let root = Root::of(pid);

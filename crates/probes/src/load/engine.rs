@@ -307,7 +307,12 @@ impl Engine {
 
     /// Detaches everything, then takes what is left.
     pub fn detach(&mut self) -> Result<Batch, LoadError> {
-        self.groups.clear();
+        // Each waits until the kernel is sure that no program of it runs any more: side by side they wait once.
+        std::thread::scope(|scope| {
+            for group in self.groups.drain(..) {
+                scope.spawn(move || drop(group));
+            }
+        });
         self.links.clear();
         let mut batch = self.poll(Duration::ZERO);
         self.drain_before(&mut batch, u32::MAX)?;

@@ -77,6 +77,22 @@ static __always_inline void name_task(struct who *who, struct task_struct *task)
     __builtin_memcpy(who->comm, task->comm, COMM_LEN);
 }
 
+/* The current thread runs, so its last wait is over, whatever was seen of its end: some kernels do not tell of
+ * every switch from idle. The end was before now by what it ran since, as far as the kernel has counted. */
+static __always_inline void settle(struct task_struct *current, struct task *task, u64 now) {
+    if (task->state == TASK_ON_CPU)
+        return;
+    u32 part = task->state == TASK_RUNNABLE ? PART_RUNNABLE : task->reason;
+    u64 ran = current->se.sum_exec_runtime - task->ran_ns;
+    u64 since = task->off_since_ns;
+    task->state = TASK_ON_CPU;
+    if (now > since + ran && is_of_interest(task)) {
+        struct who nobody = {};
+        bill_flights(task, part, now - since - ran);
+        bill_wait(current, op_in_flight(task), part, &nobody, now, now - since - ran);
+    }
+}
+
 /* Bills time the current thread spent in the kernel on its own CPU. */
 static __always_inline void bill_current(struct task_struct *current, struct task *task, u32 reason,
                                          const struct who *by, u64 now, u64 ns) {

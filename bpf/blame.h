@@ -84,6 +84,7 @@ struct task {
     u64 fault_address;
     u64 throttled_at_ns; /* its queue's time of being throttled, when it began to wait for a CPU */
     u64 queue;           /* that queue */
+    u64 ran_ns;          /* what it had run in all, when it left the CPU */
     u64 migrations;
     u64 node_migrations;
     u64 syscall_arg; /* the first argument of the system call it blocks in: a file, or a futex */

@@ -3,6 +3,7 @@
  * call is counted exactly; slow, failed, rare and sampled ones are sent whole. */
 #pragma once
 
+#include "bill.h"
 #include "kept.h"
 #include "process.h"
 #include "target.h"
@@ -202,9 +203,11 @@ static __always_inline void count_and_keep(struct pt_regs *regs, struct task *ta
 
 static __always_inline void call_return(struct pt_regs *regs) {
     u64 now = bpf_ktime_get_ns();
-    struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+    struct task_struct *current = bpf_get_current_task_btf();
+    struct task *task = bpf_task_storage_get(&tasks, current, 0, 0);
     if (!task)
         return;
+    settle(current, task, now);
     struct flight *flight = take_flight(task, ENTRY_SP(regs, true));
     struct rule *rule = flight ? rule_of(flight->rule) : 0;
     if (!rule)

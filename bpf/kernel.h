@@ -109,6 +109,7 @@ struct cfs_rq {
 
 struct sched_entity {
     struct cfs_rq *cfs_rq;
+    u64 sum_exec_runtime;
 };
 
 struct thread_struct {

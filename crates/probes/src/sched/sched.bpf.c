@@ -201,6 +201,7 @@ static __always_inline void note_cpu(struct task *task) {
 static __always_inline void leaves_cpu(struct task_struct *thread, struct task *task, bool runnable,
                                        u64 now) {
     task->off_since_ns = now;
+    task->ran_ns = thread->se.sum_exec_runtime;
     if (runnable) {
         begins_to_wait_for_cpu(thread, task, false);
     } else {

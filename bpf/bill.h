@@ -77,8 +77,9 @@ static __always_inline void name_task(struct who *who, struct task_struct *task)
     __builtin_memcpy(who->comm, task->comm, COMM_LEN);
 }
 
-/* The current thread runs, so its last wait is over, whatever was seen of its end: some kernels do not tell of
- * every switch from idle. The end was before now by what it ran since, as far as the kernel has counted. */
+/* The current thread runs, so its last wait is over, whatever was seen of its end: some kernels do not tell
+ * of every switch from idle. The end was before now by what it ran since, as far as the kernel has counted.
+ */
 static __always_inline void settle(struct task_struct *current, struct task *task, u64 now) {
     if (task->state == TASK_ON_CPU)
         return;

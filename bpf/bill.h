@@ -80,9 +80,11 @@ static __always_inline void name_task(struct who *who, struct task_struct *task)
 /* The current thread runs, so its last wait is over, whatever was seen of its end: some kernels do not tell
  * of every switch from idle. The end was before now by what it ran since, as far as the kernel has counted.
  */
-static __always_inline void settle(struct task_struct *current, struct task *task, u64 now) {
+static __always_inline void settle(struct task *task) {
     if (task->state == TASK_ON_CPU)
         return;
+    struct task_struct *current = bpf_get_current_task_btf();
+    u64 now = bpf_ktime_get_ns();
     u32 part = task->state == TASK_RUNNABLE ? PART_RUNNABLE : task->reason;
     u64 ran = current->se.sum_exec_runtime - task->ran_ns;
     u64 since = task->off_since_ns;

@@ -117,6 +117,37 @@ static __always_inline u32 chance(u64 now) {
     return (now * 0x9e3779b97f4a7c15ULL) >> 40;
 }
 
+/* The flight that returns, taken off. Frames above it were left without a return. None: a nested call, not
+ * followed. */
+static __always_inline struct flight *take_flight(struct task *task, u64 sp) {
+    for (u32 i = 0; i < CALL_DEPTH; i++) {
+        struct flight *flight = flight_at(task, task->depth - 1 - i);
+        if (!flight)
+            return 0;
+        if (flight->sp == sp) {
+            task->depth -= i + 1;
+            return flight;
+        }
+    }
+    return 0;
+}
+
+/* A call begins now. From here on what holds the thread up is billed to it, an interrupt at this very moment
+ * included: so the time is taken before. */
+static __always_inline void begin_flight(struct task *task, struct flight *flight) {
+    settle(task);
+    flight->start_ns = bpf_ktime_get_ns();
+    task->depth++;
+}
+
+/* Takes off the flight that returns, and then the time: nothing can be billed to it that came later. */
+static __always_inline struct flight *end_flight(struct task *task, u64 sp, u64 *now) {
+    settle(task);
+    struct flight *flight = take_flight(task, sp);
+    *now = bpf_ktime_get_ns();
+    return flight;
+}
+
 /* Over its budget a thread has most of its calls counted only. What the ledger needs is always followed. */
 static __always_inline bool is_only_counted(const struct task *task, const struct rule *rule,
                                             struct flight *flight, u64 now) {
@@ -158,24 +189,8 @@ static __always_inline bool call_enter(struct pt_regs *regs, u64 cookie) {
         return false;
     }
     charge(task, governor->pair_ns);
-    task->depth++;
-    flight->start_ns = bpf_ktime_get_ns();
+    begin_flight(task, flight);
     return true;
-}
-
-/* The flight that returns, taken off. Frames above it were left without a return. None: a nested call, not
- * followed. */
-static __always_inline struct flight *take_flight(struct task *task, u64 sp) {
-    for (u32 i = 0; i < CALL_DEPTH; i++) {
-        struct flight *flight = flight_at(task, task->depth - 1 - i);
-        if (!flight)
-            return 0;
-        if (flight->sp == sp) {
-            task->depth -= i + 1;
-            return flight;
-        }
-    }
-    return 0;
 }
 
 /* Counts a call that has returned, and keeps it if there is a reason to. */
@@ -202,13 +217,11 @@ static __always_inline void count_and_keep(struct pt_regs *regs, struct task *ta
 }
 
 static __always_inline void call_return(struct pt_regs *regs) {
-    u64 now = bpf_ktime_get_ns();
-    struct task_struct *current = bpf_get_current_task_btf();
-    struct task *task = bpf_task_storage_get(&tasks, current, 0, 0);
+    u64 now = 0;
+    struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
     if (!task)
         return;
-    settle(current, task, now);
-    struct flight *flight = take_flight(task, ENTRY_SP(regs, true));
+    struct flight *flight = end_flight(task, ENTRY_SP(regs, true), &now);
     struct rule *rule = flight ? rule_of(flight->rule) : 0;
     if (!rule)
         return;

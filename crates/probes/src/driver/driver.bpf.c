@@ -80,14 +80,13 @@ static __always_inline void enter(u32 device, u64 command) {
     flight->stream = 0;
     flight->direction = DIRECTION_NONE;
     flight->library = 0;
-    task->depth++;
-    flight->start_ns = bpf_ktime_get_ns();
+    begin_flight(task, flight);
 }
 
 static __always_inline void leave(s64 ret) {
-    u64 now = bpf_ktime_get_ns();
+    u64 now = 0;
     struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
-    struct flight *flight = task ? take_flight(task, SYSCALL_SP) : 0;
+    struct flight *flight = task ? end_flight(task, SYSCALL_SP, &now) : 0;
     struct rule *rule = flight ? rule_of(flight->rule) : 0;
     if (rule)
         count_and_keep(0, task, rule, flight, (s32)ret, ret < 0, now);

@@ -205,8 +205,7 @@ static __always_inline bool nccl_enter(struct pt_regs *regs, u64 cookie) {
     }
     if (communicator)
         flight->communicator = communicator->number;
-    task->depth++;
-    flight->start_ns = bpf_ktime_get_ns();
+    begin_flight(task, flight);
     return true;
 }
 
@@ -269,9 +268,9 @@ static __always_inline void fill_nccl(struct nccl_record *out, const struct task
 }
 
 static __always_inline void nccl_return(struct pt_regs *regs) {
-    u64 now = bpf_ktime_get_ns();
+    u64 now = 0;
     struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
-    struct flight *flight = task ? take_flight(task, ENTRY_SP(regs, true)) : 0;
+    struct flight *flight = task ? end_flight(task, ENTRY_SP(regs, true), &now) : 0;
     struct rule *rule = flight ? rule_of(flight->rule) : 0;
     struct nccl_rule *nccl = flight ? nccl_rule_of(flight->rule) : 0;
     if (!rule || !nccl)

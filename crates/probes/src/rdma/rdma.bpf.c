@@ -12,9 +12,9 @@ struct async_event_record {
 };
 
 static __always_inline void async_event(struct pt_regs *regs) {
-    u64 now = bpf_ktime_get_ns();
+    u64 now = 0;
     struct task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
-    struct flight *flight = task ? take_flight(task, ENTRY_SP(regs, true)) : 0;
+    struct flight *flight = task ? end_flight(task, ENTRY_SP(regs, true), &now) : 0;
     struct rule *rule = flight ? rule_of(flight->rule) : 0;
     if (!rule)
         return;

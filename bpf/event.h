@@ -72,7 +72,8 @@ struct {
 } rings SEC(".maps");
 
 const volatile u32 ring_mask = 0;
-/* The reader is woken when so much has gathered, not for each record. */
+/* The reader is woken when so much has gathered, not for each record: so many times for a whole ring. */
+#define RING_WAKES 8
 const volatile u64 ring_wake_bytes = 64 * 1024;
 
 /* Atomic: a uprobe program can be preempted by another one on the same CPU (6.0 and newer). */

@@ -188,6 +188,11 @@ static __noinline u64 take_stack(u32 cpu, struct pt_regs *regs, struct task *tas
     void *ring = ring_of_cpu(cpu);
     if (!ring)
         return 0;
+    /* A stack is large, and calls and processes go first: half of a ring is theirs. */
+    if (bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > RING_WAKES / 2 * ring_wake_bytes) {
+        count_loss(LOSS_STACK_RING);
+        return 0;
+    }
     struct task_struct *current = bpf_get_current_task_btf();
     u32 tgid = bpf_get_current_pid_tgid() >> 32;
     u64 now = bpf_ktime_get_ns(), ip = PT_REGS_IP(regs), sp = PT_REGS_SP(regs);

@@ -5,6 +5,7 @@ use gpuwhy_model::{Batch, ProcessEventKind, RawCode};
 use gpuwhy_probes::Engine;
 use gpuwhy_python::{Code, Interpreter, ProcessMemory, decode_text, find, gil_address, line_at, read_code};
 use std::collections::{HashMap, HashSet};
+use std::os::unix::fs::MetadataExt;
 
 /// Code objects remembered of all processes; beyond it all are forgotten, and read anew where their process lives.
 const MOST_CODES: usize = 65_536;
@@ -22,6 +23,8 @@ pub(crate) struct Pythons {
     replaced: HashMap<u32, Python>,
     /// Processes that were looked at and have none.
     without: HashSet<u32>,
+    /// Program files whose processes have none, by device and inode.
+    plain: HashSet<(u64, u64)>,
     /// Targets that mapped an interpreter which cannot be read yet.
     starting: HashSet<u32>,
     /// By process and the kernel's number of the code.
@@ -106,9 +109,19 @@ impl Pythons {
         }
         if !self.processes.contains_key(&pid) {
             let looked_ns = engine.now_ns();
+            // A program that has none is started by the thousand sometimes.
+            let program = program_of(pid);
+            if program.is_some_and(|program| self.plain.contains(&program)) {
+                return;
+            }
             match find(pid) {
                 Ok(Some(interpreter)) => self.insert(pid, looked_ns, interpreter),
-                Ok(None) => {}
+                Ok(None) => {
+                    if self.plain.len() >= MOST_WITHOUT {
+                        self.plain.clear();
+                    }
+                    self.plain.extend(program);
+                }
                 // One that is gone already is no trouble.
                 Err(_) if !gpuwhy_host::exists(pid) => {}
                 Err(error) => {
@@ -243,4 +256,9 @@ impl Pythons {
 fn is_interpreter(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     name.starts_with("python3") || name.starts_with("libpython3")
+}
+
+fn program_of(pid: u32) -> Option<(u64, u64)> {
+    let file = std::fs::metadata(format!("/proc/{pid}/exe")).ok()?;
+    Some((file.dev(), file.ino()))
 }

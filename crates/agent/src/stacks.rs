@@ -9,6 +9,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Frames kept of a stack.
 pub(crate) const MOST_FRAMES: usize = 192;
+/// Processes whose files are opened in one batch: a millisecond each.
+const MOST_MET: usize = 32;
 /// Stacks remembered by key and by number; beyond it all are forgotten, and stored again when they come again.
 const MOST_KNOWN: usize = 65_536;
 /// Processes whose mappings are followed.
@@ -128,10 +130,7 @@ impl Stacks {
         }
         for event in &batch.process_events {
             match event.kind {
-                ProcessEventKind::Seen => {
-                    self.symbols.meet(event.pid);
-                    self.names.meet(event.pid);
-                }
+                ProcessEventKind::Seen => drop(self.changed.insert(event.pid)),
                 ProcessEventKind::Exec => self.forget(event.pid),
                 ProcessEventKind::Fork => {
                     self.ended.retain(|(pid, _)| *pid != event.child);
@@ -143,7 +142,11 @@ impl Stacks {
             }
         }
         // After what the kernel said: an exec comes before what the new program maps.
-        for pid in std::mem::take(&mut self.changed) {
+        // Those whose stacks are here first; where processes come by the thousand, not all can be met.
+        let changed = std::mem::take(&mut self.changed);
+        let (now, later): (Vec<u32>, Vec<u32>) =
+            changed.into_iter().partition(|pid| batch.raw_stacks.iter().any(|stack| stack.pid == *pid));
+        for pid in now.into_iter().chain(later).take(MOST_MET) {
             self.symbols.meet(pid);
             self.names.meet(pid);
         }

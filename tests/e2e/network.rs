@@ -1,6 +1,8 @@
 //! Segments that got lost on the way and had to be sent again, told by whose connection it was.
 
-use crate::support::{Ended, Gated, Running, Trace, alone, can_trace, done, sim, simwork, skip, truth};
+use crate::support::{
+    Ended, Gated, Running, Trace, again, alone, can_trace, done, sim, simwork, skip, truth,
+};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -145,6 +147,10 @@ fn assert_retransmits(trace: &Trace, truth: &Value, rank: i64) {
 
 #[test]
 fn what_was_sent_again_is_its_senders() {
+    again(try_what_was_sent_again_is_its_senders);
+}
+
+fn try_what_was_sent_again_is_its_senders() {
     const TEST: &str = "what_was_sent_again_is_its_senders";
     if !can_trace(TEST) {
         return;

@@ -3,7 +3,7 @@
 
 use crate::cgroup::Cgroup;
 use crate::ftrace::{Ftrace, INTERRUPTS, Is, RECLAIMS, SCHEDULER};
-use crate::support::{Gated, Running, Trace, alone, can_trace, sim, simwork, skip};
+use crate::support::{Gated, Running, Trace, again, alone, can_trace, sim, simwork, skip};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
@@ -159,6 +159,10 @@ fn a_file_lock_is_the_files_with_its_path() {
 /// Whichever system call it is read by.
 #[test]
 fn a_socket_names_the_peer_and_the_connection() {
+    again(try_a_socket_names_the_peer_and_the_connection);
+}
+
+fn try_a_socket_names_the_peer_and_the_connection() {
     if !can_trace("a_socket_names_the_peer_and_the_connection") {
         return;
     }

@@ -296,17 +296,6 @@ impl Drop for Gated {
     }
 }
 
-/// Where a busy host can spoil a measurement: it has to hold in one of three runs.
-pub(crate) fn again(body: fn()) {
-    for _ in 0..2 {
-        if std::panic::catch_unwind(body).is_ok() {
-            return;
-        }
-        eprintln!("once more");
-    }
-    body();
-}
-
 pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let began = Instant::now();
     while !condition() {

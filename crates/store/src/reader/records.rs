@@ -126,7 +126,7 @@ impl Reader {
         let (clause, values) = filter.clause("window_start_ns");
         let sql = format!(
             "SELECT window_start_ns, pid, tid, op, cause, by_pid, by_tid, by_comm, ns, count, by_cgroup_id FROM blame{clause} \
-             ORDER BY window_start_ns, rowid"
+             ORDER BY window_start_ns, pid, tid, op, cause, by_pid, by_tid"
         );
         self.rows(&sql, params_from_iter(values), |row| {
             let op: Option<String> = row.get(3)?;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 const PAGE: u64 = 8192;
 /// The empty schema alone takes more than half a megabyte.
 const SMALLEST: u64 = 4 << 20;
-/// How many calls go in one step, which blocks the writer for a few hundredths of a second.
-const STEP: i64 = 20_000;
+/// The most calls that go in one step, which blocks the writer for a few hundredths of a second.
+const LARGEST_STEP: usize = 20_000;
 /// Beyond what must be deleted at once, deleting goes on for so long a commit.
 const PATIENCE: Duration = Duration::from_millis(50);
 
@@ -20,6 +20,8 @@ pub(super) struct Retention {
     target: u64,
     /// Calls in one transaction.
     pub(super) rows_a_commit: usize,
+    /// Calls deleted in one step: the pages it touches lie in the log until it is done.
+    step: usize,
     /// The log is copied into the file when it has so many pages.
     pub(super) log_pages: u64,
     /// The row of `retention` that is being counted up, until the target is reached.
@@ -30,11 +32,13 @@ impl Retention {
     pub(super) fn new(max_size: u64) -> Retention {
         let max_size = max_size.max(SMALLEST);
         let limit = max_size - max_size / 20;
+        // About 128 bytes a call with its index entry: one percent of the limit.
+        let rows_a_commit = (max_size / 100 / 128).clamp(256, 200_000) as usize;
         Retention {
             limit,
             target: limit - limit / 10,
-            // About 128 bytes a call with its index entry: one percent of the limit.
-            rows_a_commit: (max_size / 100 / 128).clamp(256, 200_000) as usize,
+            rows_a_commit,
+            step: (2 * rows_a_commit).min(LARGEST_STEP),
             log_pages: (max_size / 64 / PAGE).clamp(8, 1000),
             episode: None,
         }
@@ -53,7 +57,7 @@ impl Retention {
             if used <= self.limit && begin.elapsed() > PATIENCE {
                 return Ok(());
             }
-            let Some(before_ns) = next_cut(db)? else { return Ok(()) };
+            let Some(before_ns) = next_cut(db, self.step)? else { return Ok(()) };
             self.delete_before(db, before_ns, now_ns)?;
         }
     }
@@ -90,10 +94,10 @@ fn used_bytes(db: &Connection) -> rusqlite::Result<u64> {
 }
 
 /// The time before which rows are to be deleted next: a step of calls, or else a tenth of the time on file.
-fn next_cut(db: &Connection) -> rusqlite::Result<Option<i64>> {
+fn next_cut(db: &Connection, step: usize) -> rusqlite::Result<Option<i64>> {
     let call: Option<i64> = db
         .prepare_cached("SELECT timestamp_ns FROM calls ORDER BY timestamp_ns LIMIT 1 OFFSET ?")?
-        .query_row([STEP], |row| row.get(0))
+        .query_row([step as i64], |row| row.get(0))
         .optional()?;
     let (mut oldest, mut newest) = (None::<i64>, None::<i64>);
     for table in TABLES {

@@ -82,7 +82,8 @@ fn the_oldest_rows_go_and_are_counted() {
     let deleted = number(&reader, "SELECT sum(rows) FROM retention");
     assert_eq!(left + deleted, (ROUNDS * CALLS + 2 * ROUNDS + 2) as i64);
     assert_eq!(number(&reader, "SELECT count(*) FROM stacks"), 0, "stacks of processes long gone");
-    assert!(number(&reader, "SELECT count(*) FROM retention") < 20);
+    // A row for each time a tenth of the file went, not for each commit.
+    assert!(number(&reader, "SELECT count(*) FROM retention") < ROUNDS as i64 / 2);
 }
 
 #[test]

@@ -222,6 +222,10 @@ struct request {
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
+/* Since 6.10. */
+extern void bpf_preempt_disable(void) __ksym __weak;
+extern void bpf_preempt_enable(void) __ksym __weak;
+
 /* The stack pointer of a caller as seen on return, less what the return itself popped: equal to the stack
  * pointer on entry. x86 calls push the return address, arm64 calls do not. */
 #if defined(__TARGET_ARCH_x86)

@@ -19,8 +19,6 @@ static __always_inline bool is_return(void *ctx) {
  * CPU would write into each other's. So they keep the CPU where the loader finds that they may (6.15: before,
  * no global function can be called then). */
 const volatile bool keeps_cpu;
-extern void bpf_preempt_disable(void) __ksym __weak;
-extern void bpf_preempt_enable(void) __ksym __weak;
 
 /* Before anything is on the stack, and after all. */
 static __always_inline void keep_cpu(void) {

@@ -169,9 +169,6 @@ static __always_inline void fill_swapped(struct stack_record *out, const struct 
     out->swapped_count = count;
 }
 
-extern void bpf_preempt_disable(void) __ksym __weak;
-extern void bpf_preempt_enable(void) __ksym __weak;
-
 /* By frame pointers. The kernel does it in a buffer of the CPU's, in which a program that preempts this one
  * would write too. */
 static __always_inline long native_stack(struct pt_regs *regs, void *into, u32 bytes) {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// All descriptors of all processes are gone through at most so often.
+/// Descriptors of processes are gone through at most so often, for the same socket and for all processes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Sockets and names remembered; beyond it all are forgotten.
 const MOST_KNOWN: usize = 16_384;
@@ -17,6 +17,8 @@ pub(crate) struct HostEvents {
     sockets: HashMap<u64, u32>,
     threads: HashMap<(u32, u32), String>,
     looked: Option<Instant>,
+    /// Sockets that were nobody's, and since when: those of the kernel, and of processes that are gone.
+    nobodys: HashMap<u64, Instant>,
 }
 
 impl HostEvents {
@@ -91,15 +93,27 @@ impl HostEvents {
         if inode == 0 {
             return None;
         }
-        let has = |pid: u32| sockets_of(pid).contains(&inode);
         if let Some(pid) = self.sockets.get(&inode) {
             return Some(*pid);
         }
+        let is_recent = |at: &Instant| at.elapsed() < LOOK_EVERY;
+        if self.nobodys.get(&inode).is_some_and(is_recent) {
+            return None;
+        }
+        let found = self.find_owner(inode, traced);
+        if found.is_none() {
+            self.nobodys.retain(|_, at| is_recent(at));
+            self.nobodys.insert(inode, Instant::now());
+        }
+        found
+    }
+
+    fn find_owner(&mut self, inode: u64, traced: &HashMap<u32, Process>) -> Option<u32> {
         if self.sockets.len() >= MOST_KNOWN {
             self.sockets.clear();
         }
-        let living = traced.values().filter(|process| process.end_ns.is_none());
-        if let Some(process) = living.into_iter().find(|process| has(process.pid)) {
+        let mut living = traced.values().filter(|process| process.end_ns.is_none());
+        if let Some(process) = living.find(|process| sockets_of(process.pid).contains(&inode)) {
             self.sockets.insert(inode, process.pid);
             return Some(process.pid);
         }

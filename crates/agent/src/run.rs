@@ -304,16 +304,15 @@ impl Run {
             return Ok(());
         }
         for status in &statuses {
-            let line = || format!("{} {} {}: {}", status.probe, status.target, status.file, status.reason);
-            // All of them are in the file; what is said with every answer has an end.
-            match status.state {
-                ProbeState::Degraded if self.coverage.degraded.len() < MOST_SAID => {
-                    self.coverage.degraded.push(line());
-                }
-                ProbeState::Refused if self.coverage.unattached.len() < MOST_SAID => {
-                    self.coverage.unattached.push(line());
-                }
-                _ => {}
+            let said = match status.state {
+                ProbeState::Degraded => &mut self.coverage.degraded,
+                ProbeState::Refused => &mut self.coverage.unattached,
+                ProbeState::Attached | ProbeState::Absent => continue,
+            };
+            let line = format!("{} {} {}: {}", status.probe, status.target, status.file, status.reason);
+            // All of them are in the file; what is said with every answer is said once and has an end.
+            if said.len() < MOST_SAID && !said.contains(&line) {
+                said.push(line);
             }
         }
         let short = in_short(&statuses);

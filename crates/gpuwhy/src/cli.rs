@@ -82,6 +82,7 @@ Examples:
   gpuwhy trace --duration 60s
   gpuwhy trace --pid 4242 --out run.db
   gpuwhy trace --out run.db -- torchrun --nproc-per-node 8 train.py
+  gpuwhy trace --budget 0.5% --stacks off
   gpuwhy trace --cgroup /sys/fs/cgroup/kubepods.slice/pod1 --max-size 500M
   gpuwhy trace --json | jq -c 'select(.type == \"call\" and .kept == \"slow\")'")]
 pub(crate) struct TraceOptions {

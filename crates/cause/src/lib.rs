@@ -1,11 +1,28 @@
 //! From calls and waits to causes. Everything here takes values and gives values.
 
+mod bills;
 mod blame;
+mod case;
+mod draft;
+pub mod evidence;
+mod explain;
+mod fixes;
+mod idle;
+mod op_ledger;
+mod rules;
+mod severity;
 mod slow;
 mod stall;
+mod tail;
 mod tally;
+mod thread_ledger;
 
 pub use blame::blame_rows;
+pub use evidence::Evidence;
+pub use explain::{Explanation, explain};
+pub use idle::Idle;
+pub use rules::{RULES, Rule};
 pub use slow::slow_limit_ns;
 pub use stall::{By, CauseShare, Stall, stalls};
+pub use tail::{Tail, TailShare};
 pub use tally::{Tallies, Tally};

@@ -22,6 +22,7 @@ Examples:
   gpuwhy demo                       a stall, injected and explained, with no GPU
   gpuwhy trace --duration 60s       record every GPU process of the host for a minute
   gpuwhy trace -- python train.py   start a command and trace it and its children
+  gpuwhy explain                    why did the GPU stall? of the trace just made
   gpuwhy query \"SELECT * FROM op_summary\""
 )]
 pub(crate) struct Cli {
@@ -37,6 +38,8 @@ pub(crate) enum Command {
     Trace(Box<TraceOptions>),
     /// Ask a trace: SQL, or filters without SQL
     Query(QueryOptions),
+    /// Why the GPU stalled: causes, culprits, lines of code, costs and fixes
+    Explain(ExplainOptions),
     /// A stall, injected and explained, with no GPU: live with real eBPF where allowed, else replayed
     Demo(DemoOptions),
     /// Print the version
@@ -142,6 +145,13 @@ fn parse_budget(text: &str) -> Result<f64, String> {
     }
 }
 
+/// RFC 3339, as unix time in nanoseconds.
+fn parse_time(text: &str) -> Result<u64, String> {
+    let wrong = || format!("'{text}' is no time; write it as 2026-11-15T03:00:00Z");
+    let time: jiff::Timestamp = text.parse().map_err(|_| wrong())?;
+    u64::try_from(time.as_nanosecond()).map_err(|_| wrong())
+}
+
 fn parse_pid(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("'{text}' is not a process number; `ps` lists them"))
 }
@@ -188,6 +198,69 @@ impl From<AttachKind> for Flavour {
             AttachKind::Session => Flavour::Session,
             AttachKind::Multi => Flavour::Multi,
             AttachKind::Single => Flavour::Single,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Findings are sorted by how much of a process's time they cost. Shares are of the time beyond the usual and sum to 100,
+what is unknown included. Low findings follow from how a program is built; above low, something takes time from it.
+Exit status 3 if the trace has no calls to explain.
+
+Examples:
+  gpuwhy explain run.db
+  gpuwhy explain run.db --since 5m --pid 4242
+  gpuwhy explain --op cudaStreamSynchronize --tail p99.9
+  gpuwhy explain run.db --per-process
+  gpuwhy explain run.db --json | jq '.findings[0] | {title, causes, where}'")]
+pub(crate) struct ExplainOptions {
+    /// The trace file [default: as of --db]
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// The trace file
+    #[arg(long, env = "GPUWHY_DB", value_name = "FILE")]
+    pub(crate) db: Option<PathBuf>,
+    /// Only the last so long before the newest event in the file: 90s, 5m, 2h, 1d
+    #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = parse_duration, conflicts_with_all = ["from", "to"])]
+    pub(crate) since: Option<Duration>,
+    /// Only from this time on, as 2026-11-15T03:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub(crate) from: Option<u64>,
+    /// Only before this time
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub(crate) to: Option<u64>,
+    /// Only findings of this process
+    #[arg(long, value_name = "P", value_parser = parse_pid, allow_negative_numbers = true)]
+    pub(crate) pid: Option<u32>,
+    /// Only findings of this operation, such as cuLaunchKernel
+    #[arg(long, value_name = "OP")]
+    pub(crate) op: Option<String>,
+    /// Findings under the process they are of
+    #[arg(long)]
+    pub(crate) per_process: bool,
+    /// What the slowest calls of each operation spent their time on
+    #[arg(long, value_enum, value_name = "Q")]
+    pub(crate) tail: Option<Quantile>,
+    /// One JSON document on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Quantile {
+    P50,
+    P99,
+    #[value(name = "p99.9")]
+    P999,
+}
+
+impl Quantile {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Quantile::P50 => "p50",
+            Quantile::P99 => "p99",
+            Quantile::P999 => "p99.9",
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod cli;
 mod commands;
+mod explanation;
 mod failure;
 mod panels;
 mod paths;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
         Command::Check(options) => commands::check::run(&options),
         Command::Trace(options) => commands::trace::run(*options),
         Command::Query(options) => commands::query::run(&options),
+        Command::Explain(options) => commands::explain::run(&options),
         Command::Demo(options) => commands::demo::run(&options),
         Command::Version => commands::version(),
         Command::Completions { shell } => commands::completions(shell),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 macro_rules! causes {
     ($($variant:ident $name:literal $about:literal,)*) => {
         /// What a call's time was spent on, or lost to.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum Cause { $(#[doc = $about] #[serde(rename = $name)] $variant,)* }
 
         impl Cause {
@@ -57,10 +57,34 @@ causes! {
 }
 
 impl Cause {
+    /// Something took the time from the thread; the others are what it does by itself, or by what its program is.
+    pub fn is_taken(self) -> bool {
+        !matches!(
+            self,
+            Cause::CpuSelf
+                | Cause::SelfSleep
+                | Cause::NetWait
+                | Cause::GpuWait
+                | Cause::GpuColdstart
+                | Cause::CopyPcie
+                | Cause::LaunchBound
+                | Cause::Unknown
+        )
+    }
+
+    /// It says why, not only where.
+    pub fn explains(self) -> bool {
+        !matches!(self, Cause::CpuSelf | Cause::Unknown)
+    }
+
     /// What a part of a call's time is, from that part alone. `by_pid` is who was behind a wait, 0 for nobody.
     pub fn of_part(op: Option<&OpInfo>, part: Part, by_pid: u32) -> Cause {
         let waits_for_gpu = op.is_some_and(|op| op.waits_for_gpu);
+        // What the allocator waits for is the allocator's doing.
+        let allocates = op.is_some_and(|op| matches!(op.family, Family::Alloc | Family::Free));
         match part {
+            Part::OnCpu if waits_for_gpu && allocates => Cause::GpuAlloc,
+            Part::Blocked(Reason::Poll | Reason::Ioctl) if allocates => Cause::GpuAlloc,
             // A thread that waits for the GPU spins by default: its CPU time is the wait.
             Part::OnCpu if waits_for_gpu => Cause::GpuWait,
             Part::OnCpu => Cause::CpuSelf,
@@ -74,9 +98,6 @@ impl Cause {
             Part::Blocked(Reason::File) => Cause::IoFile,
             Part::Blocked(Reason::Socket) => Cause::NetWait,
             Part::Blocked(Reason::Fault) => Cause::MemFault,
-            Part::Blocked(Reason::Ioctl) if op.is_some_and(|op| op.family == Family::Alloc) => {
-                Cause::GpuAlloc
-            }
             // Whoever wakes it is its peer, over a socket or a pipe.
             Part::Blocked(Reason::Poll) => Cause::NetWait,
             Part::Blocked(Reason::Sleep) => Cause::SelfSleep,

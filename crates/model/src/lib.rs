@@ -8,6 +8,7 @@ mod call;
 mod cause;
 mod coverage;
 mod facts;
+mod finding;
 mod gpu;
 mod histogram;
 mod host;
@@ -27,6 +28,7 @@ pub use facts::{
     Allocation, CallInFlight, ColdStart, Collective, CollectiveWait, CopyWindow, Facts, GpuTime, Graph,
     GraphNode, Holder, Kernel, MemoryFailure, MemoryKind, MemoryUse,
 };
+pub use finding::{CauseShare, Culprit, Finding, Impact, Place, Severity, Span};
 pub use gpu::{GpuError, GpuProcess, GpuSample, RdmaEvent};
 pub use histogram::{BUCKETS, Histogram, bucket_of, bucket_range};
 pub use host::{Ends, FileRef, IoEvent, MemoryPlace, Neighbour, OomEvent, TcpEvent, ThreadPlace, WaitEvent};

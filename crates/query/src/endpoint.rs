@@ -1,8 +1,8 @@
 //! The table of all questions: name, what it is about, and a handler from JSON to JSON.
 
 use crate::{
-    QueryError, blame, coldstart, collectives, copies, coverage, driver, events, gpu_time, gpus, graphs,
-    in_flight, kernels, lines, memory, noise, operations, processes, sql, trace, watch_cost,
+    QueryError, blame, coldstart, collectives, copies, coverage, driver, events, explain, gpu_time, gpus,
+    graphs, in_flight, kernels, lines, memory, noise, operations, processes, sql, trace, watch_cost,
 };
 use gpuwhy_store::Reader;
 use serde::Serialize;
@@ -24,6 +24,11 @@ macro_rules! endpoint {
 }
 
 pub static ENDPOINTS: &[Endpoint] = &[
+    endpoint!(
+        "explain",
+        explain,
+        "findings: what was slow, why, by whom, where in the code, what it cost, how to fix it"
+    ),
     endpoint!("sql", sql, "one SELECT statement over the trace; `schema_doc` describes its tables"),
     endpoint!("events", events, "events by operation, process and time; the newest where there are too many"),
     endpoint!(

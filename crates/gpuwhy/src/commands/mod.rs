@@ -3,6 +3,7 @@
 pub(crate) mod check;
 pub(crate) mod demo;
 pub(crate) mod docs;
+pub(crate) mod explain;
 pub(crate) mod query;
 mod selftest;
 pub(crate) mod trace;

@@ -1,0 +1,158 @@
+//! The evidence in order: ledgers of operations and threads, and who is who. Rules read it.
+
+use crate::evidence::{Billed, ColdCall, Evidence};
+use crate::op_ledger::OpLedger;
+use crate::thread_ledger::{ThreadLedger, thread_ledgers};
+use gpuwhy_model::{Cause, Family, OpInfo, Process, Span};
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Debug)]
+pub(crate) struct Case<'a> {
+    pub(crate) evidence: &'a Evidence,
+    /// In the order of process and operation.
+    pub(crate) ops: Vec<OpLedger<'a>>,
+    pub(crate) threads: Vec<ThreadLedger>,
+    /// When each process used the GPU.
+    walls: BTreeMap<u32, Span>,
+    processes: BTreeMap<u32, &'a Process>,
+    cgroups: BTreeMap<u64, String>,
+}
+
+impl<'a> Case<'a> {
+    pub(crate) fn new(evidence: &'a Evidence) -> Case<'a> {
+        let mut by_op: BTreeMap<(u32, &str), Vec<&Billed>> = BTreeMap::new();
+        for row in &evidence.bills {
+            if let Some(op) = &row.op {
+                by_op.entry((row.pid, op)).or_default().push(row);
+            }
+        }
+        let mut cold: BTreeMap<(u32, &str), Vec<&ColdCall>> = BTreeMap::new();
+        for call in &evidence.cold_calls {
+            cold.entry((call.pid, &call.op)).or_default().push(call);
+        }
+        let mut walls: BTreeMap<u32, Span> = BTreeMap::new();
+        for sums in &evidence.sums {
+            let wall = walls.entry(sums.pid).or_insert(Span { start_ns: u64::MAX, end_ns: 0 });
+            wall.start_ns = wall.start_ns.min(sums.first_ns);
+            wall.end_ns = wall.end_ns.max(sums.last_ns);
+        }
+        for process in &evidence.processes {
+            if let Some(wall) = walls.get_mut(&process.pid) {
+                *wall = within(*wall, process);
+            }
+        }
+        let mut threads = thread_ledgers(&evidence.bills);
+        for thread in &mut threads {
+            let process = evidence.processes.iter().filter(|process| process.pid == thread.pid);
+            thread.span = process.fold(thread.span, within);
+        }
+        let mut ops: Vec<OpLedger<'a>> = evidence
+            .sums
+            .iter()
+            .filter(|sums| sums.count > 0)
+            .filter_map(|sums| {
+                let key = (sums.pid, sums.op.as_str());
+                let info = evidence.ops.get(&sums.op)?;
+                let rows = by_op.get(&key).map_or(&[][..], Vec::as_slice);
+                Some(OpLedger::new(sums, info, rows, cold.get(&key).map_or(&[][..], Vec::as_slice)))
+            })
+            .collect();
+        ops.sort_by(|a, b| (a.sums.pid, &a.sums.op).cmp(&(b.sums.pid, &b.sums.op)));
+        let mut case = Case {
+            evidence,
+            ops,
+            threads,
+            walls,
+            processes: evidence.processes.iter().map(|process| (process.pid, process)).collect(),
+            cgroups: cgroups(evidence),
+        };
+        case.bill_driver_contention();
+        case
+    }
+
+    pub(crate) fn process(&self, pid: u32) -> Option<&'a Process> {
+        self.processes.get(&pid).copied()
+    }
+
+    /// As `python[4242]`.
+    pub(crate) fn name(&self, pid: u32) -> String {
+        let comm = self.process(pid).map(|process| process.comm.as_str());
+        let comm = comm.or_else(|| {
+            self.evidence.neighbours.iter().find(|other| other.pid == pid).map(|other| other.comm.as_str())
+        });
+        format!("{}[{pid}]", comm.filter(|comm| !comm.is_empty()).unwrap_or("process"))
+    }
+
+    pub(crate) fn wall(&self, pid: u32) -> Span {
+        self.walls.get(&pid).copied().unwrap_or(self.evidence.span)
+    }
+
+    /// Processes with calls, in their order.
+    pub(crate) fn pids(&self) -> impl Iterator<Item = u32> + '_ {
+        self.walls.keys().copied()
+    }
+
+    pub(crate) fn cgroup(&self, id: u64) -> Option<String> {
+        self.cgroups.get(&id).cloned()
+    }
+
+    pub(crate) fn ops_of(&self, pid: u32) -> impl Iterator<Item = &OpLedger<'a>> {
+        self.ops.iter().filter(move |op| op.sums.pid == pid)
+    }
+
+    /// The operation of a family that took a process the most time.
+    pub(crate) fn main_op(&self, pid: u32, family: Family) -> Option<&OpLedger<'a>> {
+        self.ops_of(pid)
+            .filter(|op| op.info.family == family)
+            .max_by_key(|op| (op.sums.sum_ns, std::cmp::Reverse(op.sums.op.as_str())))
+    }
+
+    /// Whether the GPU was busy nearly all of the time, as its own counter says.
+    pub(crate) fn gpu_is_busy(&self) -> bool {
+        const BUSY_PCT: f64 = 90.0;
+        self.evidence.gpus.iter().any(|gpu| gpu.sm_pct.is_some_and(|pct| pct >= BUSY_PCT))
+    }
+
+    /// Who waits in the driver for somebody else who is in it waits for him.
+    fn bill_driver_contention(&mut self) {
+        let users: BTreeSet<u32> = self.evidence.driver_users.iter().map(|user| user.pid).collect();
+        if users.is_empty() {
+            return;
+        }
+        let in_driver = |row: &&Billed| {
+            row.by_pid != row.pid
+                && users.contains(&row.by_pid)
+                && matches!(row.cause, Cause::Unknown | Cause::GpuAlloc | Cause::GpuWait)
+        };
+        for row in self.evidence.bills.iter().filter(in_driver) {
+            let Some(op) = &row.op else { continue };
+            let found =
+                self.ops.iter_mut().find(|ledger| ledger.sums.pid == row.pid && ledger.sums.op == *op);
+            if let Some(ledger) = found {
+                let ns = ledger.excess.take(row.cause, row.ns);
+                ledger.excess.add_billed(Cause::DriverContention, &Billed { ns, ..row.clone() });
+            }
+        }
+    }
+
+    pub(crate) fn info(&self, op: &str) -> Option<&'a OpInfo> {
+        self.evidence.ops.get(op)
+    }
+}
+
+/// Windows begin before a process does, and end after it.
+fn within(span: Span, process: &Process) -> Span {
+    let start_ns = span.start_ns.max(process.start_ns.min(span.end_ns));
+    let end_ns = process.end_ns.map_or(span.end_ns, |end| span.end_ns.min(end.max(start_ns)));
+    Span { start_ns, end_ns }
+}
+
+fn cgroups(evidence: &Evidence) -> BTreeMap<u64, String> {
+    let traced = evidence.processes.iter().map(|process| (process.cgroup_id, &process.cgroup));
+    let others = evidence.neighbours.iter().map(|other| (other.cgroup_id, &other.cgroup));
+    traced
+        .chain(others)
+        .filter(|(id, path)| *id != 0 && !path.is_empty())
+        .map(|(id, path)| (id, path.clone()))
+        .collect()
+}

@@ -1,0 +1,307 @@
+//! Everything `explain` may look at, as values: sums and rows of a trace, read by somebody else. Order does not matter.
+
+use gpuwhy_model::{
+    Blame, CallInFlight, Cause, Coverage, Direction, Frame, GpuError, Histogram, MemoryFailure, MemoryKind,
+    MemoryUse, Neighbour, OomEvent, OpInfo, Process, RdmaEvent, Span,
+};
+use std::collections::BTreeMap;
+
+#[derive(Debug, Clone, Default)]
+pub struct Evidence {
+    /// The time that was asked about.
+    pub span: Span,
+    pub node: Option<String>,
+    pub coverage: Coverage,
+    pub ops: BTreeMap<String, OpInfo>,
+    pub processes: Vec<Process>,
+    pub neighbours: Vec<Neighbour>,
+    pub sums: Vec<OpSums>,
+    /// Calls by window, of launches, copies and graphs: what a process got done.
+    pub paces: Vec<Pace>,
+    pub bills: Vec<Billed>,
+    pub sites: Vec<Site>,
+    pub frames: BTreeMap<i64, Vec<Frame>>,
+    pub waits: Vec<LongWait>,
+    pub cold_calls: Vec<ColdCall>,
+    pub copies: Vec<CopySum>,
+    pub graphs: Vec<GraphSum>,
+    pub memory: Vec<MemoryUse>,
+    pub memory_failures: Vec<MemoryFailure>,
+    pub holders: Vec<HeldMemory>,
+    pub gpu_times: Vec<StreamTime>,
+    pub gpus: Vec<GpuSum>,
+    pub gpu_errors: Vec<GpuError>,
+    pub failed_calls: Vec<FailedCalls>,
+    pub fabric: Vec<RdmaEvent>,
+    pub collectives: Vec<Arrival>,
+    pub in_flight: Vec<HangingCall>,
+    pub retransmits: Vec<Retransmits>,
+    pub kills: Vec<OomEvent>,
+    pub driver_users: Vec<DriverUser>,
+    pub places: Vec<ThreadHome>,
+    pub foreign: Vec<ForeignOp>,
+    pub tails: Vec<TailSum>,
+}
+
+/// Kept calls of an operation at and above a quantile.
+#[derive(Debug, Clone, Default)]
+pub struct TailSum {
+    pub op: String,
+    pub quantile: String,
+    pub p_ns: u64,
+    pub blame: Blame,
+}
+
+/// All calls of an operation by a process.
+#[derive(Debug, Clone, Default)]
+pub struct OpSums {
+    pub pid: u32,
+    pub op: String,
+    pub first_ns: u64,
+    pub last_ns: u64,
+    pub count: u64,
+    pub errors: u64,
+    pub bytes: u64,
+    pub sum_ns: u64,
+    pub max_ns: u64,
+    pub hist: Histogram,
+    pub blame: Blame,
+}
+
+impl OpSums {
+    pub fn quantile_ns(&self, q: f64) -> u64 {
+        self.hist.quantile_ns(q).min(self.max_ns)
+    }
+}
+
+/// What a process got done in a window.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    pub window_start_ns: u64,
+    pub window_ns: u64,
+    pub pid: u32,
+    pub calls: u64,
+    pub longest_ns: u64,
+}
+
+/// Time of a thread billed to a cause and a culprit, summed over the windows.
+#[derive(Debug, Clone)]
+pub struct Billed {
+    pub pid: u32,
+    pub tid: u32,
+    /// Nothing between calls.
+    pub op: Option<String>,
+    pub cause: Cause,
+    /// 0 for nobody.
+    pub by_pid: u32,
+    pub by_tid: u32,
+    pub by_comm: String,
+    pub by_cgroup_id: u64,
+    pub ns: u64,
+    pub count: u64,
+    pub first_ns: u64,
+    pub last_ns: u64,
+}
+
+/// Kept calls of an operation made at the same place.
+#[derive(Debug, Clone)]
+pub struct Site {
+    pub pid: u32,
+    pub op: String,
+    pub stack_id: i64,
+    /// Name of the kernel, of launches.
+    pub kernel: Option<String>,
+    pub calls: u64,
+    pub ns: u64,
+    /// Of them, those kept for being slow.
+    pub slow_ns: u64,
+}
+
+/// Waits that were told one by one, by what was waited for.
+#[derive(Debug, Clone, Default)]
+pub struct LongWait {
+    pub pid: u32,
+    pub tid: u32,
+    pub op: Option<String>,
+    /// As in the event tables: `futex`, `file`, `socket`, ...
+    pub event: String,
+    pub file: Option<String>,
+    pub device: Option<String>,
+    pub peer: Option<String>,
+    pub by_comm: String,
+    pub stack_id: Option<i64>,
+    pub ns: u64,
+    pub count: u64,
+}
+
+/// A call that loaded, compiled or made something ready for the first time.
+#[derive(Debug, Clone)]
+pub struct ColdCall {
+    pub pid: u32,
+    pub op: String,
+    pub event: String,
+    pub name: String,
+    pub duration_ns: u64,
+    pub blame: Blame,
+    pub stack_id: Option<i64>,
+}
+
+#[derive(Debug, Clone)]
+pub struct CopySum {
+    pub pid: u32,
+    pub direction: Direction,
+    pub count: u64,
+    pub bytes: u64,
+    pub ns: u64,
+}
+
+/// The graphs of a process.
+#[derive(Debug, Clone, Default)]
+pub struct GraphSum {
+    pub pid: u32,
+    pub graphs: u64,
+    pub capture_ns: u64,
+    pub instantiate_ns: u64,
+    pub launches: u64,
+    pub updates: u64,
+    pub first_ns: u64,
+    pub last_ns: u64,
+    pub stack_id: Option<i64>,
+}
+
+/// Live device memory by call site.
+#[derive(Debug, Clone)]
+pub struct HeldMemory {
+    pub pid: u32,
+    pub op: Option<String>,
+    pub kind: MemoryKind,
+    pub stack_id: Option<i64>,
+    pub bytes: u64,
+    pub count: u64,
+    pub oldest_ns: u64,
+    pub newest_ns: u64,
+}
+
+/// The streams of a process in a window.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamTime {
+    pub window_start_ns: u64,
+    pub window_ns: u64,
+    pub pid: u32,
+    pub launches: u64,
+    pub busy_lower_ns: u64,
+    pub busy_upper_ns: u64,
+}
+
+/// Samples of a GPU's counters.
+#[derive(Debug, Clone, Default)]
+pub struct GpuSum {
+    pub gpu: u32,
+    pub name: String,
+    pub samples: u64,
+    /// Samples by reason for lower clocks.
+    pub throttled: BTreeMap<String, u64>,
+    pub sm_pct: Option<f64>,
+    pub clock_mhz: Option<f64>,
+    pub clock_while_throttled_mhz: Option<f64>,
+    pub clock_max_mhz: Option<f64>,
+    pub temperature_c: Option<u32>,
+    pub power_mw: Option<u64>,
+    pub power_limit_mw: Option<u64>,
+    /// The most, and its process that used most.
+    pub memory_used_bytes: Option<u64>,
+    pub memory_total_bytes: Option<u64>,
+    pub largest: Option<(u32, u64)>,
+}
+
+/// Calls of an operation that returned the same error.
+#[derive(Debug, Clone, Default)]
+pub struct FailedCalls {
+    pub pid: u32,
+    pub op: String,
+    pub ret: i32,
+    pub count: u64,
+    pub ns: u64,
+    pub first_ns: u64,
+    pub last_ns: u64,
+    pub stack_id: Option<i64>,
+}
+
+/// A rank's arrival at a collective.
+#[derive(Debug, Clone)]
+pub struct Arrival {
+    pub comm: String,
+    pub seq: u64,
+    pub rank: i32,
+    pub nranks: i32,
+    pub pid: u32,
+    /// The function, as `ncclAllReduce`.
+    pub op: String,
+    pub start_ns: u64,
+    pub duration_ns: u64,
+    pub count: Option<u64>,
+    pub datatype: Option<String>,
+    pub reduce_op: Option<String>,
+    pub bytes: Option<u64>,
+    pub stack_id: Option<i64>,
+}
+
+#[derive(Debug, Clone)]
+pub struct HangingCall {
+    pub call: CallInFlight,
+    pub op: String,
+    pub stack_id: Option<i64>,
+}
+
+/// Segments sent again on a connection.
+#[derive(Debug, Clone, Default)]
+pub struct Retransmits {
+    pub pid: u32,
+    pub rank: Option<i32>,
+    pub local: String,
+    pub remote: String,
+    pub count: u64,
+    pub bytes: u64,
+    pub first_ns: u64,
+    pub last_ns: u64,
+}
+
+/// A process in the GPU driver.
+#[derive(Debug, Clone, Default)]
+pub struct DriverUser {
+    pub pid: u32,
+    pub comm: String,
+    pub count: u64,
+    pub ns: u64,
+}
+
+/// Where a launching thread runs, where its memory lies and its GPU.
+#[derive(Debug, Clone, Default)]
+pub struct ThreadHome {
+    pub pid: u32,
+    pub tid: u32,
+    pub node: u32,
+    pub node_migrations: u64,
+    /// Bytes of its process by memory node.
+    pub memory: Vec<(u32, u64)>,
+    pub gpu: Option<u16>,
+    pub gpu_node: Option<u32>,
+}
+
+/// An operation as another tool recorded it: no blame clock, rows that are a biased sample.
+#[derive(Debug, Clone, Default)]
+pub struct ForeignOp {
+    pub pid: u32,
+    pub process: Option<String>,
+    pub op: String,
+    pub first_ns: u64,
+    pub last_ns: u64,
+    pub calls: u64,
+    pub slow_calls: u64,
+    pub slow_ns: u64,
+    pub off_cpu_ns: u64,
+    pub p50_ns: u64,
+    pub p99_ns: u64,
+    pub max_ns: u64,
+    pub sum_ns: u64,
+}

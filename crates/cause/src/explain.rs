@@ -1,0 +1,29 @@
+//! From evidence to findings, to the ledger of idle GPUs, and to what the tails are made of.
+
+use crate::case::Case;
+use crate::evidence::Evidence;
+use crate::idle::{Idle, idle};
+use crate::rules::RULES;
+use crate::tail::{Tail, tails};
+use gpuwhy_model::Finding;
+use serde::Serialize;
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Explanation {
+    /// The worst first.
+    pub findings: Vec<Finding>,
+    pub idle: Vec<Idle>,
+    pub tail: Vec<Tail>,
+}
+
+pub fn explain(evidence: &Evidence) -> Explanation {
+    let case = Case::new(evidence);
+    let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule.findings(&case)).collect();
+    findings.sort_by(|a, b| {
+        a.severity
+            .cmp(&b.severity)
+            .then(b.impact.excess_ms.total_cmp(&a.impact.excess_ms))
+            .then_with(|| a.id.cmp(&b.id))
+    });
+    Explanation { findings, idle: idle(&case), tail: tails(evidence) }
+}

@@ -1,0 +1,233 @@
+//! The ledger of one operation of one process: the time of its calls beyond what is normal, billed to causes.
+
+use crate::bills::Bills;
+use crate::evidence::{Billed, ColdCall, OpSums};
+use gpuwhy_model::{Cause, Family, OpInfo, Part, Reason};
+
+/// A call several times as long as a normal one is slow; the factor is above ordinary jitter of calls.
+const TIMES_NORMAL: u64 = 8;
+/// Shorter ones cannot have stalled anything.
+const SLOW_FLOOR_NS: u64 = 20_000;
+
+#[derive(Debug)]
+pub(crate) struct OpLedger<'a> {
+    pub(crate) sums: &'a OpSums,
+    pub(crate) info: &'a OpInfo,
+    pub(crate) p50_ns: u64,
+    pub(crate) slow_calls: u64,
+    pub(crate) excess: Bills,
+    /// Time the host waited for the GPU in calls that are there to wait, all of it.
+    pub(crate) gpu_wait_ns: u64,
+}
+
+impl<'a> OpLedger<'a> {
+    pub(crate) fn new(
+        sums: &'a OpSums,
+        info: &'a OpInfo,
+        billed: &[&Billed],
+        cold: &[&ColdCall],
+    ) -> OpLedger<'a> {
+        let p50_ns = sums.quantile_ns(0.5);
+        let mut all = Bills::default();
+        for row in billed {
+            all.add_billed(row.cause, row);
+        }
+        let gpu_wait_ns = all.ns(Cause::GpuWait);
+        // What a wait is for may become known after the call: the sums of the calls are the measure.
+        let seen = all.total_ns();
+        all.add(Cause::Unknown, sums.sum_ns.saturating_sub(seen));
+        let mut excess = all;
+        take_cold(&mut excess, cold);
+        let normal = normal_ns(info, p50_ns).saturating_mul(sums.count);
+        // A normal call computes, waits for the GPU where it is there for that, and waits for nobody.
+        excess.take(own_time(info), normal);
+        if matches!(info.family, Family::Alloc | Family::Free) {
+            excess.rename(Cause::CpuSelf, Cause::GpuAlloc, u64::MAX);
+        }
+        let limit = normal_ns(info, p50_ns).saturating_mul(TIMES_NORMAL).max(SLOW_FLOOR_NS);
+        OpLedger { sums, info, p50_ns, slow_calls: count_above(sums, limit), excess, gpu_wait_ns }
+    }
+
+    /// Of the excess, what something took.
+    pub(crate) fn taken_ns(&self) -> u64 {
+        self.excess.sum_of(|cause| self.is_taken(cause))
+    }
+
+    /// Inside of a call that is there for something else, to wait for a peer or to sleep is time taken, too.
+    pub(crate) fn is_taken(&self, cause: Cause) -> bool {
+        let waits_for_peers = self.info.family == Family::Collective;
+        cause.is_taken() || (!waits_for_peers && matches!(cause, Cause::NetWait | Cause::SelfSleep))
+    }
+}
+
+/// What the time of a call on the CPU is, as the blame rows call it.
+fn own_time(info: &OpInfo) -> Cause {
+    Cause::of_part(Some(info), Part::OnCpu, 0)
+}
+
+/// How long a call of this kind may take by itself: its own median, but not more than such calls take anywhere, so
+/// that an operation all of whose calls are slow does not count as its own measure. Where work follows from what was
+/// asked for (a module, a copy of many bytes), the median alone decides.
+fn normal_ns(info: &OpInfo, p50_ns: u64) -> u64 {
+    const MICROSECOND: u64 = 1_000;
+    // An order of magnitude above what they take on real GPUs.
+    let most = match info.family {
+        Family::Launch | Family::Event | Family::Set => 50 * MICROSECOND,
+        Family::Alloc => 1_000 * MICROSECOND,
+        Family::Free => 500 * MICROSECOND,
+        Family::Sync
+        | Family::Copy
+        | Family::Graph
+        | Family::Load
+        | Family::Collective
+        | Family::Ioctl
+        | Family::Other => u64::MAX,
+    };
+    p50_ns.min(most)
+}
+
+/// First launches, loads and compilations: what they computed, read and waited for in the driver is the cold start's;
+/// what somebody took from them meanwhile is not.
+fn take_cold(excess: &mut Bills, cold: &[&ColdCall]) {
+    for call in cold {
+        for (part, ns) in call.blame.parts() {
+            let is_own = match part {
+                Part::OnCpu => true,
+                Part::Runnable => false,
+                Part::Blocked(reason) => matches!(
+                    reason,
+                    Reason::Ioctl | Reason::Fault | Reason::BlockIo | Reason::File | Reason::Other
+                ),
+            };
+            if !is_own {
+                continue;
+            }
+            let from = [Cause::of_part(None, part, 0), Cause::Unknown, Cause::GpuWait, Cause::GpuAlloc];
+            let mut left = ns;
+            for cause in from {
+                left -= excess.take(cause, left);
+            }
+            excess.add(Cause::GpuColdstart, ns - left);
+        }
+        let what = match call.name.as_str() {
+            "" => call.event.replace('_', " "),
+            name => format!("{} of {name}", call.event.replace('_', " ")),
+        };
+        if excess.ns(Cause::GpuColdstart) > 0 {
+            excess.say(
+                Cause::GpuColdstart,
+                format!("{what} took {}", gpuwhy_model::units::duration(call.duration_ns)),
+            );
+        }
+    }
+}
+
+fn count_above(sums: &OpSums, limit_ns: u64) -> u64 {
+    let from = gpuwhy_model::bucket_of(limit_ns) as u16;
+    sums.hist.counts().iter().filter(|(bucket, _)| *bucket > from).map(|(_, n)| n).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gpuwhy_model::{Blame, Histogram, Layer, OpId, Role};
+
+    fn info(family: Family, waits_for_gpu: bool) -> OpInfo {
+        OpInfo { id: OpId(1), name: "op".into(), layer: Layer::Cuda, family, waits_for_gpu, role: Role::None }
+    }
+
+    fn sums(calls: &[u64]) -> OpSums {
+        let mut hist = Histogram::default();
+        calls.iter().for_each(|ns| hist.record(*ns));
+        OpSums {
+            pid: 7,
+            op: "op".into(),
+            count: calls.len() as u64,
+            sum_ns: calls.iter().sum(),
+            max_ns: *calls.iter().max().unwrap(),
+            hist,
+            ..OpSums::default()
+        }
+    }
+
+    fn billed(cause: Cause, by: (u32, &str), ns: u64) -> Billed {
+        Billed {
+            pid: 7,
+            tid: 7,
+            op: Some("op".into()),
+            cause,
+            by_pid: by.0,
+            by_tid: by.0,
+            by_comm: by.1.into(),
+            by_cgroup_id: 0,
+            ns,
+            count: 1,
+            first_ns: 0,
+            last_ns: 0,
+        }
+    }
+
+    #[test]
+    fn waits_are_excess_and_ordinary_computing_is_not() {
+        let mut calls = vec![5_000; 99];
+        calls.push(20_000_000);
+        let sums = sums(&calls);
+        let rows = [
+            billed(Cause::CpuSelf, (0, ""), 100 * 5_000),
+            billed(Cause::CpuPreempted, (9, "hog"), 19_995_000),
+        ];
+        let info = info(Family::Launch, false);
+        let ledger = OpLedger::new(&sums, &info, &rows.iter().collect::<Vec<_>>(), &[]);
+        assert_eq!(ledger.excess.main(), Some(Cause::CpuPreempted));
+        assert_eq!(ledger.taken_ns(), 19_995_000);
+        assert_eq!(ledger.slow_calls, 1);
+        let shares = ledger.excess.shares(|_| None);
+        assert!(shares[0].share_pct > 99.0, "{shares:?}");
+        assert_eq!(shares[0].by[0].comm, "hog");
+    }
+
+    #[test]
+    fn an_operation_all_of_whose_calls_burn_time_has_no_culprit() {
+        let sums = sums(&[5_000_000; 50]);
+        let rows = [billed(Cause::CpuSelf, (0, ""), 250_000_000)];
+        let info = info(Family::Launch, false);
+        let ledger = OpLedger::new(&sums, &info, &rows.iter().collect::<Vec<_>>(), &[]);
+        assert_eq!(ledger.excess.main(), Some(Cause::CpuSelf));
+        assert!(ledger.excess.ns(Cause::CpuSelf) > 240_000_000);
+        assert_eq!((ledger.taken_ns(), ledger.excess.explained_pct()), (0, 0.0));
+    }
+
+    #[test]
+    fn a_sync_that_always_waits_alike_has_no_excess() {
+        let sums = sums(&[10_000_000; 50]);
+        let rows = [billed(Cause::GpuWait, (0, ""), 500_000_000)];
+        let info = info(Family::Sync, true);
+        let ledger = OpLedger::new(&sums, &info, &rows.iter().collect::<Vec<_>>(), &[]);
+        assert!(ledger.excess.total_ns() < 50_000_000, "{:?}", ledger.excess);
+        assert_eq!(ledger.gpu_wait_ns, 500_000_000);
+    }
+
+    #[test]
+    fn a_first_launch_is_a_cold_start_but_not_what_was_taken_from_it() {
+        let mut calls = vec![5_000; 99];
+        calls.push(300_000_000);
+        let sums = sums(&calls);
+        let rows = [
+            billed(Cause::CpuSelf, (0, ""), 250_495_000),
+            billed(Cause::CpuPreempted, (9, "hog"), 50_000_000),
+        ];
+        let cold = ColdCall {
+            pid: 7,
+            op: "op".into(),
+            event: "first_launch".into(),
+            name: "gemm".into(),
+            duration_ns: 300_000_000,
+            blame: Blame { oncpu_ns: 250_000_000, runq_ns: 50_000_000, ..Blame::default() },
+            stack_id: None,
+        };
+        let info = info(Family::Launch, false);
+        let ledger = OpLedger::new(&sums, &info, &rows.iter().collect::<Vec<_>>(), &[&cold]);
+        assert_eq!(ledger.excess.ns(Cause::GpuColdstart), 250_000_000);
+        assert_eq!(ledger.excess.ns(Cause::CpuPreempted), 50_000_000);
+    }
+}

@@ -1,0 +1,102 @@
+//! Copies between host and device: time that the bytes themselves take, and time spent waiting for the GPU to get there.
+
+use super::Rule;
+use super::slow_calls::sql;
+use crate::case::Case;
+use crate::draft::{Draft, cause_in_words, in_short, place_of, seconds};
+use crate::fixes::fixes;
+use crate::op_ledger::OpLedger;
+use crate::severity::{matters, of_taken, percent};
+use gpuwhy_model::{Cause, Family, units};
+
+pub(super) const RULE: Rule = Rule {
+    name: "copies",
+    about: "copies that dominate a process's time; a copy of few bytes that takes long waits for the GPU, not for PCIe",
+    causes: &[Cause::CopyPcie, Cause::GpuWait],
+    threshold: "10% of the time in which the process used the GPU. Bytes explain time at 1 GB/s and faster, which pageable \
+                memory reaches on every link; what is slower than that waited for queued work. Low, as the program asked for it",
+    refuted_by: "the same loop as slow with the copies left out, or pinned",
+    find,
+};
+
+const LEAST_PCT: f64 = 10.0;
+/// One byte a nanosecond.
+const SLOWEST_COPY_NS_PER_BYTE: u64 = 1;
+
+fn find(case: &Case<'_>) -> Vec<Draft> {
+    case.ops.iter().filter(|op| op.info.family == Family::Copy).filter_map(|op| draft(case, op)).collect()
+}
+
+fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
+    let pid = op.sums.pid;
+    let wall = case.wall(pid).ns();
+    let taken = op.taken_ns();
+    let mut bills = op.excess.only(|cause| op.is_taken(cause));
+    let own_ns = op.sums.blame.oncpu_ns.max(op.gpu_wait_ns);
+    let by_bytes = own_ns.min(op.sums.bytes.saturating_mul(SLOWEST_COPY_NS_PER_BYTE));
+    bills.add(Cause::CopyPcie, by_bytes);
+    if op.info.waits_for_gpu {
+        bills.add(Cause::GpuWait, own_ns - by_bytes);
+    }
+    let own_pct = percent(bills.ns(Cause::CopyPcie) + bills.ns(Cause::GpuWait), wall);
+    if own_pct < LEAST_PCT && !matters(taken, wall) {
+        return None;
+    }
+    let main = bills.main()?;
+    let place = place_of(case, pid, &op.sums.op);
+    let at = in_short(&place).map_or_else(String::new, |line| format!(" at {line}"));
+    let rate = op.sums.bytes as f64 / (own_ns.max(1) as f64 / 1e9);
+    bills.say(
+        Cause::CopyPcie,
+        format!(
+            "{} copies of {} each, {} in all, {}/s",
+            op.sums.count,
+            units::size(op.sums.bytes / op.sums.count.max(1)),
+            units::size(op.sums.bytes),
+            units::size(rate as u64)
+        ),
+    );
+    bills.say(
+        Cause::GpuWait,
+        format!(
+            "{} calls of {} each: that few bytes take no such time, the queued work does",
+            op.sums.count,
+            units::size(op.sums.bytes / op.sums.count.max(1))
+        ),
+    );
+    let title = match main {
+        Cause::CopyPcie => format!(
+            "{} spends {:.0}% of its time copying: {} in {}{at}",
+            case.name(pid),
+            percent(bills.ns(main), wall),
+            units::size(op.sums.bytes),
+            op.sums.op
+        ),
+        Cause::GpuWait => format!(
+            "{} waits for the GPU {:.0}% of its time, {} in all, in {}{at}",
+            case.name(pid),
+            percent(bills.ns(main), wall),
+            seconds(bills.ns(main)),
+            op.sums.op
+        ),
+        _ => format!(
+            "{} of {}{at} lost {} ({:.0}% of its time): {}",
+            op.sums.op,
+            case.name(pid),
+            seconds(taken),
+            percent(taken, wall),
+            cause_in_words(case, &bills, main)
+        ),
+    };
+    Some(Draft {
+        severity: Some(of_taken(taken, wall)),
+        title,
+        fixes: fixes(case, pid, &bills),
+        sql: sql(pid, &op.sums.op),
+        op: Some(op.sums.op.clone()),
+        pid: Some(pid),
+        bills,
+        place,
+        ..Draft::default()
+    })
+}

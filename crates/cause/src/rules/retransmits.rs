@@ -1,0 +1,90 @@
+//! Connections that lose segments, and the waits that go with it.
+
+use super::Rule;
+use crate::bills::{Bills, Share, Who};
+use crate::case::Case;
+use crate::draft::{Draft, seconds};
+use crate::evidence::{Billed, Retransmits};
+use crate::fixes::fixes;
+use crate::severity::{of_taken, percent};
+use gpuwhy_model::{Cause, Severity};
+use std::collections::BTreeMap;
+
+pub(super) const RULE: Rule = Rule {
+    name: "retransmits",
+    about: "TCP segments of a traced process that had to be sent again, and the time its threads waited on sockets meanwhile",
+    causes: &[Cause::NetTcp],
+    threshold: "10 segments: a healthy network loses one now and then. As bad as the time its threads waited for sockets while \
+                segments were lost",
+    refuted_by: "the same waits without rows in `tcp_events`, or in a process that has no such connection",
+    find,
+};
+
+const LEAST: u64 = 10;
+
+fn find(case: &Case<'_>) -> Vec<Draft> {
+    let mut by_process: BTreeMap<u32, Vec<&Retransmits>> = BTreeMap::new();
+    for connection in case.evidence.retransmits.iter().filter(|connection| connection.pid != 0) {
+        by_process.entry(connection.pid).or_default().push(connection);
+    }
+    by_process.into_iter().filter_map(|(pid, connections)| draft(case, pid, connections)).collect()
+}
+
+fn draft(case: &Case<'_>, pid: u32, mut connections: Vec<&Retransmits>) -> Option<Draft> {
+    let count: u64 = connections.iter().map(|connection| connection.count).sum();
+    if count < LEAST {
+        return None;
+    }
+    connections.sort_by_key(|connection| (std::cmp::Reverse(connection.count), &connection.remote));
+    let wall = case.wall(pid).ns();
+    let waited = |row: &&Billed| row.pid == pid && matches!(row.cause, Cause::NetWait | Cause::NetTcp);
+    let rows: Vec<&Billed> = case.evidence.bills.iter().filter(waited).collect();
+    let lost: u64 = rows.iter().map(|row| row.ns).sum();
+    let op =
+        rows.iter().filter(|row| row.op.is_some()).max_by_key(|row| (row.ns, std::cmp::Reverse(row.tid)));
+    let mut bills = Bills::default();
+    bills.add(Cause::NetTcp, lost.max(1));
+    for connection in &connections {
+        let share = Share {
+            comm: connection.remote.clone(),
+            ns: ((lost as f64 * connection.count as f64 / count as f64) as u64).max(1),
+            count: connection.count,
+            ..Share::default()
+        };
+        bills.blame(Cause::NetTcp, Who::Named(connection.remote.clone()), share);
+    }
+    let worst = connections.first()?;
+    let rank = worst.rank.map_or_else(String::new, |rank| format!(" of rank {rank}"));
+    for connection in connections.iter().take(3) {
+        bills.say(
+            Cause::NetTcp,
+            format!(
+                "{} segments sent again from {} to {}{rank}",
+                connection.count, connection.local, connection.remote
+            ),
+        );
+    }
+    bills.say(Cause::NetTcp, format!("its threads waited for sockets for {} in all", seconds(lost)));
+    Some(Draft {
+        severity: Some(match of_taken(lost, wall) {
+            Severity::Low => Severity::Low,
+            other => other,
+        }),
+        title: format!(
+            "the connection of {}{rank} to {} loses segments: {count} were sent again, {} ({:.0}% of the time) waited",
+            case.name(pid),
+            worst.remote,
+            seconds(lost),
+            percent(lost, wall)
+        ),
+        op: op.and_then(|row| row.op.clone()),
+        pid: Some(pid),
+        rank: worst.rank,
+        fixes: fixes(case, pid, &bills),
+        sql: format!(
+            "SELECT saddr, sport, daddr, dport, count(*) AS segments FROM tcp_events WHERE pid = {pid} GROUP BY 1, 2, 3, 4"
+        ),
+        bills,
+        ..Draft::default()
+    })
+}

@@ -1,0 +1,106 @@
+//! Calls that took longer than their operation normally takes.
+
+use super::Rule;
+use crate::bills::Bills;
+use crate::case::Case;
+use crate::draft::{Draft, cause_in_words, in_short, place_of, seconds};
+use crate::fixes::fixes;
+use crate::op_ledger::OpLedger;
+use crate::severity::{matters, of_taken, percent};
+use gpuwhy_model::{Cause, Family, Layer, Severity};
+
+pub(super) const RULE: Rule = Rule {
+    name: "slow_calls",
+    about: "the time of an operation's calls beyond what they normally take, billed to causes by the blame clock",
+    causes: &[
+        Cause::CpuPreempted,
+        Cause::CpuThrottled,
+        Cause::CpuInterrupt,
+        Cause::CpuSelf,
+        Cause::SelfSleep,
+        Cause::LockFutex,
+        Cause::PythonGil,
+        Cause::MemFault,
+        Cause::MemReclaim,
+        Cause::IoBlock,
+        Cause::IoFile,
+        Cause::NetWait,
+        Cause::GpuAlloc,
+        Cause::GpuColdstart,
+        Cause::DriverContention,
+        Cause::Unknown,
+    ],
+    threshold: "1% of the time in which the process used the GPU and 5 ms; medium from 5% and 50 ms on, high from 20%, \
+                critical from 50%: a busy but healthy host stays below 2%",
+    refuted_by: "the same operation as slow in a run without the named cause; \
+                 `SELECT cause, by_comm, sum(ns) FROM blame GROUP BY 1, 2` showing other parts",
+    find,
+};
+
+fn find(case: &Case<'_>) -> Vec<Draft> {
+    // The driver's ioctls are inside of other calls; who waits for the GPU has a rule of his own.
+    case.ops
+        .iter()
+        .filter(|op| {
+            op.info.layer != Layer::Driver && !op.info.waits_for_gpu && op.info.family != Family::Copy
+        })
+        .filter_map(|op| draft(case, op))
+        .collect()
+}
+
+fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
+    let pid = op.sums.pid;
+    let wall = case.wall(pid).ns();
+    let mut bills = op.excess.clone();
+    if !matters(bills.total_ns(), wall) {
+        return None;
+    }
+    if op.info.family == Family::Launch && case.gpu_is_busy() && bills.ns(Cause::CpuSelf) > 0 {
+        bills.rename(Cause::CpuSelf, Cause::GpuWait, u64::MAX);
+        bills.say(
+            Cause::GpuWait,
+            "the GPU was busy nearly all of the time: a launch into a full queue spins until there is room"
+                .into(),
+        );
+    }
+    let main = bills.main()?;
+    let place = place_of(case, pid, &op.sums.op);
+    let at = in_short(&place).map_or_else(String::new, |line| format!(" at {line}"));
+    Some(Draft {
+        severity: Some(severity(op, &bills, main, wall)),
+        title: format!(
+            "{} of {}{at} lost {} ({:.0}% of its time): {}",
+            op.sums.op,
+            case.name(pid),
+            seconds(bills.total_ns()),
+            percent(bills.total_ns(), wall),
+            cause_in_words(case, &bills, main)
+        ),
+        fixes: fixes(case, pid, &bills),
+        sql: sql(pid, &op.sums.op),
+        op: Some(op.sums.op.clone()),
+        pid: Some(pid),
+        bills,
+        place,
+        ..Draft::default()
+    })
+}
+
+/// What is not explained is worse where it is more, but nobody is accused by it.
+fn severity(op: &OpLedger<'_>, bills: &Bills, main: Cause, wall_ns: u64) -> Severity {
+    let taken = of_taken(bills.sum_of(|cause| op.is_taken(cause)), wall_ns);
+    let unexplained = bills.sum_of(|cause| !cause.explains());
+    let unexplained = match main.explains() {
+        false => of_taken(unexplained / 2, wall_ns).max(Severity::Medium),
+        true => Severity::Low,
+    };
+    taken.min(unexplained)
+}
+
+pub(super) fn sql(pid: u32, op: &str) -> String {
+    format!(
+        "SELECT cause, by_pid, by_comm, sum(ns) / 1e6 AS ms, sum(count) AS count FROM blame WHERE pid = {pid} AND op = '{}' \
+         GROUP BY 1, 2, 3 ORDER BY ms DESC",
+        op.replace('\'', "''")
+    )
+}

@@ -1,0 +1,267 @@
+//! Findings for people: what, why, who, where and what to do first, then the evidence.
+
+use crate::summary::write_coverage;
+use gpuwhy_cause::{Idle, Tail};
+use gpuwhy_model::units::{count, duration, printable};
+use gpuwhy_model::{CauseShare, Finding, Severity};
+use gpuwhy_query::Explained;
+use std::io::{self, Write};
+
+/// Findings told in full; the others get a line each.
+const MOST_IN_FULL: usize = 5;
+const MOST_LINES: usize = 40;
+const MOST_CULPRITS: usize = 3;
+const MOST_EVIDENCE: usize = 4;
+const MOST_FIXES: usize = 3;
+/// Causes with less than this share of a finding are not worth a line.
+const LEAST_SHARE_PCT: f64 = 1.0;
+
+/// How the page is to look.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Style {
+    pub(crate) colour: bool,
+    /// Findings under the process they are of.
+    pub(crate) per_process: bool,
+}
+
+pub(crate) fn write(explained: &Explained, style: Style, out: &mut impl Write) -> io::Result<()> {
+    let trace = &explained.trace;
+    writeln!(
+        out,
+        "{}: {}{}, {} events",
+        printable(&trace.file),
+        duration(trace.end_ns.saturating_sub(trace.start_ns)),
+        if trace.nodes.is_empty() {
+            String::new()
+        } else {
+            format!(" on {}", printable(&trace.nodes.join(", ")))
+        },
+        count(trace.events)
+    )?;
+    if explained.findings.is_empty() {
+        writeln!(out, "\nNothing was found: no calls were slow beyond the usual, and no rule applies.")?;
+    } else if style.per_process {
+        write_by_process(explained, style, out)?;
+    } else {
+        write_findings(&explained.findings.iter().collect::<Vec<_>>(), &trace.file, style, out)?;
+    }
+    if !style.per_process {
+        write_idle(&explained.idle, out)?;
+    }
+    write_coverage(&explained.coverage, out)
+}
+
+fn write_by_process(explained: &Explained, style: Style, out: &mut impl Write) -> io::Result<()> {
+    let mut pids: Vec<Option<u32>> = Vec::new();
+    for finding in &explained.findings {
+        if !pids.contains(&finding.pid) {
+            pids.push(finding.pid);
+        }
+    }
+    for pid in pids {
+        let of_process: Vec<&Finding> =
+            explained.findings.iter().filter(|finding| finding.pid == pid).collect();
+        let first = of_process.first().copied();
+        let name = match (pid, first.and_then(|finding| finding.process.as_deref())) {
+            (Some(pid), Some(name)) => format!("{}[{pid}]", printable(name)),
+            (Some(pid), None) => format!("process {pid}"),
+            (None, _) => "the node".into(),
+        };
+        let rank = first.and_then(|finding| finding.rank);
+        let rank = rank.map_or_else(String::new, |rank| format!(", rank {rank}"));
+        writeln!(out, "\n== {name}{rank}")?;
+        write_findings(&of_process, &explained.trace.file, style, out)?;
+        let idle: Vec<Idle> = explained.idle.iter().filter(|idle| Some(idle.pid) == pid).cloned().collect();
+        write_idle(&idle, out)?;
+    }
+    Ok(())
+}
+
+fn write_findings(findings: &[&Finding], file: &str, style: Style, out: &mut impl Write) -> io::Result<()> {
+    for (number, finding) in findings.iter().enumerate().take(MOST_IN_FULL) {
+        write_finding(number + 1, finding, file, style, out)?;
+    }
+    let rest = findings.iter().enumerate().skip(MOST_IN_FULL);
+    for (number, finding) in rest.clone().take(MOST_LINES) {
+        if number == MOST_IN_FULL {
+            writeln!(out, "\nAlso:")?;
+        }
+        writeln!(
+            out,
+            "{:>2}. {} {}",
+            number + 1,
+            severity(finding.severity, style),
+            printable(&finding.title)
+        )?;
+    }
+    if rest.len() > MOST_LINES {
+        writeln!(out, "    and {} more; --json has them all", rest.len() - MOST_LINES)?;
+    }
+    Ok(())
+}
+
+fn severity(severity: Severity, style: Style) -> String {
+    let word = format!("{:<8}", severity.name());
+    let code = match severity {
+        Severity::Critical => "1;31",
+        Severity::High => "31",
+        Severity::Medium => "33",
+        Severity::Low => "36",
+    };
+    if style.colour { format!("\u{1b}[{code}m{word}\u{1b}[0m") } else { word }
+}
+
+fn write_finding(
+    number: usize,
+    finding: &Finding,
+    file: &str,
+    style: Style,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let bold = |text: String| if style.colour { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text };
+    writeln!(
+        out,
+        "\n{number:>2}. {} {}",
+        severity(finding.severity, style),
+        bold(printable(&finding.title))
+    )?;
+    let mut label = "why";
+    for share in finding.causes.iter().filter(|share| share.share_pct >= LEAST_SHARE_PCT) {
+        writeln!(out, "      {label:<6} {}", cause_line(share, finding.pid))?;
+        label = "";
+        for sentence in share.evidence.iter().take(MOST_EVIDENCE) {
+            writeln!(out, "                    {}", printable(sentence))?;
+        }
+    }
+    if let Some(place) = place(finding) {
+        writeln!(out, "      where  {}", printable(&place))?;
+    }
+    writeln!(out, "      cost   {}", cost(finding))?;
+    let mut label = "do";
+    for fix in finding.fixes.iter().take(MOST_FIXES) {
+        writeln!(out, "      {label:<6} {}", printable(fix))?;
+        label = "";
+    }
+    writeln!(out, "      see    gpuwhy query {} \"{}\"", printable(file), printable(&finding.sql))
+}
+
+fn cause_line(share: &CauseShare, own_pid: Option<u32>) -> String {
+    let mut line = format!("{:>3.0}%  {:<17} {}", share.share_pct, share.class.name(), share.class.about());
+    let culprits: Vec<String> = share
+        .by
+        .iter()
+        .take(MOST_CULPRITS)
+        .map(|by| {
+            let whose = if by.pid.is_some() && by.pid == own_pid && by.rank.is_none() {
+                "its own thread "
+            } else {
+                ""
+            };
+            let pid = by.pid.map_or_else(String::new, |pid| format!("[{pid}]"));
+            let rank = by.rank.map_or_else(String::new, |rank| format!("rank {rank}, "));
+            format!("{whose}{rank}{}{pid} {}", printable(&by.comm), duration((by.ms * 1e6) as u64))
+        })
+        .collect();
+    if !culprits.is_empty() {
+        line += &format!(": {}", culprits.join("; "));
+        if share.by.len() > MOST_CULPRITS {
+            line += &format!("; {} more", share.by.len() - MOST_CULPRITS);
+        }
+    }
+    line
+}
+
+/// The innermost lines, the program's own language first.
+fn place(finding: &Finding) -> Option<String> {
+    const MOST_FRAMES: usize = 3;
+    let place = &finding.place;
+    let frames = if place.python.is_empty() { &place.native } else { &place.python };
+    let mut words = frames.iter().take(MOST_FRAMES).cloned().collect::<Vec<_>>().join(" < ");
+    if let Some(kernel) = &place.kernel {
+        const MOST_CHARS: usize = 60;
+        let short: String = kernel.chars().take(MOST_CHARS).collect();
+        words += &format!("{}kernel {short}", if words.is_empty() { "" } else { "; " });
+    }
+    (!words.is_empty()).then_some(words)
+}
+
+fn cost(finding: &Finding) -> String {
+    let impact = &finding.impact;
+    let us = |us: f64| duration((us * 1e3) as u64);
+    let mut words =
+        format!("{} ({:.1}% of its time)", duration((impact.excess_ms * 1e6) as u64), impact.wall_pct);
+    if impact.calls > 0 {
+        words += &format!(
+            "; {} of {} calls slow; usually {}, p99 {}, at worst {}",
+            count(impact.slow_calls),
+            count(impact.calls),
+            us(impact.p50_us),
+            us(impact.p99_us),
+            us(impact.max_us)
+        );
+    }
+    words + &format!("; {:.0}% explained", finding.explained_pct)
+}
+
+fn write_idle(idle: &[Idle], out: &mut impl Write) -> io::Result<()> {
+    const MOST_PROCESSES: usize = 8;
+    const LEAST_MS: f64 = 1.0;
+    let worth: Vec<&Idle> = idle.iter().filter(|idle| !idle.causes.is_empty()).collect();
+    if worth.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    for idle in worth.iter().take(MOST_PROCESSES) {
+        let ms = |ms: f64| duration((ms * 1e6) as u64);
+        let name = format!("{}[{}]", printable(idle.process.as_deref().unwrap_or("process")), idle.pid);
+        let starved = match (idle.starved_ms, idle.busy_lower_pct, idle.busy_upper_pct) {
+            (Some(starved), Some(lower), Some(upper)) => format!(
+                "its GPU streams were busy {lower:.0} to {upper:.0}% and empty at least {} of {}",
+                ms(starved),
+                ms(idle.wall_ms)
+            ),
+            _ => format!("of {}", ms(idle.wall_ms)),
+        };
+        let parts: Vec<String> = idle
+            .causes
+            .iter()
+            .filter(|share| share.ms >= LEAST_MS && share.share_pct >= LEAST_SHARE_PCT)
+            .map(|share| {
+                let by =
+                    share.by.first().map_or_else(String::new, |by| format!(" ({})", printable(&by.comm)));
+                format!("{} {}{by}", ms(share.ms), share.class.name())
+            })
+            .collect();
+        let meanwhile =
+            if parts.is_empty() { String::new() } else { format!("; meanwhile {}", parts.join(", ")) };
+        writeln!(out, "GPU of {name}: {starved}{meanwhile}.")?;
+    }
+    if worth.len() > MOST_PROCESSES {
+        writeln!(out, "and {} more processes; --json has them all", worth.len() - MOST_PROCESSES)?;
+    }
+    Ok(())
+}
+
+/// The tails of the operations with the longest ones.
+pub(crate) fn write_tail(tails: &[Tail], quantile: &str, out: &mut impl Write) -> io::Result<()> {
+    const MOST_OPS: usize = 20;
+    let mut chosen: Vec<&Tail> = tails.iter().filter(|tail| tail.quantile == quantile).collect();
+    chosen.sort_by(|a, b| b.p_us.total_cmp(&a.p_us).then_with(|| a.op.cmp(&b.op)));
+    writeln!(out, "\nCalls at {quantile} and above, by what their time was spent on:")?;
+    for tail in chosen.iter().take(MOST_OPS) {
+        let parts: Vec<String> = tail
+            .by_cause
+            .iter()
+            .filter(|share| share.share_pct >= LEAST_SHARE_PCT)
+            .map(|share| format!("{:.0}% {}", share.share_pct, share.class.name()))
+            .collect();
+        writeln!(
+            out,
+            "  {:<28} {quantile} {:>8}  {}",
+            printable(&tail.op),
+            duration((tail.p_us * 1e3) as u64),
+            parts.join(", ")
+        )?;
+    }
+    Ok(())
+}

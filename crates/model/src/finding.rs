@@ -1,0 +1,118 @@
+//! What `explain` says: findings, each with its price, its causes and their culprits, where in the code, and what to do.
+//! The names of the fields are those of its JSON.
+
+use crate::Cause;
+use serde::{Deserialize, Serialize};
+
+/// How much of the time is at stake. Low is what follows from how a program is built, or costs little; above it
+/// something takes time from the program that it should have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    Critical,
+    High,
+    Medium,
+    Low,
+}
+
+impl Severity {
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Critical => "critical",
+            Severity::High => "high",
+            Severity::Medium => "medium",
+            Severity::Low => "low",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The same for the same trace.
+    pub id: String,
+    /// Which rule found it, see `docs/rules.md`.
+    pub rule: String,
+    pub severity: Severity,
+    pub title: String,
+    /// Nothing where the time was lost between calls, or by the whole process.
+    pub op: Option<String>,
+    pub pid: Option<u32>,
+    pub process: Option<String>,
+    pub cgroup: Option<String>,
+    pub rank: Option<i32>,
+    pub node: Option<String>,
+    pub window: Span,
+    pub impact: Impact,
+    /// Largest first. The shares are of the excess, what is unknown included: they sum to 100.
+    pub causes: Vec<CauseShare>,
+    /// Share of the excess that has a cause: neither unknown, nor the library's own computing.
+    pub explained_pct: f64,
+    #[serde(rename = "where")]
+    pub place: Place,
+    pub fixes: Vec<String>,
+    /// What would show that it is not so.
+    pub refuted_by: String,
+    /// Shows the evidence.
+    pub sql: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Span {
+    pub start_ns: u64,
+    pub end_ns: u64,
+}
+
+impl Span {
+    pub fn ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
+}
+
+/// What it cost.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Impact {
+    pub calls: u64,
+    pub slow_calls: u64,
+    pub p50_us: f64,
+    pub p99_us: f64,
+    pub max_us: f64,
+    /// Time beyond what is normal.
+    pub excess_ms: f64,
+    /// The excess as a share of the time in which the process used the GPU.
+    pub wall_pct: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CauseShare {
+    pub class: Cause,
+    pub share_pct: f64,
+    pub ms: f64,
+    /// Who was behind it, most time first.
+    pub by: Vec<Culprit>,
+    /// What was seen, in sentences.
+    pub evidence: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Culprit {
+    /// Nothing where it is no process of this host: a peer, a rank, the GPU.
+    pub pid: Option<u32>,
+    pub comm: String,
+    pub cgroup: Option<String>,
+    /// Where the culprit is a rank of the job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<i32>,
+    pub ms: f64,
+    pub count: u64,
+}
+
+/// Where in the code.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Place {
+    /// As `train.py:142 forward`, innermost first.
+    pub python: Vec<String>,
+    /// As `function (library)`, innermost first.
+    pub native: Vec<String>,
+    /// Of a launch: the kernel that most of the slow ones ran.
+    pub kernel: Option<String>,
+}

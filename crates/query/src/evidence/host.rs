@@ -1,0 +1,141 @@
+//! The host's side: long waits, neighbours, retransmits, kills, and where threads run.
+
+use super::row::rows;
+use crate::QueryError;
+use gpuwhy_cause::Evidence;
+use gpuwhy_cause::evidence::{DriverUser, LongWait, Retransmits, ThreadHome};
+use gpuwhy_model::{Neighbour, OomEvent, RdmaEvent};
+use gpuwhy_store::Reader;
+use std::collections::BTreeMap;
+
+/// The waits that took most time, of each table.
+const MOST_WAITS: usize = 200;
+
+pub(super) fn waits(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) -> Result<(), QueryError> {
+    // Table, what was waited for: file, device, peer.
+    let tables = [
+        ("sched_events", "NULL", "NULL", "NULL"),
+        ("io_events", "file", "device", "NULL"),
+        ("net_events", "NULL", "NULL", "daddr || ':' || dport"),
+        ("mem_events", "NULL", "NULL", "NULL"),
+    ];
+    for (table, file, device, peer) in tables {
+        let sql = format!(
+            "SELECT pid, tid, op, event, {file}, {device}, {peer}, by_comm, stack_id, sum(duration_ns), count(*) FROM {table} \
+             WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 AND duration_ns > 0 GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9 \
+             ORDER BY 10 DESC, 1, 2, 3, 4, 5, 6, 7, 8, 9 LIMIT {MOST_WAITS}"
+        );
+        for row in rows(reader, &sql, times)? {
+            evidence.waits.push(LongWait {
+                pid: row.id(0),
+                tid: row.id(1),
+                op: row.maybe_text(2),
+                event: row.text(3),
+                file: row.maybe_text(4),
+                device: row.maybe_text(5),
+                peer: row.maybe_text(6),
+                by_comm: row.text(7),
+                stack_id: row.signed(8),
+                ns: row.number(9),
+                count: row.number(10),
+            });
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn others(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) -> Result<(), QueryError> {
+    let sql = "SELECT pid, comm, cgroup_id, cgroup, tenant, first_seen_ns FROM neighbours ORDER BY first_seen_ns, pid";
+    for row in rows(reader, sql, times)? {
+        evidence.neighbours.push(Neighbour {
+            pid: row.id(0),
+            comm: row.text(1),
+            cgroup_id: row.number(2),
+            cgroup: row.text(3),
+            tenant: row.text(4),
+            first_seen_ns: row.number(5),
+        });
+    }
+    let sql = "SELECT pid, max(rank), saddr || ':' || sport, daddr || ':' || dport, count(*), sum(bytes), min(timestamp_ns), \
+               max(timestamp_ns) FROM tcp_events WHERE event = 'tcp_retransmit_skb' AND timestamp_ns >= ?1 AND timestamp_ns < ?2 \
+               GROUP BY 1, 3, 4 ORDER BY 5 DESC, 1, 3, 4 LIMIT 10000";
+    for row in rows(reader, sql, times)? {
+        evidence.retransmits.push(Retransmits {
+            pid: row.id(0),
+            rank: row.signed(1).map(|rank| rank as i32),
+            local: row.text(2),
+            remote: row.text(3),
+            count: row.number(4),
+            bytes: row.number(5),
+            first_ns: row.number(6),
+            last_ns: row.number(7),
+        });
+    }
+    let sql = "SELECT timestamp_ns, pid, cgroup_id, by_pid, by_comm FROM mem_events WHERE event = 'oom_kill' \
+               AND timestamp_ns >= ?1 AND timestamp_ns < ?2 ORDER BY 1, 2 LIMIT 1000";
+    for row in rows(reader, sql, times)? {
+        evidence.kills.push(OomEvent {
+            time_ns: row.number(0),
+            pid: row.id(1),
+            cgroup_id: row.number(2),
+            by_pid: row.id(3),
+            by_tid: 0,
+            by_comm: row.text(4),
+        });
+    }
+    let sql = "SELECT d.pid, (SELECT p.comm FROM processes p WHERE p.pid = d.pid ORDER BY p.start_ns DESC LIMIT 1), \
+               sum(d.count), sum(d.sum_ns) FROM driver_stats d WHERE d.window_start_ns >= ?1 AND d.window_start_ns < ?2 \
+               GROUP BY 1 ORDER BY 1";
+    for row in rows(reader, sql, times)? {
+        evidence.driver_users.push(DriverUser {
+            pid: row.id(0),
+            comm: row.text(1),
+            count: row.number(2),
+            ns: row.number(3),
+        });
+    }
+    let sql = "SELECT max(timestamp_ns), event, device, port, counter, sum(delta), max(pid) FROM rdma_events \
+               WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 AND (event <> 'counter' OR delta > 0) \
+               GROUP BY 2, 3, 4, 5 ORDER BY 2, 3, 4, 5";
+    for row in rows(reader, sql, times)? {
+        evidence.fabric.push(RdmaEvent {
+            time_ns: row.number(0),
+            event: row.text(1),
+            device: row.text(2),
+            port: row.maybe(3).map(|port| port as u32),
+            counter: row.text(4),
+            value: None,
+            delta: row.maybe(5),
+            pid: row.maybe(6).map(|pid| pid as u32),
+            tid: None,
+        });
+    }
+    Ok(())
+}
+
+pub(super) fn places(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) -> Result<(), QueryError> {
+    let mut memory: BTreeMap<u32, Vec<(u32, u64)>> = BTreeMap::new();
+    let mut gpus: BTreeMap<u32, (Option<u16>, Option<u32>)> = BTreeMap::new();
+    let sql = "SELECT pid, numa_node, bytes, gpu, gpu_node, max(timestamp_ns) FROM memory_places \
+               WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 GROUP BY pid, numa_node ORDER BY 1, 2";
+    for row in rows(reader, sql, times)? {
+        memory.entry(row.id(0)).or_default().push((row.id(1), row.number(2)));
+        gpus.insert(row.id(0), (row.maybe(3).map(|gpu| gpu as u16), row.maybe(4).map(|node| node as u32)));
+    }
+    let sql =
+        "SELECT pid, tid, numa_node, node_migrations FROM threads WHERE numa_node IS NOT NULL ORDER BY 1, 2";
+    for row in rows(reader, sql, times)? {
+        let pid = row.id(0);
+        let (gpu, gpu_node) = gpus.get(&pid).copied().unwrap_or_default();
+        evidence.places.push(ThreadHome {
+            pid,
+            tid: row.id(1),
+            node: row.id(2),
+            node_migrations: row.number(3),
+            memory: memory.get(&pid).cloned().unwrap_or_default(),
+            gpu,
+            gpu_node,
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! Reads from a trace what `explain` looks at: sums where sums will do, and of millions of rows a part that does not
+//! depend on their order.
+
+mod calls;
+mod gpu;
+mod host;
+mod ranks;
+mod row;
+mod stacks;
+
+use crate::QueryError;
+use gpuwhy_cause::Evidence;
+use gpuwhy_model::Span;
+use gpuwhy_store::{Filter, Reader};
+
+/// What happened in a time.
+pub(crate) fn gather(reader: &Reader, span: Span) -> Result<Evidence, QueryError> {
+    // A window that began before holds calls of the time, too; the end is part of it.
+    let times = [span.start_ns, span.end_ns.saturating_add(1)];
+    let sessions = reader.sessions()?;
+    let mut evidence = Evidence {
+        span,
+        node: sessions.last().map(|session| session.info.host.clone()).filter(|host| !host.is_empty()),
+        coverage: reader.coverage(Some(span.start_ns))?,
+        ops: reader.ops()?.into_iter().map(|op| (op.name.clone(), op)).collect(),
+        processes: reader.processes()?,
+        ..Evidence::default()
+    };
+    let filter = Filter { from_ns: Some(times[0]), to_ns: Some(times[1]), ..Filter::default() };
+    calls::sums(reader, &filter, &mut evidence)?;
+    calls::bills(reader, times, &mut evidence)?;
+    calls::kept(reader, times, &mut evidence)?;
+    calls::cold(reader, times, &mut evidence)?;
+    calls::failed(reader, times, &mut evidence)?;
+    host::waits(reader, times, &mut evidence)?;
+    host::others(reader, times, &mut evidence)?;
+    host::places(reader, times, &mut evidence)?;
+    gpu::work(reader, times, &mut evidence)?;
+    gpu::memory(reader, times, &mut evidence)?;
+    gpu::counters(reader, times, &mut evidence)?;
+    ranks::collectives(reader, times, &mut evidence)?;
+    ranks::in_flight(reader, times, &mut evidence)?;
+    stacks::frames(reader, &mut evidence)?;
+    Ok(evidence)
+}

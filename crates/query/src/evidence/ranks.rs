@@ -1,0 +1,76 @@
+//! Collectives by rank, and calls that do not return.
+
+use super::row::{Row, rows};
+use crate::QueryError;
+use gpuwhy_cause::Evidence;
+use gpuwhy_cause::evidence::{Arrival, HangingCall};
+use gpuwhy_model::{CallInFlight, OpId};
+use gpuwhy_store::Reader;
+
+/// Of more collectives than this only some are looked at, of those all ranks.
+const MOST: u64 = 400_000;
+/// The last ones are looked at all the same: they may hang.
+const LAST_NS: u64 = 60_000_000_000;
+
+pub(super) fn collectives(
+    reader: &Reader,
+    times: [u64; 2],
+    evidence: &mut Evidence,
+) -> Result<(), QueryError> {
+    let count = "SELECT count(*) FROM nccl_events WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2";
+    let count = rows(reader, count, times)?.first().map_or(0, |row| row.number(0));
+    let every = (count / MOST).max(1);
+    let last = times[1].saturating_sub(LAST_NS);
+    let sql = format!(
+        "SELECT comm_id_hash, seq, rank, nranks, pid, ifnull(function, op), timestamp_ns, duration_ns, count, datatype, \
+         reduce_op, bytes, stack_id FROM nccl_events WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 \
+         AND comm_id_hash IS NOT NULL AND seq IS NOT NULL AND rank IS NOT NULL \
+         AND (seq % {every} = 0 OR timestamp_ns >= {last}) ORDER BY 1, 2, 3, 7"
+    );
+    for row in rows(reader, &sql, times)? {
+        evidence.collectives.push(Arrival {
+            comm: row.text(0),
+            seq: row.number(1),
+            rank: row.signed(2).unwrap_or(0) as i32,
+            nranks: row.signed(3).unwrap_or(0) as i32,
+            pid: row.id(4),
+            op: row.text(5),
+            start_ns: row.number(6),
+            duration_ns: row.number(7),
+            count: row.maybe(8),
+            datatype: row.maybe_text(9),
+            reduce_op: row.maybe_text(10),
+            bytes: row.maybe(11),
+            stack_id: row.signed(12),
+        });
+    }
+    Ok(())
+}
+
+pub(super) fn in_flight(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) -> Result<(), QueryError> {
+    let sql = "SELECT start_ns, pid, tid, op, comm_id_hash, rank, nranks, seq, seen_ns, ended_ns FROM calls_in_flight \
+               WHERE seen_ns >= ?1 AND start_ns < ?2 AND ended_ns IS NULL ORDER BY 1, 2, 3 LIMIT 10000";
+    let hash = |row: &Row| u64::from_str_radix(row.text(4).trim_start_matches("0x"), 16).ok();
+    for row in rows(reader, sql, times)? {
+        let op = row.text(3);
+        evidence.in_flight.push(HangingCall {
+            call: CallInFlight {
+                start_ns: row.number(0),
+                pid: row.id(1),
+                tid: row.id(2),
+                op: evidence.ops.get(&op).map_or(OpId::NONE, |op| op.id),
+                stream: 0,
+                handle: 0,
+                comm_id_hash: hash(&row),
+                rank: row.signed(5).map(|rank| rank as i32),
+                nranks: row.signed(6).map(|nranks| nranks as i32),
+                seq: row.maybe(7),
+                seen_ns: row.number(8),
+                ended_ns: None,
+            },
+            op,
+            stack_id: None,
+        });
+    }
+    Ok(())
+}

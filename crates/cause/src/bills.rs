@@ -99,6 +99,19 @@ impl Bills {
         taken
     }
 
+    /// Leaves a share of what is billed to a cause, and to everybody behind it.
+    pub(crate) fn scale(&mut self, cause: Cause, share: f64) {
+        let part = |ns: u64| (ns as f64 * share) as u64;
+        let Some(bill) = self.0.get_mut(&cause) else { return };
+        bill.ns = part(bill.ns);
+        for by in bill.by.values_mut() {
+            by.ns = part(by.ns);
+        }
+        if bill.ns == 0 {
+            self.0.remove(&cause);
+        }
+    }
+
     /// Moves so much from one cause to another; who was behind it stays behind.
     pub(crate) fn rename(&mut self, from: Cause, to: Cause, ns: u64) {
         let taken = self.take(from, ns);

@@ -32,12 +32,15 @@ impl<'a> OpLedger<'a> {
         for row in billed {
             all.add_billed(row.cause, row);
         }
-        let gpu_wait_ns = all.ns(Cause::GpuWait);
         // What a wait is for may become known after the call: the sums of the calls are the measure.
         let seen = all.total_ns();
         all.add(Cause::Unknown, sums.sum_ns.saturating_sub(seen));
         let mut excess = all;
         take_cold(&mut excess, cold);
+        if info.waits_for_gpu {
+            leave_to_the_gpu(&mut excess, own_time(info), sums, p50_ns);
+        }
+        let gpu_wait_ns = excess.ns(Cause::GpuWait);
         let normal = normal_ns(info, p50_ns).saturating_mul(sums.count);
         // A normal call computes, waits for the GPU where it is there for that, and waits for nobody.
         excess.take(own_time(info), normal);
@@ -84,6 +87,23 @@ fn normal_ns(info: &OpInfo, p50_ns: u64) -> u64 {
         | Family::Other => u64::MAX,
     };
     p50_ns.min(most)
+}
+
+/// The GPU goes on while the one who waits for it is kept from the CPU: of what others took, only what made calls longer
+/// than they normally are was lost. The rest was waiting all the same.
+fn leave_to_the_gpu(excess: &mut Bills, own: Cause, sums: &OpSums, p50_ns: u64) {
+    let longer = sums.sum_ns.saturating_sub(sums.count.saturating_mul(p50_ns));
+    let others: Vec<(Cause, u64)> =
+        Cause::ALL.iter().filter(|cause| **cause != own).map(|cause| (*cause, excess.ns(*cause))).collect();
+    let taken: u64 = others.iter().map(|(_, ns)| ns).sum();
+    if taken <= longer {
+        return;
+    }
+    let share = longer as f64 / taken as f64;
+    for (cause, ns) in others {
+        excess.scale(cause, share);
+        excess.add(own, ns - excess.ns(cause));
+    }
 }
 
 /// First launches, loads and compilations: what they computed, read and waited for in the driver is the cold start's;
@@ -205,6 +225,23 @@ mod tests {
         let ledger = OpLedger::new(&sums, &info, &rows.iter().collect::<Vec<_>>(), &[]);
         assert!(ledger.excess.total_ns() < 50_000_000, "{:?}", ledger.excess);
         assert_eq!(ledger.gpu_wait_ns, 500_000_000);
+    }
+
+    #[test]
+    fn who_waits_for_the_gpu_loses_only_what_makes_the_wait_longer() {
+        // Half of each wait somebody else had the CPU, and only one wait was longer for it.
+        let mut calls = vec![10_000_000; 49];
+        calls.push(30_000_000);
+        let sums = sums(&calls);
+        let rows = [
+            billed(Cause::GpuWait, (0, ""), 260_000_000),
+            billed(Cause::CpuPreempted, (9, "hog"), 260_000_000),
+        ];
+        let info = info(Family::Sync, true);
+        let ledger = OpLedger::new(&sums, &info, &rows.iter().collect::<Vec<_>>(), &[]);
+        let taken = ledger.taken_ns();
+        assert!((15_000_000..25_000_000).contains(&taken), "{taken}");
+        assert!(ledger.gpu_wait_ns > 490_000_000, "{}", ledger.gpu_wait_ns);
     }
 
     #[test]

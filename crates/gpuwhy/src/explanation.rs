@@ -78,12 +78,22 @@ fn write_by_process(explained: &Explained, style: Style, out: &mut impl Write) -
 }
 
 fn write_findings(findings: &[&Finding], file: &str, style: Style, out: &mut impl Write) -> io::Result<()> {
-    for (number, finding) in findings.iter().enumerate().take(MOST_IN_FULL) {
+    write_some(findings, file, MOST_IN_FULL, style, out)
+}
+
+fn write_some(
+    findings: &[&Finding],
+    file: &str,
+    most: usize,
+    style: Style,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    for (number, finding) in findings.iter().enumerate().take(most) {
         write_finding(number + 1, finding, file, style, out)?;
     }
-    let rest = findings.iter().enumerate().skip(MOST_IN_FULL);
+    let rest = findings.iter().enumerate().skip(most);
     for (number, finding) in rest.clone().take(MOST_LINES) {
-        if number == MOST_IN_FULL {
+        if number == most {
             writeln!(out, "\nAlso:")?;
         }
         writeln!(
@@ -98,6 +108,17 @@ fn write_findings(findings: &[&Finding], file: &str, style: Style, out: &mut imp
         writeln!(out, "    and {} more; --json has them all", rest.len() - MOST_LINES)?;
     }
     Ok(())
+}
+
+/// The worst ones in full, the rest in a line each.
+pub(crate) fn write_first(explained: &Explained, most: usize, out: &mut impl Write) -> io::Result<()> {
+    write_some(
+        &explained.findings.iter().collect::<Vec<_>>(),
+        &explained.trace.file,
+        most,
+        Style::default(),
+        out,
+    )
 }
 
 fn severity(severity: Severity, style: Style) -> String {

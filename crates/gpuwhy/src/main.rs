@@ -4,6 +4,7 @@ mod cli;
 mod commands;
 mod explanation;
 mod failure;
+mod findings;
 mod panels;
 mod paths;
 mod screen;

@@ -3,16 +3,20 @@
 mod lines;
 
 use crate::failure::Failure;
+use crate::findings::{Watcher, conclude};
 use gpuwhy_agent::{Agent, Snapshot, Summary, Update};
-use gpuwhy_cause::stalls;
-use gpuwhy_model::OpInfo;
+use gpuwhy_model::{Finding, OpInfo, Severity};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::Path;
 
-pub(crate) fn run(agent: &Agent) -> Result<(), Failure> {
+pub(crate) fn run(agent: &Agent, file: &Path) -> Result<(), Failure> {
     let mut ops: Vec<OpInfo> = Vec::new();
+    let watcher = Watcher::start(file.to_path_buf());
+    let mut told: BTreeMap<String, Severity> = BTreeMap::new();
     for update in agent.updates() {
-        let lines = match update {
+        let mut lines = match update {
             Update::Started { start_ns, ops: known, flavour, command_pid } => {
                 ops = known;
                 vec![
@@ -25,11 +29,16 @@ pub(crate) fn run(agent: &Agent) -> Result<(), Failure> {
             Update::Batch(news) => lines::of(&news.0, &news.1, &ops)?,
             Update::Snapshot(snapshot) => vec![snapshot_line(&snapshot, &ops)],
             Update::Ended(result) => {
+                drop(watcher);
                 let summary = (*result)?;
-                print(&[summary_line(&summary)])?;
+                print(&[summary_line(&summary)?])?;
                 return Ok(());
             }
         };
+        let newest = watcher.as_ref().and_then(Watcher::newest).unwrap_or_default();
+        for finding in newest.iter().filter(|finding| is_news(finding, &mut told)) {
+            lines.push(lines::line("finding", finding, &ops)?);
+        }
         if let Err(failure) = print(&lines) {
             // Nobody reads any more: end the trace, keep the file.
             agent.stop();
@@ -81,8 +90,19 @@ fn snapshot_line(snapshot: &Snapshot, ops: &[OpInfo]) -> Value {
     })
 }
 
-fn summary_line(summary: &Summary) -> Value {
-    json!({
+/// Told when it is found, and again when it gets worse.
+fn is_news(finding: &Finding, told: &mut BTreeMap<String, Severity>) -> bool {
+    let worse = told.get(&finding.id).is_none_or(|known| finding.severity < *known);
+    if worse {
+        told.insert(finding.id.clone(), finding.severity);
+    }
+    worse
+}
+
+fn summary_line(summary: &Summary) -> Result<Value, Failure> {
+    let explained = conclude(&summary.file, summary.last.start_ns);
+    let findings = explained.map(|explained| explained.findings).unwrap_or_default();
+    Ok(json!({
         "type": "summary",
         "file": summary.file,
         "start_ns": summary.last.start_ns,
@@ -90,7 +110,7 @@ fn summary_line(summary: &Summary) -> Value {
         "calls": summary.last.tallies.calls(),
         "kept": summary.last.tallies.kept(),
         "coverage": summary.last.coverage,
-        "stalls": stalls(&summary.last.tallies, &summary.ops),
+        "findings": serde_json::to_value(findings)?,
         "command_status": summary.command_status.and_then(|status| status.code()),
-    })
+    }))
 }

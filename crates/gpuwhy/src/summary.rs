@@ -1,22 +1,25 @@
 //! The end of a trace, for people: what was called, where the time went, what was not seen, where the file is.
 
+use crate::explanation;
 use crate::panels::{OPERATIONS, REST, Topic, View};
 use gpuwhy_agent::Summary;
-use gpuwhy_cause::{CauseShare, Stall, stalls};
+use gpuwhy_model::Coverage;
 use gpuwhy_model::units::{count, duration, printable};
-use gpuwhy_model::{Coverage, Process};
+use gpuwhy_query::Explained;
 use std::io::{self, Write};
 
-/// Operations with less excess than this share of the trace's time are not worth a line.
-const WORTH_SAYING: f64 = 0.001;
-const MOST_STALLS: usize = 5;
-const MOST_CULPRITS: usize = 3;
+/// Findings in full; `explain` has them all.
+const MOST_FINDINGS: usize = 3;
 /// Of a topic; the file has all.
 const MOST_LINES: usize = 40;
 
-pub(crate) fn write(summary: &Summary, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn write(
+    summary: &Summary,
+    explained: Option<&Explained>,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let last = &summary.last;
-    let view = View::of(last, &summary.ops, false);
+    let view = View::of(last, &summary.ops, &[], false);
     let seconds = last.now_ns.saturating_sub(last.start_ns);
     writeln!(
         out,
@@ -31,15 +34,18 @@ pub(crate) fn write(summary: &Summary, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "{}", nothing_seen(last.libraries))?;
     } else {
         write_panels(&view, &[OPERATIONS], out)?;
-        write_stalls(&stalls(&last.tallies, &summary.ops), &last.processes, seconds, out)?;
     }
     write_panels(&view, REST, out)?;
+    if let Some(explained) = explained.filter(|explained| !explained.findings.is_empty()) {
+        writeln!(out, "\nFindings:")?;
+        explanation::write_first(explained, MOST_FINDINGS, out)?;
+    }
     write_coverage(&last.coverage, out)?;
     if let Some(status) = summary.command_status.filter(|status| !status.success()) {
         writeln!(out, "The command ended with {status}.")?;
     }
     writeln!(out, "\nTrace: {}", summary.file.display())?;
-    writeln!(out, "Next:  gpuwhy query {} \"SELECT * FROM op_summary\"", summary.file.display())
+    writeln!(out, "Next:  gpuwhy explain {}", summary.file.display())
 }
 
 fn nothing_seen(libraries: usize) -> &'static str {
@@ -60,66 +66,6 @@ pub(crate) fn write_panels(view: &View<'_>, topics: &[Topic], out: &mut impl Wri
         }
     }
     Ok(())
-}
-
-/// Where the time of slow calls went, worst first.
-pub(crate) fn write_stalls(
-    stalls: &[Stall],
-    processes: &[Process],
-    trace_ns: u64,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    let worth = stalls.iter().filter(|stall| stall.excess_ns as f64 > WORTH_SAYING * trace_ns as f64);
-    let mut first = true;
-    for stall in worth.take(MOST_STALLS) {
-        if std::mem::take(&mut first) {
-            writeln!(out, "\nWhere the time beyond the usual went:")?;
-        }
-        let name =
-            processes.iter().find(|process| process.pid == stall.pid).map_or("", |process| &process.comm);
-        writeln!(
-            out,
-            "  {} in {} (pid {}): usually {}, p99 {}, at worst {}; {} lost in all",
-            stall.op,
-            printable(name),
-            stall.pid,
-            duration(stall.p50_ns),
-            duration(stall.p99_ns),
-            duration(stall.max_ns),
-            duration(stall.excess_ns),
-        )?;
-        for cause in stall.causes.iter().filter(|cause| cause.share_pct >= 1.0) {
-            writeln!(out, "    {}", cause_line(cause, stall.pid))?;
-        }
-    }
-    Ok(())
-}
-
-fn cause_line(share: &CauseShare, own_pid: u32) -> String {
-    let mut line = format!("{:>3.0}%  {:<14} {}", share.share_pct, share.cause.name(), share.cause.about());
-    let culprits: Vec<String> = share
-        .by
-        .iter()
-        .take(MOST_CULPRITS)
-        .map(|by| {
-            let whose = if by.pid == own_pid { "its own thread ".to_string() } else { String::new() };
-            format!(
-                "{whose}{} (pid {}) {} over {} waits",
-                printable(&by.comm),
-                by.pid,
-                duration(by.ns),
-                count(by.count)
-            )
-        })
-        .collect();
-    if !culprits.is_empty() {
-        line.push_str(": ");
-        line.push_str(&culprits.join("; "));
-        if share.by.len() > MOST_CULPRITS {
-            line.push_str(&format!("; {} more", share.by.len() - MOST_CULPRITS));
-        }
-    }
-    line
 }
 
 /// What was not seen; said with every answer.

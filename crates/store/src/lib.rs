@@ -14,4 +14,4 @@ pub use error::StoreError;
 pub use reader::{Answer, Filter, Limits, Reader, Span, Value};
 pub use session::{Session, SessionInfo};
 pub use stats::CallStats;
-pub use writer::{Options, ProbeCost, Writer};
+pub use writer::{Options, ProbeCost, Writer, write_findings};

@@ -43,7 +43,7 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
     for (tenant, (mut bills, by, from)) in taken {
         let walls: u64 = from.iter().map(|pid| case.wall(*pid).ns()).sum();
         let ns = bills.total_ns();
-        if by.len() < 2 || !matters(ns, walls) {
+        if from.len() < 2 || !matters(ns, walls) {
             continue;
         }
         bills.say(

@@ -2,6 +2,7 @@
 
 use crate::cli::TraceOptions;
 use crate::failure::Failure;
+use crate::findings::{Watcher, conclude};
 use crate::screen::Screen;
 use crate::{paths, stream, summary};
 use gpuwhy_agent::{Agent, Config, Update};
@@ -26,9 +27,9 @@ pub(crate) fn run(options: TraceOptions) -> Result<(), Failure> {
     }
     // A command owns the terminal it was started on.
     if json {
-        stream::run(&agent)
+        stream::run(&agent, &file)
     } else if std::io::stdout().is_terminal() && command.is_none() {
-        live(&agent)
+        live(&agent, &file)
     } else {
         quiet(&agent, &file.display().to_string(), command.as_deref())
     }
@@ -84,8 +85,9 @@ fn device(path: &Path) -> Result<Device, Failure> {
 }
 
 /// The live screen until the trace ends, then the summary.
-fn live(agent: &Agent) -> Result<(), Failure> {
+fn live(agent: &Agent, file: &Path) -> Result<(), Failure> {
     let mut screen: Option<Screen> = None;
+    let watcher = Watcher::start(file.to_path_buf());
     let stop = agent.stop_flag();
     loop {
         match agent.updates().recv_timeout(Duration::from_millis(100)) {
@@ -96,6 +98,7 @@ fn live(agent: &Agent) -> Result<(), Failure> {
                 }
             }
             Ok(Update::Ended(result)) => {
+                drop(watcher);
                 drop(screen);
                 return end(*result, &mut std::io::stdout());
             }
@@ -107,6 +110,9 @@ fn live(agent: &Agent) -> Result<(), Failure> {
             Ok(Update::Batch(_)) => {}
             Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
             Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
+        }
+        if let (Some(screen), Some(findings)) = (&mut screen, watcher.as_ref().and_then(Watcher::newest)) {
+            screen.show_findings(findings)?;
         }
         if let Some(screen) = &mut screen
             && screen.wants_to_quit()?
@@ -149,6 +155,7 @@ fn end(
     result: Result<gpuwhy_agent::Summary, gpuwhy_agent::AgentError>,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    summary::write(&result?, out)?;
-    Ok(())
+    let summary = result?;
+    let explained = conclude(&summary.file, summary.last.start_ns);
+    Ok(summary::write(&summary, explained.as_ref(), out)?)
 }

@@ -43,6 +43,7 @@ impl Run {
             ops: &self.ops,
             processes: &self.processes,
             overview: &self.overview,
+            findings: &[],
             live,
         }
     }

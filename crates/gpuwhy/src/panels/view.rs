@@ -3,7 +3,7 @@
 use gpuwhy_agent::{Overview, Snapshot};
 use gpuwhy_cause::Tallies;
 use gpuwhy_model::units::printable;
-use gpuwhy_model::{OpId, OpInfo, Process};
+use gpuwhy_model::{Finding, OpId, OpInfo, Process};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct View<'a> {
@@ -13,12 +13,19 @@ pub(crate) struct View<'a> {
     pub(crate) ops: &'a [OpInfo],
     pub(crate) processes: &'a [Process],
     pub(crate) overview: &'a Overview,
+    /// Of the last minute while it runs; at the end they are told in full elsewhere.
+    pub(crate) findings: &'a [Finding],
     /// It still runs: what happens now matters more than the whole.
     pub(crate) live: bool,
 }
 
 impl<'a> View<'a> {
-    pub(crate) fn of(snapshot: &'a Snapshot, ops: &'a [OpInfo], live: bool) -> View<'a> {
+    pub(crate) fn of(
+        snapshot: &'a Snapshot,
+        ops: &'a [OpInfo],
+        findings: &'a [Finding],
+        live: bool,
+    ) -> View<'a> {
         View {
             start_ns: snapshot.start_ns,
             now_ns: snapshot.now_ns,
@@ -26,6 +33,7 @@ impl<'a> View<'a> {
             ops,
             processes: &snapshot.processes,
             overview: &snapshot.overview,
+            findings,
             live,
         }
     }

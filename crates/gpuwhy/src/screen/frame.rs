@@ -3,8 +3,8 @@
 use super::room::{is_enough, share};
 use crate::panels::{PAGES, Panel, TROUBLE, Topic, View, counted};
 use gpuwhy_agent::Snapshot;
-use gpuwhy_model::OpInfo;
 use gpuwhy_model::units::{count, duration, size};
+use gpuwhy_model::{Finding, OpInfo};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Color, Modifier, Style};
@@ -22,6 +22,7 @@ pub(super) struct Picture<'a> {
     pub(super) colour: bool,
     pub(super) page: usize,
     pub(super) no_gpus: Option<&'a str>,
+    pub(super) findings: &'a [Finding],
 }
 
 impl Picture<'_> {
@@ -32,7 +33,7 @@ impl Picture<'_> {
                 .areas(frame.area());
         let (width, height) = (body.width as usize, body.height as usize);
         let (mut lines, all) = match self.snapshot {
-            Some(snapshot) => self.body(&View::of(snapshot, self.ops, true), width, height),
+            Some(snapshot) => self.body(&View::of(snapshot, self.ops, self.findings, true), width, height),
             None => (Vec::new(), true),
         };
         if self.snapshot.is_none_or(|snapshot| snapshot.tallies.calls() == 0) {

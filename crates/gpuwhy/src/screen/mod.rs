@@ -7,7 +7,7 @@ mod room;
 use crate::panels::PAGES;
 use frame::Picture;
 use gpuwhy_agent::Snapshot;
-use gpuwhy_model::OpInfo;
+use gpuwhy_model::{Finding, OpInfo};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -24,13 +24,23 @@ pub(crate) struct Screen {
     /// Why there are no counters of GPUs.
     no_gpus: Option<String>,
     last: Option<Box<Snapshot>>,
+    findings: Vec<Finding>,
 }
 
 impl Screen {
     pub(crate) fn open(ops: Vec<OpInfo>, flavour: &'static str) -> io::Result<Screen> {
         let terminal = ratatui::try_init()?;
         let colour = std::env::var_os("NO_COLOR").is_none();
-        let mut screen = Screen { terminal, ops, flavour, colour, page: 0, no_gpus: None, last: None };
+        let mut screen = Screen {
+            terminal,
+            ops,
+            flavour,
+            colour,
+            page: 0,
+            no_gpus: None,
+            last: None,
+            findings: Vec::new(),
+        };
         screen.draw()?;
         Ok(screen)
     }
@@ -44,6 +54,11 @@ impl Screen {
         self.no_gpus = Some(why.to_string());
     }
 
+    pub(crate) fn show_findings(&mut self, findings: Vec<Finding>) -> io::Result<()> {
+        self.findings = findings;
+        self.draw()
+    }
+
     fn draw(&mut self) -> io::Result<()> {
         let picture = Picture {
             snapshot: self.last.as_deref(),
@@ -52,6 +67,7 @@ impl Screen {
             colour: self.colour,
             page: self.page,
             no_gpus: self.no_gpus.as_deref(),
+            findings: &self.findings,
         };
         self.terminal.draw(|frame| picture.draw(frame))?;
         Ok(())

@@ -85,6 +85,8 @@ pub(crate) const FINDINGS: Table = Table {
         text("fixes", "", "what to do, a JSON list"),
         text("sql", "", "a query that shows the evidence"),
         SESSION.required(),
+        text("rule", "", "the rule that found it"),
+        text("refuted_by", "", "what would show that it is not so"),
     ],
     key: &["session_id", "id"],
     clustered: true,

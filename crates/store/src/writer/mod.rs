@@ -3,6 +3,7 @@
 mod calls;
 mod collectives;
 mod containers;
+mod findings;
 mod gpu;
 mod graphs;
 mod host;
@@ -20,6 +21,7 @@ mod work;
 
 use crate::lock::Lock;
 use crate::{SessionInfo, StoreError};
+pub use findings::write_findings;
 use gpuwhy_model::{Batch, Facts, OpInfo};
 use libraries::Libraries;
 use ops::Ops;

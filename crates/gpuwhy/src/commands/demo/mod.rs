@@ -4,18 +4,20 @@ mod live;
 mod recording;
 mod replay;
 mod scenario;
-mod stall;
 mod tour;
 
 use crate::cli::DemoOptions;
+use crate::explanation::{self, Style};
 use crate::failure::Failure;
 use crate::panels::View;
 use gpuwhy_agent::{AgentError, Overview, Summary};
-use gpuwhy_cause::{Tallies, stalls};
+use gpuwhy_cause::Tallies;
 use gpuwhy_model::{Coverage, OpInfo, Process};
+use gpuwhy_query::{ExplainRequest, explain};
+use gpuwhy_store::Reader;
 use scenario::{Ending, SCENARIOS, Scenario};
 use serde_json::json;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 /// A scenario that was run, one way or the other.
@@ -57,6 +59,7 @@ impl Played {
             ops: &self.ops,
             processes: &self.processes,
             overview: &self.overview,
+            findings: &[],
             live: false,
         }
     }
@@ -65,12 +68,12 @@ impl Played {
 pub(crate) fn run(options: &DemoOptions) -> Result<(), Failure> {
     if options.list {
         for scenario in SCENARIOS {
-            writeln!(std::io::stdout(), "{:<12} {}", scenario.name, scenario.about)?;
+            writeln!(std::io::stdout(), "{:<14} {}", scenario.name, scenario.about)?;
         }
         return Ok(());
     }
     let scenario = choose(options.scenario.as_deref())?;
-    if !options.replay {
+    if !options.replay && scenario.is_live() {
         live::enter(scenario)?;
     }
     let file = options.out.clone().unwrap_or_else(|| {
@@ -86,7 +89,7 @@ pub(crate) fn run(options: &DemoOptions) -> Result<(), Failure> {
             "live": played.live,
             "how": played.how,
             "file": played.file,
-            "stalls": stalls(&played.tallies, &played.ops),
+            "explanation": explain(&Reader::open(&played.file)?, &ExplainRequest::default())?,
             "coverage": played.coverage,
         });
         writeln!(std::io::stdout(), "{document:#}")?;
@@ -95,9 +98,23 @@ pub(crate) fn run(options: &DemoOptions) -> Result<(), Failure> {
     let out = &mut std::io::stdout();
     writeln!(out, "\n{}", played.how)?;
     match &scenario.ending {
-        Ending::Stall { op, fix } => stall::write(op, *fix, &played, out),
+        Ending::Explain => write_explained(&played, out),
         Ending::Tour { questions } => tour::write(questions, &played, out),
     }
+}
+
+/// What `explain` says, and what to go on with.
+fn write_explained(played: &Played, out: &mut impl Write) -> Result<(), Failure> {
+    let explained = explain(&Reader::open(&played.file)?, &ExplainRequest::default())?;
+    let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    explanation::write(&explained, Style { colour, per_process: false }, out)?;
+    let file = played.file.display();
+    writeln!(
+        out,
+        "\nGo on with:\n  gpuwhy explain {file} --tail p99.9\n  gpuwhy explain {file} --json\n  \
+         gpuwhy query {file} \"SELECT * FROM op_summary\"\n  gpuwhy demo --list"
+    )?;
+    Ok(())
 }
 
 fn choose(name: Option<&str>) -> Result<&'static Scenario, Failure> {
@@ -113,7 +130,7 @@ fn choose(name: Option<&str>) -> Result<&'static Scenario, Failure> {
 
 /// Live where the kernel allows it, else from the recording.
 fn play(scenario: &'static Scenario, file: &Path, options: &DemoOptions) -> Result<Played, Failure> {
-    if options.replay {
+    if options.replay || !scenario.is_live() {
         return replay::play(scenario, file, None);
     }
     match live::play(scenario, file, options.record.as_deref()) {

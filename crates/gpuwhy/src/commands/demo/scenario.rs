@@ -14,8 +14,14 @@ pub(crate) struct Scenario {
     pub(crate) workloads: &'static [Workload],
     pub(crate) fault: Option<Fault>,
     pub(crate) ending: Ending,
-    /// The run as it was recorded, compressed.
-    pub(crate) recording: &'static [u8],
+    pub(crate) recording: Recorded,
+}
+
+impl Scenario {
+    /// It can be run here; the others were recorded on hardware of their own.
+    pub(crate) fn is_live(&self) -> bool {
+        !self.workloads.is_empty()
+    }
 }
 
 pub(crate) type Variables = &'static [(&'static str, &'static str)];
@@ -37,14 +43,19 @@ pub(crate) struct Fault {
 
 #[derive(Debug)]
 pub(crate) enum Ending {
-    /// One operation is hit: what, why, who.
-    Stall {
-        op: &'static str,
-        /// Commands that help, with the victim's and the culprit's pid.
-        fix: fn(u32, u32) -> String,
-    },
+    /// What is wrong, as `explain` says it.
+    Explain,
     /// Everything that was seen, and what to ask next.
     Tour { questions: &'static [Question] },
+}
+
+/// A run as it was recorded, compressed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Recorded {
+    /// What came out of the kernel; it can be made anew with `demo NAME --record`.
+    Batches(&'static [u8]),
+    /// The trace file of a run on real hardware, and where that was.
+    File { trace: &'static [u8], about: &'static str },
 }
 
 #[derive(Debug)]
@@ -53,31 +64,214 @@ pub(crate) struct Question {
     pub(crate) sql: &'static str,
 }
 
-pub(crate) static SCENARIOS: &[Scenario] = &[CPU_HOG, TOUR];
+pub(crate) static SCENARIOS: &[Scenario] = &[
+    CPU_HOG,
+    LOCK,
+    PAGE_FAULTS,
+    COLD_START,
+    FREES,
+    GPU_BUSY,
+    COPIES,
+    RECAPTURE,
+    OUT_OF_MEMORY,
+    LATE_RANK,
+    MISSING_RANK,
+    HOT_GPU,
+    TOUR,
+];
+
+/// A real launch takes a few microseconds of CPU.
+const REAL_LAUNCH: (&str, &str) = ("SIMGPU_LAUNCH_SPIN_NS", "5000");
 
 const CPU_HOG: Scenario = Scenario {
     name: "cpu-hog",
     about: "a busy process on the core of the thread that launches the kernels",
     story: "A training loop launches GPU kernels from a thread on one core. After two seconds a busy process is put on\n\
             the same core: nothing in the program changed, but its launches now stall.",
-    // A real launch takes a few microseconds of CPU.
-    environment: &[("SIMGPU_LAUNCH_SPIN_NS", "5000")],
+    environment: &[REAL_LAUNCH],
     workloads: &[Workload {
         environment: &[],
         arguments: "train --steps 0 --seconds 7 --launches-per-step 200 --kernel-us 2 --cpu {cpu}",
     }],
     fault: Some(Fault { arguments: "hog --seconds 4 --cpu {cpu}", after: Duration::from_secs(2) }),
-    ending: Ending::Stall {
-        op: "cuLaunchKernel",
-        fix: |victim, culprit| {
-            format!(
-                "keep other work off its core: move the culprit (taskset -cp CORES {culprit}), or give the\n      \
-                 thread cores of its own (taskset, cpuset, CPU manager policy static); nice does less.\n      \
-                 The victim's threads: ps -L -o tid,psr,comm -p {victim}"
-            )
-        },
-    },
-    recording: include_bytes!("../../../recordings/cpu-hog.json.gz"),
+    ending: Ending::Explain,
+    recording: Recorded::Batches(include_bytes!("../../../recordings/cpu-hog.json.gz")),
+};
+
+const LOCK: Scenario = Scenario {
+    name: "lock",
+    about: "a thread of the same process holds a lock that every launch needs",
+    story: "A program launches kernels, first undisturbed; then another thread of it takes a lock that launches need, and\n\
+            keeps it for 20 ms at a time.",
+    environment: &[REAL_LAUNCH],
+    workloads: &[Workload {
+        environment: &[],
+        arguments: "mutex --hold-ms 20 --rounds 150 --calm-launches 60000",
+    }],
+    fault: None,
+    ending: Ending::Explain,
+    recording: Recorded::Batches(include_bytes!("../../../recordings/lock.json.gz")),
+};
+
+const PAGE_FAULTS: Scenario = Scenario {
+    name: "page-faults",
+    about: "launches that touch freshly mapped memory each time",
+    story: "Each launch of this training loop touches memory that was mapped just before: the kernel has to find pages for\n\
+            it while the GPU waits for work.",
+    environment: &[REAL_LAUNCH, ("SIMGPU_FAULT_BYTES", "1M")],
+    workloads: &[Workload {
+        environment: &[],
+        arguments: "train --steps 0 --seconds 4 --launches-per-step 50 --kernel-us 20",
+    }],
+    fault: None,
+    ending: Ending::Explain,
+    recording: Recorded::Batches(include_bytes!("../../../recordings/page-faults.json.gz")),
+};
+
+const COLD_START: Scenario = Scenario {
+    name: "cold-start",
+    about: "a fresh process whose first launch loads its code",
+    story: "A fresh process answers its first requests: its first launch has to load the code, and takes longer than the\n\
+            thousand that follow.",
+    environment: &[REAL_LAUNCH, ("SIMGPU_COLD_US", "900000"), ("SIMGPU_MODULE_US", "150000")],
+    workloads: &[Workload {
+        environment: &[],
+        arguments: "train --steps 0 --seconds 3 --launches-per-step 50 --kernel-us 20",
+    }],
+    fault: None,
+    ending: Ending::Explain,
+    recording: Recorded::Batches(include_bytes!("../../../recordings/cold-start.json.gz")),
+};
+
+const FREES: Scenario = Scenario {
+    name: "frees",
+    about: "device memory freed in every step: each free waits for all queued work",
+    story: "A training loop allocates and frees device memory in every step. Freeing waits until everything queued is done,\n\
+            so the host cannot run ahead of the GPU.",
+    environment: &[REAL_LAUNCH],
+    workloads: &[Workload {
+        environment: &[],
+        arguments: "train --steps 0 --seconds 4 --launches-per-step 40 --kernel-us 250 --malloc-every 1 --malloc-bytes 67108864",
+    }],
+    fault: None,
+    ending: Ending::Explain,
+    recording: Recorded::Batches(include_bytes!("../../../recordings/frees.json.gz")),
+};
+
+const GPU_BUSY: Scenario = Scenario {
+    name: "gpu-busy",
+    about: "long kernels: the host waits for the GPU, and nothing is wrong with the host",
+    story: "Long kernels, and a synchronisation after each step. The thread spins on the CPU while it waits, which other\n\
+            tools take for a busy CPU.",
+    environment: &[REAL_LAUNCH],
+    workloads: &[Workload {
+        environment: &[],
+        arguments: "train --steps 0 --seconds 4 --launches-per-step 20 --kernel-us 2000",
+    }],
+    fault: None,
+    ending: Ending::Explain,
+    recording: Recorded::Batches(include_bytes!("../../../recordings/gpu-busy.json.gz")),
+};
+
+const COPIES: Scenario = Scenario {
+    name: "copies",
+    about: "large copies from pageable memory dominate each step",
+    story: "Each step copies a large batch to the device, and computes little with it.",
+    environment: &[REAL_LAUNCH, ("SIMGPU_COPY_BYTES_PER_S", "6G")],
+    workloads: &[Workload {
+        environment: &[],
+        arguments: "train --steps 0 --seconds 4 --launches-per-step 20 --kernel-us 20 --copy-bytes 67108864",
+    }],
+    fault: None,
+    ending: Ending::Explain,
+    recording: Recorded::Batches(include_bytes!("../../../recordings/copies.json.gz")),
+};
+
+const RECAPTURE: Scenario = Scenario {
+    name: "recapture",
+    about: "a graph captured anew for every launch, as shapes change",
+    story: "A program that uses CUDA graphs captures one for each step, because its shapes change: making them costs more\n\
+            than they save.",
+    environment: &[REAL_LAUNCH],
+    workloads: &[Workload {
+        environment: &[],
+        arguments: "graph --replays 1500 --nodes 200 --kernel-us 2 --recapture-every 1",
+    }],
+    fault: None,
+    ending: Ending::Explain,
+    recording: Recorded::Batches(include_bytes!("../../../recordings/recapture.json.gz")),
+};
+
+const OUT_OF_MEMORY: Scenario = Scenario {
+    name: "out-of-memory",
+    about: "memory that is never freed, until an allocation fails",
+    story: "A program allocates device memory and never frees it, until there is none left.",
+    environment: &[REAL_LAUNCH, ("SIMGPU_ALLOC_SPIN_NS", "100000")],
+    workloads: &[Workload { environment: &[], arguments: "leak --bytes 4194304" }],
+    fault: None,
+    ending: Ending::Explain,
+    recording: Recorded::Batches(include_bytes!("../../../recordings/out-of-memory.json.gz")),
+};
+
+const FOUR_GPUS: (&str, &str) = ("SIMGPU_DEVICES", "4");
+
+const LATE_RANK: Scenario = Scenario {
+    name: "late-rank",
+    about: "four ranks train together, and one comes late to every collective",
+    story: "Four ranks reduce gradients together. Rank 2 comes 12 ms late to every collective, and all others wait for it.",
+    environment: &[REAL_LAUNCH, FOUR_GPUS, ("SIMGPU_SYNC", "block"), ("SIMGPU_STREAM_THREADS", "1")],
+    workloads: &[
+        rank(&[("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "4")], RANK_0),
+        rank(&[("RANK", "1"), ("LOCAL_RANK", "1"), ("WORLD_SIZE", "4")], RANK_1),
+        rank(&[("RANK", "2"), ("LOCAL_RANK", "2"), ("WORLD_SIZE", "4")], RANK_2),
+        rank(&[("RANK", "3"), ("LOCAL_RANK", "3"), ("WORLD_SIZE", "4")], RANK_3),
+    ],
+    fault: None,
+    ending: Ending::Explain,
+    recording: Recorded::Batches(include_bytes!("../../../recordings/late-rank.json.gz")),
+};
+
+const MISSING_RANK: Scenario = Scenario {
+    name: "missing-rank",
+    about: "one of three ranks calls a collective with another count than the others",
+    story: "Three ranks reduce gradients together. In its 40th collective rank 1 passes another count than the others.",
+    environment: &[REAL_LAUNCH, FOUR_GPUS, ("SIMGPU_SYNC", "block"), ("SIMGPU_STREAM_THREADS", "1")],
+    workloads: &[
+        rank(&[("RANK", "0"), ("WORLD_SIZE", "3")], ODD_RANK_0),
+        rank(&[("RANK", "1"), ("WORLD_SIZE", "3")], ODD_RANK_1),
+        rank(&[("RANK", "2"), ("WORLD_SIZE", "3")], ODD_RANK_2),
+    ],
+    fault: None,
+    ending: Ending::Explain,
+    recording: Recorded::Batches(include_bytes!("../../../recordings/missing-rank.json.gz")),
+};
+
+const ODD_RANK_0: &str =
+    "nccl --rank 0 --nranks 3 --id-file {folder}/id --iters 60 --count 4096 --step-us 20000";
+const ODD_RANK_1: &str =
+    "nccl --rank 1 --nranks 3 --id-file {folder}/id --iters 60 --count 4096 --step-us 20000 --mismatch-at 40";
+const ODD_RANK_2: &str =
+    "nccl --rank 2 --nranks 3 --id-file {folder}/id --iters 60 --count 4096 --step-us 20000";
+
+const HOT_GPU: Scenario = Scenario {
+    name: "hot-gpu",
+    about: "a GPU that lowers its clocks because it is too hot",
+    story: "A training loop is slower than yesterday. The host is well; the GPU is not.",
+    environment: &[
+        REAL_LAUNCH,
+        ("SIMGPU_NVML_SM_PCT", "97"),
+        ("SIMGPU_NVML_SM_CLOCK", "1035"),
+        ("SIMGPU_NVML_THROTTLE", "64"),
+        ("SIMGPU_NVML_TEMPERATURE", "91"),
+        ("SIMGPU_NVML_POWER_MW", "310000"),
+    ],
+    workloads: &[Workload {
+        environment: &[],
+        arguments: "train --steps 0 --seconds 4 --launches-per-step 20 --kernel-us 1000",
+    }],
+    fault: None,
+    ending: Ending::Explain,
+    recording: Recorded::Batches(include_bytes!("../../../recordings/hot-gpu.json.gz")),
 };
 
 const TOUR: Scenario = Scenario {
@@ -114,7 +308,7 @@ const TOUR: Scenario = Scenario {
     ],
     fault: None,
     ending: Ending::Tour { questions: QUESTIONS },
-    recording: include_bytes!("../../../recordings/tour.json.gz"),
+    recording: Recorded::Batches(include_bytes!("../../../recordings/tour.json.gz")),
 };
 
 const fn rank(environment: Variables, arguments: &'static str) -> Workload {

@@ -67,4 +67,7 @@ pub struct Coverage {
     pub sampled: u64,
     pub degraded: Vec<String>,
     pub unattached: Vec<String>,
+    /// What the data as a whole cannot support, a sentence each: of traces that another tool made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }

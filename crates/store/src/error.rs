@@ -26,6 +26,8 @@ pub enum StoreError {
     NotADatabase { path: PathBuf },
     #[error("{path} is an SQLite file but not a gpuwhy trace; name a file that `gpuwhy trace` wrote")]
     Foreign { path: PathBuf },
+    #[error("{path} looks like a trace of Ingero, but {why}; use a whole copy of it")]
+    Half { path: PathBuf, why: String },
     #[error(
         "{path} was written by a newer gpuwhy (schema version {found}; this one knows up to {known}); update gpuwhy",
         known = SCHEMA_VERSION

@@ -1,6 +1,7 @@
 //! Telling a trace from other files, without changing them.
 
 use crate::StoreError;
+use crate::ingero::{self, Look};
 use crate::schema::{APPLICATION_ID, Lacks, SCHEMA_VERSION, VIEWS, lacks};
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use std::fs::Metadata;
@@ -12,6 +13,8 @@ pub(crate) enum Found {
     Trace,
     /// A trace of an earlier schema version.
     Older,
+    /// A trace of another tool, which is read but never written.
+    Ingero,
     /// A database without any table, as a writer leaves it that was killed in its first moment.
     Blank,
 }
@@ -61,10 +64,13 @@ pub(crate) fn identify(db: &Connection, path: &Path) -> Result<Found, StoreError
     let version = number("PRAGMA user_version")?;
     let objects = number("SELECT count(*) FROM sqlite_master")?;
     if application != APPLICATION_ID {
-        return if application == 0 && objects == 0 {
-            Ok(Found::Blank)
-        } else {
-            Err(StoreError::Foreign { path: path.into() })
+        if application == 0 && objects == 0 {
+            return Ok(Found::Blank);
+        }
+        return match ingero::look(db).map_err(at)? {
+            Look::Ingero => whole(db, path).map(|()| Found::Ingero),
+            Look::Half(why) => Err(StoreError::Half { path: path.into(), why }),
+            Look::Other => Err(StoreError::Foreign { path: path.into() }),
         };
     }
     if version > SCHEMA_VERSION {
@@ -85,13 +91,20 @@ pub(crate) fn identify(db: &Connection, path: &Path) -> Result<Found, StoreError
             return damaged(format!("its table {table} is missing"));
         }
     }
-    // SQLite itself takes a part of a page at the end for a page.
-    let page = number("PRAGMA page_size")?.max(1) as u64;
-    let length = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    if !length.is_multiple_of(page) && !beside(path, "-wal").exists() {
-        return damaged("its last page is not whole".into());
-    }
+    whole(db, path)?;
     Ok(if version == SCHEMA_VERSION { Found::Trace } else { Found::Older })
+}
+
+/// SQLite itself takes a part of a page at the end for a page.
+fn whole(db: &Connection, path: &Path) -> Result<(), StoreError> {
+    let page: i64 = db
+        .query_row("PRAGMA page_size", [], |row| row.get(0))
+        .map_err(|error| StoreError::at(path, error))?;
+    let length = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    if !length.is_multiple_of(page.max(1) as u64) && !beside(path, "-wal").exists() {
+        return Err(StoreError::Damaged { path: path.into(), why: "its last page is not whole".into() });
+    }
+    Ok(())
 }
 
 /// A table, column or view that a file of our version must have and this one does not.

@@ -2,6 +2,7 @@
 
 use super::Reader;
 use crate::StoreError;
+use crate::ingero::Ingero;
 use crate::schema::TABLES;
 use gpuwhy_model::{Coverage, ProbeState};
 use serde::Serialize;
@@ -50,13 +51,25 @@ impl Reader {
         let from = from_ns.unwrap_or(0).min(i64::MAX as u64);
         Ok(Coverage {
             lost: self.number(&format!("SELECT ifnull(sum(count), 0) FROM loss WHERE end_ns >= {from}"))?,
-            sampled: self.number(&format!(
-                "SELECT ifnull(sum(count) - sum(kept), 0) FROM main.call_stats INDEXED BY call_stats_kept \
-                 WHERE window_start_ns >= {from}"
-            ))?,
+            sampled: self.sampled(from)?,
             degraded: self.probes(ProbeState::Degraded)?,
             unattached: self.probes(ProbeState::Refused)?,
+            notes: self.origin().notes.clone(),
         })
+    }
+
+    /// Calls that were counted, but not kept in full.
+    fn sampled(&self, from: u64) -> Result<u64, StoreError> {
+        let counted = "SELECT ifnull(sum(count) - sum(kept), 0) FROM main.call_stats INDEXED BY call_stats_kept \
+                       WHERE window_start_ns >= ?1";
+        let sql = match &self.ingero {
+            None => counted,
+            Some(Ingero { sampled_sql: Some(sql), .. }) => sql,
+            // What was not stored was not counted either; the notes say so.
+            Some(Ingero { sampled_sql: None, .. }) => return Ok(0),
+        };
+        let rows = self.rows(sql, [from as i64], |row| row.get::<_, i64>(0))?;
+        Ok(rows.first().map_or(0, |number| (*number).max(0) as u64))
     }
 
     /// `probe target in file: reason`, each once.
@@ -71,6 +84,12 @@ impl Reader {
 
     /// The first or last time of every table that has events or windows in it.
     fn end_of_time(&self, which: &str) -> Result<Vec<u64>, StoreError> {
+        // There the windows are computed from all rows, which would be read for it.
+        if let Some(ingero) = &self.ingero {
+            let place = usize::from(which == "max");
+            let end = self.rows(&ingero.ends_sql, [], |row| row.get::<_, Option<i64>>(place))?;
+            return Ok(end.into_iter().flatten().map(|ns| ns.max(0) as u64).collect());
+        }
         let mut ends = Vec::new();
         for table in TABLES {
             let Some(age) = table.age.filter(|age| matches!(*age, "timestamp_ns" | "window_start_ns")) else {

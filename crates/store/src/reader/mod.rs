@@ -3,12 +3,15 @@
 mod copy;
 mod facts;
 mod guard;
+mod off_cpu;
 mod older;
+mod origin;
 mod processes;
 mod records;
 mod sql;
 
 use crate::file::{self, Found};
+use crate::ingero::{self, Ingero};
 use crate::{Session, StoreError};
 use guard::Deadline;
 use rusqlite::{Connection, OpenFlags};
@@ -16,6 +19,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 pub use facts::Span;
+pub use off_cpu::StoredCalls;
+pub use origin::{Maker, Origin};
 pub use records::Filter;
 pub use rusqlite::types::Value;
 pub use sql::{Answer, Limits};
@@ -25,6 +30,9 @@ pub struct Reader {
     db: Connection,
     path: PathBuf,
     deadline: Deadline,
+    origin: Origin,
+    /// How to read a file that Ingero made.
+    ingero: Option<Ingero>,
     /// Where the file could only be read as a copy.
     _copy: Option<TempDir>,
 }
@@ -34,8 +42,8 @@ impl Reader {
         if file::regular(path)?.len() == 0 {
             return Err(StoreError::Empty { path: path.into() });
         }
-        let (db, copy) = match open(path, path, OpenFlags::SQLITE_OPEN_READ_ONLY) {
-            Ok(db) => (db, None),
+        let (opened, copy) = match open(path, path, OpenFlags::SQLITE_OPEN_READ_ONLY) {
+            Ok(opened) => (opened, None),
             // A writer that was killed left a log, and SQLite may not write the index it needs to read that.
             Err(StoreError::Unreadable { why, .. }) => {
                 let (folder, file) = copy::of(path, &why)?;
@@ -43,7 +51,9 @@ impl Reader {
             }
             Err(error) => return Err(error),
         };
-        let mut reader = Reader { db, path: path.into(), deadline: Deadline::default(), _copy: copy };
+        let Opened { db, origin, ingero } = opened;
+        let mut reader =
+            Reader { db, path: path.into(), deadline: Deadline::default(), origin, ingero, _copy: copy };
         guard::set(&mut reader.db, &reader.deadline).map_err(|error| reader.fail(error))?;
         Ok(reader)
     }
@@ -93,15 +103,27 @@ impl Reader {
     }
 }
 
+/// A file that can be asked our questions.
+struct Opened {
+    db: Connection,
+    origin: Origin,
+    ingero: Option<Ingero>,
+}
+
 /// `name` is the file people asked for, `path` the one that is opened.
-fn open(path: &Path, name: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
+fn open(path: &Path, name: &Path, flags: OpenFlags) -> Result<Opened, StoreError> {
     let db = file::open(path, flags)?;
+    let at = |error| StoreError::at(name, error);
     match file::identify(&db, name)? {
-        Found::Trace => Ok(db),
-        Found::Older => {
-            older::supplement(&db).map_err(|error| StoreError::at(name, error))?;
-            Ok(db)
+        Found::Trace => {}
+        Found::Older => older::supplement(&db).map_err(at)?,
+        Found::Ingero => {
+            let (origin, ingero) = ingero::open(&db).map_err(at)?;
+            return Ok(Opened { db, origin, ingero: Some(ingero) });
         }
-        Found::Blank => Err(StoreError::Blank { path: name.into() }),
+        Found::Blank => return Err(StoreError::Blank { path: name.into() }),
     }
+    let version = db.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0)).map_err(at)?;
+    let origin = Origin { maker: Maker::Gpuwhy, schema: version.to_string(), notes: Vec::new() };
+    Ok(Opened { db, origin, ingero: None })
 }

@@ -9,7 +9,7 @@ pub(super) fn supplement(db: &Connection) -> rusqlite::Result<()> {
     for lack in lacks(db)? {
         // A name without a schema means the temporary thing first.
         let sql = match lack {
-            Lacks::Table(table) => table.create_sql().replacen("CREATE TABLE", "CREATE TEMP TABLE", 1),
+            Lacks::Table(table) => table.create_temp_sql(),
             Lacks::Columns(table, columns) => {
                 let nothing: String = columns
                     .iter()
@@ -21,7 +21,7 @@ pub(super) fn supplement(db: &Connection) -> rusqlite::Result<()> {
         db.execute_batch(&sql)?;
     }
     for view in VIEWS {
-        db.execute_batch(&view.create_sql().replacen("CREATE VIEW", "CREATE TEMP VIEW", 1))?;
+        db.execute_batch(&view.create_temp_sql())?;
     }
     Ok(())
 }

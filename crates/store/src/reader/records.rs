@@ -87,7 +87,7 @@ impl Reader {
             Some(name) => self.ops()?.iter().any(|op| op.name == *name && op.layer != Layer::Nccl),
             None => true,
         };
-        let arms: Vec<String> = event_arms()
+        let arms: Vec<String> = event_arms(self.clock())
             .into_iter()
             .skip(usize::from(!calls))
             .map(|arm| match arm.table {

@@ -3,8 +3,9 @@
 use super::calls::{KEPT, direction_number, kept_number};
 use super::host::{node, rank};
 use super::{
-    BLOCK_IO, BLOCKED, CGROUP, Column, DURATION, FAULT, FILE, FUTEX, GIL, INTERRUPT, IOCTL, ONCPU, OTHER,
-    PID, POLL, RECLAIM, RUNQ, SESSION, SLEEP, SOCKET, STACK, THROTTLED, TID, TIMESTAMP, View, int, text,
+    BLOCK_IO, BLOCKED, CGROUP, Clock, Column, DURATION, FAULT, FILE, FUTEX, GIL, INTERRUPT, IOCTL, ONCPU,
+    OTHER, PID, POLL, RECLAIM, RUNQ, SESSION, SLEEP, SOCKET, STACK, THROTTLED, TID, TIMESTAMP, View, int,
+    text,
 };
 use gpuwhy_model::{Direction, Reason};
 
@@ -108,21 +109,21 @@ pub(crate) const CUDA_EVENTS: View = View {
     name: "cuda_events",
     about: "CUDA runtime, driver and graph calls that were kept in full; the exact sums over all calls are in `call_stats`",
     columns: CALL_VIEW,
-    sql: || call_view("cuda", CALL_VIEW),
+    sql: || call_view("cuda", CALL_VIEW, Clock::Blame),
 };
 
 pub(crate) const HIP_EVENTS: View = View {
     name: "hip_events",
     about: "HIP calls that were kept in full, as `cuda_events`",
     columns: CALL_VIEW,
-    sql: || call_view("hip", CALL_VIEW),
+    sql: || call_view("hip", CALL_VIEW, Clock::Blame),
 };
 
 pub(crate) const DRIVER_EVENTS: View = View {
     name: "driver_events",
     about: "ioctls on the GPU driver's device files that were kept in full; the exact sums over all are in `driver_stats`",
     columns: DRIVER_VIEW,
-    sql: || call_view("driver", DRIVER_VIEW),
+    sql: || call_view("driver", DRIVER_VIEW, Clock::Blame),
 };
 
 /// The device an operation of the layer `driver` is named after.
@@ -158,10 +159,19 @@ fn blocked() -> String {
     Reason::ALL.map(|reason| zero_if_null(&format!("{}_ns", reason.name()))).join(" + ")
 }
 
+/// What only a recorder with the blame clock, or one that follows kernels, knows of a call.
+fn watched(column: &str) -> bool {
+    let part = |name: &str| {
+        matches!(name, "oncpu" | "runq" | "blocked") || Reason::ALL.iter().any(|reason| reason.name() == name)
+    };
+    column == "first_launch" || column.strip_suffix("_ns").is_some_and(part)
+}
+
 /// One column of a view over `calls c` and `ops o`. What has to be looked up is a subquery, which SQLite leaves out
 /// where nobody selects the column.
-pub(super) fn call_column(name: &str) -> String {
+pub(super) fn call_column(name: &str, clock: Clock) -> String {
     match name {
+        name if clock == Clock::None && watched(name) => "NULL".into(),
         "op" | "layer" => format!("o.{name}"),
         "kept" => kept_name(),
         "blocked_ns" => blocked(),
@@ -186,9 +196,11 @@ pub(super) fn call_column(name: &str) -> String {
 }
 
 /// `CROSS JOIN` fixes the order: the calls lead, by time, and each looks its operation up.
-fn call_view(layer: &str, columns: &[Column]) -> String {
-    let columns: Vec<String> =
-        columns.iter().map(|column| format!("{} AS {}", call_column(column.name), column.name)).collect();
+pub(crate) fn call_view(layer: &str, columns: &[Column], clock: Clock) -> String {
+    let columns: Vec<String> = columns
+        .iter()
+        .map(|column| format!("{} AS {}", call_column(column.name, clock), column.name))
+        .collect();
     format!(
         "SELECT {} FROM calls c CROSS JOIN ops o WHERE o.op_id = c.op_id AND o.layer = '{layer}'",
         columns.join(", ")

@@ -25,6 +25,11 @@ impl Table {
         format!("CREATE TABLE {} ({}){tail}", self.name, parts.join(", "))
     }
 
+    /// The same in memory, for the one connection: where the file itself does not have the table.
+    pub(crate) fn create_temp_sql(&self) -> String {
+        self.create_sql().replacen("CREATE TABLE", "CREATE TEMP TABLE", 1)
+    }
+
     /// An insert of so many rows at once, with `verb` such as `INSERT` or `INSERT OR IGNORE`.
     pub fn insert_sql(&self, verb: &str, rows: usize) -> String {
         let names: Vec<&str> = self.columns.iter().map(|column| column.name).collect();
@@ -82,6 +87,11 @@ impl View {
     pub fn create_sql(&self) -> String {
         format!("CREATE VIEW {} AS {}", self.name, (self.sql)())
     }
+
+    /// The same in memory, for the one connection.
+    pub(crate) fn create_temp_sql(&self) -> String {
+        self.create_sql().replacen("CREATE VIEW", "CREATE TEMP VIEW", 1)
+    }
 }
 
 impl Index {
@@ -97,13 +107,7 @@ pub fn create(db: &Connection) -> rusqlite::Result<()> {
     for table in TABLES {
         tx.execute_batch(&table.create_sql())?;
     }
-    {
-        let mut bucket_row = tx.prepare("INSERT INTO hist_buckets VALUES (?, ?, ?)")?;
-        for bucket in 0..BUCKETS {
-            let (lower, upper) = bucket_range(bucket);
-            bucket_row.execute(params![bucket as i64, lower as i64, upper as i64])?;
-        }
-    }
+    fill_buckets(&tx)?;
     complete(&tx)?;
     tx.commit()
 }
@@ -117,11 +121,27 @@ pub(super) fn complete(db: &Connection) -> rusqlite::Result<()> {
         db.execute_batch(&view.create_sql())?;
     }
     db.execute("DELETE FROM schema_doc", [])?;
+    document(db)?;
+    db.pragma_update(None, "user_version", SCHEMA_VERSION)
+}
+
+/// Fills `hist_buckets`.
+pub(crate) fn fill_buckets(db: &Connection) -> rusqlite::Result<()> {
+    let mut row = db.prepare("INSERT INTO hist_buckets VALUES (?, ?, ?)")?;
+    for bucket in 0..BUCKETS {
+        let (lower, upper) = bucket_range(bucket);
+        row.execute(params![bucket as i64, lower as i64, upper as i64])?;
+    }
+    Ok(())
+}
+
+/// Fills `schema_doc`.
+pub(crate) fn document(db: &Connection) -> rusqlite::Result<()> {
     let mut doc = db.prepare("INSERT INTO schema_doc VALUES (?, ?, ?, ?)")?;
     for (relation, column) in documented() {
         doc.execute(params![relation, column.name, column.unit, column.about])?;
     }
-    db.pragma_update(None, "user_version", SCHEMA_VERSION)
+    Ok(())
 }
 
 pub(super) fn documented() -> impl Iterator<Item = (&'static str, &'static Column)> {

@@ -2,7 +2,9 @@
 
 use super::call_views::call_column;
 use super::host::{node, rank};
-use super::{BLOCKED, CGROUP, ONCPU, PID, RUNQ, STACK, TABLES, TID, TIMESTAMP, Table, View, int, text};
+use super::{
+    BLOCKED, CGROUP, Clock, ONCPU, PID, RUNQ, STACK, TABLES, TID, TIMESTAMP, Table, View, int, text,
+};
 
 pub(crate) const EVENTS: View = View {
     name: "events",
@@ -30,8 +32,12 @@ pub(crate) const EVENTS: View = View {
         RUNQ,
         BLOCKED,
     ],
-    sql: || event_arms().into_iter().map(|arm| arm.sql).collect::<Vec<_>>().join("\nUNION ALL "),
+    sql: || events_sql(Clock::Blame),
 };
+
+pub(crate) fn events_sql(clock: Clock) -> String {
+    event_arms(clock).into_iter().map(|arm| arm.sql).collect::<Vec<_>>().join("\nUNION ALL ")
+}
 
 /// The part of the view that is of one table.
 #[derive(Debug)]
@@ -42,10 +48,10 @@ pub(crate) struct Arm {
 }
 
 /// The calls first.
-pub(crate) fn event_arms() -> Vec<Arm> {
+pub(crate) fn event_arms(clock: Clock) -> Vec<Arm> {
     let calls = format!(
         "SELECT {} FROM calls c CROSS JOIN ops o WHERE o.op_id = c.op_id",
-        event_columns(&call_column)
+        event_columns(&|name| call_column(name, clock))
     );
     let others = TABLES.iter().filter_map(|table| {
         let layer = table.layer?;

@@ -19,8 +19,10 @@ mod page;
 mod sums;
 pub(crate) mod work;
 
+pub(crate) use call_views::call_view;
 pub use ddl::create;
-pub(crate) use events::event_arms;
+pub(crate) use ddl::{document, fill_buckets};
+pub(crate) use events::{event_arms, events_sql};
 pub(crate) use lacks::{Lacks, lacks};
 pub use migrate::migrate;
 pub use page::markdown;
@@ -155,6 +157,14 @@ const SCHEMA_DOC: Table = Table {
     age: None,
     layer: None,
 };
+
+/// Whether the calls of a file say where their time went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Clock {
+    Blame,
+    /// NULL is then nothing known, not zero.
+    None,
+}
 
 /// A table by its name; the names used in this crate are all in [`TABLES`].
 pub fn table(name: &str) -> Option<&'static Table> {

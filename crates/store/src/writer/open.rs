@@ -18,8 +18,10 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     let read_write = OpenFlags::SQLITE_OPEN_READ_WRITE;
     let look = |flags: OpenFlags| {
         let db = file::open(path, flags)?;
-        let found = file::identify(&db, path)?;
-        unharmed(db, path).map(|()| found)
+        match file::identify(&db, path)? {
+            Found::Ingero => Err(StoreError::Foreign { path: path.into() }),
+            found => unharmed(db, path).map(|()| found),
+        }
     };
     let found = if file::regular(path)?.len() == 0 {
         Found::Blank
@@ -41,7 +43,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
         match found {
             Found::Blank => schema::create(&db),
             Found::Older => schema::migrate(&db),
-            Found::Trace => Ok(()),
+            Found::Trace | Found::Ingero => Ok(()),
         }
     };
     make().map_err(|error| StoreError::at(path, error))?;

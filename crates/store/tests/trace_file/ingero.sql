@@ -1,0 +1,23 @@
+-- The tables of an Ingero trace, schema 0.6.
+CREATE TABLE events (id INTEGER PRIMARY KEY AUTOINCREMENT, timestamp INTEGER NOT NULL, pid INTEGER NOT NULL,
+    tid INTEGER NOT NULL, source INTEGER NOT NULL, op INTEGER NOT NULL, duration INTEGER NOT NULL,
+    gpu_id INTEGER NOT NULL DEFAULT 0, arg0 INTEGER NOT NULL DEFAULT 0, arg1 INTEGER NOT NULL DEFAULT 0,
+    ret_code INTEGER NOT NULL DEFAULT 0, stack_hash INTEGER NOT NULL DEFAULT 0);
+CREATE INDEX idx_events_timestamp ON events(timestamp);
+CREATE INDEX idx_events_pid ON events(pid);
+CREATE INDEX idx_events_source_op ON events(source, op);
+CREATE TABLE stack_traces (hash INTEGER PRIMARY KEY, ips TEXT NOT NULL);
+CREATE TABLE causal_chains (id TEXT PRIMARY KEY, detected_at INTEGER NOT NULL, summary TEXT NOT NULL);
+CREATE TABLE sources (id INTEGER PRIMARY KEY, name TEXT NOT NULL, description TEXT NOT NULL);
+CREATE TABLE ops (source_id INTEGER NOT NULL, op_id INTEGER NOT NULL, name TEXT NOT NULL,
+    description TEXT NOT NULL, PRIMARY KEY (source_id, op_id));
+CREATE TABLE schema_info (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+INSERT INTO schema_info VALUES ('version', '0.6');
+CREATE TABLE sessions (id INTEGER PRIMARY KEY AUTOINCREMENT, started_at INTEGER NOT NULL,
+    stopped_at INTEGER NOT NULL DEFAULT 0, gpu_model TEXT NOT NULL DEFAULT '', gpu_driver TEXT NOT NULL DEFAULT '',
+    kernel TEXT NOT NULL DEFAULT '', ingero_ver TEXT NOT NULL DEFAULT '', flags TEXT NOT NULL DEFAULT '');
+CREATE TABLE process_names (pid INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE event_aggregates (bucket INTEGER NOT NULL, source INTEGER NOT NULL, op INTEGER NOT NULL,
+    pid INTEGER NOT NULL DEFAULT 0, count INTEGER NOT NULL DEFAULT 0, stored INTEGER NOT NULL DEFAULT 0,
+    sum_dur INTEGER NOT NULL DEFAULT 0, min_dur INTEGER NOT NULL DEFAULT 0, max_dur INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (bucket, source, op, pid));

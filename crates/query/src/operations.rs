@@ -59,7 +59,9 @@ const COLUMNS: [&str; 12] = [
 
 fn row(sum: &CallStats) -> Vec<Value> {
     let us = |ns: u64| Value::Real(ns as f64 / 1000.0);
+    // Where nothing is known of the time, as in traces of other tools, it was not zero.
     let share = |ns: u64| match sum.sum_ns {
+        _ if sum.blame.total_ns() == 0 => Value::Null,
         0 => Value::Null,
         whole => Value::Real(100.0 * ns as f64 / whole as f64),
     };

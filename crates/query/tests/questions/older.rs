@@ -1,4 +1,4 @@
-//! A file of an earlier version answers what it can, and says of the rest that it has nothing.
+//! Files of an earlier version and of another tool answer what they can, and say of the rest that they have nothing.
 
 use gpuwhy_query::ENDPOINTS;
 use gpuwhy_store::Reader;
@@ -12,16 +12,40 @@ fn every_question_can_be_asked_of_a_file_of_version_1() {
     db.execute_batch(include_str!("../../../store/tests/trace_file/v1.sql")).unwrap();
     db.execute_batch("INSERT INTO processes (pid, start_ns, comm) VALUES (10, 5, 'python')").unwrap();
     drop(db);
-    let reader = Reader::open(&path).unwrap();
+    asked(&Reader::open(&path).unwrap(), &["sql", "processes", "coverage", "trace"]);
+}
+
+/// Asks every question; these are answered.
+fn asked(reader: &Reader, answered: &[&str]) {
     for endpoint in ENDPOINTS {
         let request = if endpoint.name == "sql" { json!({"statement": "SELECT 1"}) } else { Value::Null };
-        let answered = (endpoint.run)(&reader, request);
-        let expected = ["sql", "processes", "coverage", "trace"].contains(&endpoint.name);
-        match answered {
+        let expected = answered.contains(&endpoint.name);
+        match (endpoint.run)(reader, request) {
             Ok(_) => assert!(expected, "{}", endpoint.name),
             Err(error) => {
                 assert_eq!((expected, error.exit_status()), (false, 3), "{}: {error}", endpoint.name);
             }
         }
     }
+}
+
+#[test]
+fn every_question_can_be_asked_of_a_file_of_ingero() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("other.db");
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.execute_batch(include_str!("../../../store/tests/trace_file/ingero.sql")).unwrap();
+    db.execute_batch(
+        "INSERT INTO stack_traces VALUES (5, '[\"0x10\"]');
+         INSERT INTO events (timestamp, pid, tid, source, op, duration, stack_hash) VALUES (5000, 10, 10, 1, 3, 700, 5)",
+    )
+    .unwrap();
+    drop(db);
+    let reader = Reader::open(&path).unwrap();
+    asked(&reader, &["sql", "events", "operations", "processes", "coverage", "trace"]);
+    let operations = ENDPOINTS.iter().find(|endpoint| endpoint.name == "operations").unwrap();
+    let answer = (operations.run)(&reader, Value::Null).unwrap();
+    assert_eq!(answer["rows"][0]["op"], "cudaLaunchKernel");
+    assert_eq!(answer["rows"][0]["oncpu_pct"], Value::Null);
+    assert!(answer["coverage"]["notes"][0].as_str().unwrap().contains("biased sample"));
 }

@@ -70,6 +70,13 @@ pub(crate) fn write_panels(view: &View<'_>, topics: &[Topic], out: &mut impl Wri
 
 /// What was not seen; said with every answer.
 pub(crate) fn write_coverage(coverage: &Coverage, out: &mut impl Write) -> io::Result<()> {
+    if !coverage.notes.is_empty() {
+        writeln!(out, "\nCoverage: another tool recorded this trace, so:")?;
+        for line in &coverage.notes {
+            writeln!(out, "  {}", printable(line))?;
+        }
+        return Ok(());
+    }
     let counted = match coverage.degraded.is_empty() && coverage.unattached.is_empty() {
         true => "every call counted",
         false => "calls counted where and when probes were attached",

@@ -4,8 +4,7 @@ use super::Rule;
 use crate::bills::Bills;
 use crate::case::Case;
 use crate::draft::{Draft, seconds};
-use crate::severity::percent;
-use gpuwhy_model::{Cause, Impact, Severity, Span};
+use gpuwhy_model::{Cause, Impact, Severity};
 
 pub(super) const RULE: Rule = Rule {
     name: "foreign_calls",
@@ -23,15 +22,15 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
     for op in case.evidence.foreign.iter().filter(|op| op.slow_ns >= LEAST_NS) {
         let mut bills = Bills::default();
         bills.add(Cause::Unknown, op.slow_ns);
-        let covered = percent(op.off_cpu_ns, op.slow_ns);
-        bills.say(
-            Cause::Unknown,
-            format!(
-                "off-CPU time of the calling thread covers {covered:.0}% of its slow time ({} of {})",
+        let off_cpu = match op.off_cpu_pct {
+            Some(pct) => format!(
+                "off-CPU time of the calling thread covers {pct:.0}% of its slow time ({} of {})",
                 seconds(op.off_cpu_ns),
                 seconds(op.slow_ns)
             ),
-        );
+            None => "the file does not say when the calling threads were off the CPU".into(),
+        };
+        bills.say(Cause::Unknown, off_cpu.clone());
         bills.say(
             Cause::Unknown,
             "stored rows are a biased sample: p50 and p99 are of stored rows, not of all calls".into(),
@@ -39,7 +38,7 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
         drafts.push(Draft {
             severity: Some(Severity::Low),
             title: format!(
-                "{} of {}: {} slow calls took {}; the thread was off the CPU for {covered:.0}% of it, the rest is not explained by this file",
+                "{} of {}: {} slow calls took {}; {off_cpu}; the rest is not explained by this file",
                 op.op,
                 op.process.clone().map_or_else(|| case.name(op.pid), |name| format!("{name}[{}]", op.pid)),
                 op.slow_calls,
@@ -53,7 +52,6 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
                 max_us: op.max_ns as f64 / 1e3,
                 ..Impact::default()
             },
-            window: Some(Span { start_ns: op.first_ns, end_ns: op.last_ns }),
             op: Some(op.op.clone()),
             pid: Some(op.pid),
             fixes: vec!["trace the workload with gpuwhy trace to learn the cause".into()],

@@ -3,7 +3,7 @@
 use super::row::{Row, rows};
 use crate::QueryError;
 use gpuwhy_cause::Evidence;
-use gpuwhy_cause::evidence::{Billed, ColdCall, FailedCalls, OpSums, Pace, Site, TailSum};
+use gpuwhy_cause::evidence::{Billed, ColdCall, FailedCalls, ForeignOp, OpSums, Pace, Site, TailSum};
 use gpuwhy_model::{Blame, Cause, Family, Histogram, Reason};
 use gpuwhy_store::{CallStats, Filter, Reader};
 use std::collections::{BTreeMap, HashMap};
@@ -230,6 +230,28 @@ pub(super) fn failed(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) 
             first_ns: row.number(5),
             last_ns: row.number(6),
             stack_id: row.signed(7),
+        });
+    }
+    Ok(())
+}
+
+/// Calls as another tool has stored them: without the parts of their time there is no more to gather.
+pub(super) fn foreign(reader: &Reader, filter: &Filter, evidence: &mut Evidence) -> Result<(), QueryError> {
+    for stored in reader.off_cpu_within(filter)? {
+        let process = evidence.processes.iter().find(|process| process.pid == stored.pid);
+        evidence.foreign.push(ForeignOp {
+            pid: stored.pid,
+            process: process.map(|process| process.comm.clone()).filter(|comm| !comm.is_empty()),
+            op: stored.op.clone(),
+            calls: stored.calls,
+            slow_calls: stored.slow_calls,
+            slow_ns: stored.slow_ns,
+            off_cpu_ns: stored.off_cpu_ns,
+            off_cpu_pct: stored.off_cpu_pct(),
+            p50_ns: stored.p50_ns,
+            p99_ns: stored.p99_ns,
+            max_ns: stored.max_ns,
+            sum_ns: stored.sum_ns,
         });
     }
     Ok(())

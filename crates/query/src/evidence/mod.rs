@@ -27,6 +27,10 @@ pub(crate) fn gather(reader: &Reader, span: Span) -> Result<Evidence, QueryError
         ..Evidence::default()
     };
     let filter = Filter { from_ns: Some(times[0]), to_ns: Some(times[1]), ..Filter::default() };
+    if !reader.origin().has_blame() {
+        calls::foreign(reader, &filter, &mut evidence)?;
+        return Ok(evidence);
+    }
     calls::sums(reader, &filter, &mut evidence)?;
     calls::bills(reader, times, &mut evidence)?;
     calls::kept(reader, times, &mut evidence)?;

@@ -4,6 +4,7 @@
 use crate::cgroup::Cgroup;
 use crate::ftrace::{Ftrace, INTERRUPTS, Is, RECLAIMS, SCHEDULER};
 use crate::support::{Gated, Running, Trace, alone, can_trace, sim, simwork, skip};
+use gpuwhy_model::Reason;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
@@ -18,23 +19,6 @@ const PERCENT: f64 = 5.0;
 /// Of what comes in thousands of short pieces and has the kernel's tracer as its witness: that one stands at the same
 /// tracepoints as the probes, before or after them, and takes time of its own at both ends of each piece.
 const WITNESSED_PERCENT: f64 = 10.0;
-
-/// Every reason that has a column.
-const COLUMNS: [&str; 13] = [
-    "futex_ns",
-    "block_io_ns",
-    "file_ns",
-    "socket_ns",
-    "poll_ns",
-    "ioctl_ns",
-    "fault_ns",
-    "sleep_ns",
-    "other_ns",
-    "gil_ns",
-    "reclaim_ns",
-    "throttled_ns",
-    "interrupt_ns",
-];
 
 /// Nanoseconds of all launches in a column.
 fn launches(trace: &Trace, column: &str) -> i64 {
@@ -57,7 +41,7 @@ fn assert_close(what: &str, measured: i64, truth: i64, percent: f64) {
 
 /// Whatever the calls were held up by, the parts are their duration, and the reasons are the part that was blocked.
 fn assert_parts_sum(trace: &Trace) {
-    let reasons = COLUMNS.map(|column| format!("ifnull({column}, 0)")).join(" + ");
+    let reasons = Reason::ALL.map(|reason| format!("ifnull({}, 0)", reason.column())).join(" + ");
     let wrong = format!(
         "SELECT group_concat(op || ': ' || sum_ns || ' is not ' || oncpu_ns || ' + ' || runq_ns || ' + ' || blocked_ns) \
          FROM call_stats WHERE oncpu_ns + runq_ns + blocked_ns <> sum_ns OR blocked_ns <> {reasons} OR oncpu_ns < 0"

@@ -26,41 +26,39 @@ pub enum Reason {
     Interrupt,
 }
 
-impl Reason {
-    pub const COUNT: usize = 13;
-    pub const ALL: [Reason; Reason::COUNT] = [
-        Reason::Futex,
-        Reason::BlockIo,
-        Reason::File,
-        Reason::Socket,
-        Reason::Poll,
-        Reason::Ioctl,
-        Reason::Fault,
-        Reason::Sleep,
-        Reason::Other,
-        Reason::Gil,
-        Reason::Reclaim,
-        Reason::Throttled,
-        Reason::Interrupt,
-    ];
+/// The list of reasons and all that follows from their names.
+macro_rules! reasons {
+    ($($reason:ident = $name:literal,)*) => {
+        impl Reason {
+            pub const ALL: [Reason; Reason::COUNT] = [$(Reason::$reason,)*];
+            pub const COUNT: usize = [$($name,)*].len();
 
-    pub fn name(self) -> &'static str {
-        match self {
-            Reason::Futex => "futex",
-            Reason::BlockIo => "block_io",
-            Reason::File => "file",
-            Reason::Socket => "socket",
-            Reason::Poll => "poll",
-            Reason::Ioctl => "ioctl",
-            Reason::Fault => "fault",
-            Reason::Sleep => "sleep",
-            Reason::Other => "other",
-            Reason::Gil => "gil",
-            Reason::Reclaim => "reclaim",
-            Reason::Throttled => "throttled",
-            Reason::Interrupt => "interrupt",
+            pub const fn name(self) -> &'static str {
+                match self { $(Reason::$reason => $name,)* }
+            }
+
+            /// What its time is called where the parts of calls lie side by side, as in the columns of a trace.
+            pub const fn column(self) -> &'static str {
+                match self { $(Reason::$reason => concat!($name, "_ns"),)* }
+            }
         }
-    }
+    };
+}
+
+reasons! {
+    Futex = "futex",
+    BlockIo = "block_io",
+    File = "file",
+    Socket = "socket",
+    Poll = "poll",
+    Ioctl = "ioctl",
+    Fault = "fault",
+    Sleep = "sleep",
+    Other = "other",
+    Gil = "gil",
+    Reclaim = "reclaim",
+    Throttled = "throttled",
+    Interrupt = "interrupt",
 }
 
 /// One part of a call's time.

@@ -1,7 +1,8 @@
 //! One row of `call_stats`: the exact sums over all calls of one operation by one process in one window.
 
-use gpuwhy_model::{Blame, CallWindow, Histogram, Reason};
-use rusqlite::{Row, Statement};
+use crate::schema::sums::CALL_STATS;
+use gpuwhy_model::{Blame, CallWindow, Histogram};
+use rusqlite::Row;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -23,11 +24,6 @@ pub struct CallStats {
 }
 
 impl CallStats {
-    /// In the order in which [`CallStats::from_row`] reads them.
-    pub(crate) const COLUMNS: &str = "window_start_ns, window_ns, pid, op, count, sum_ns, min_ns, max_ns, hist, \
-        errors, kept, bytes, oncpu_ns, runq_ns, futex_ns, block_io_ns, file_ns, socket_ns, poll_ns, ioctl_ns, \
-        fault_ns, sleep_ns, other_ns, gil_ns, reclaim_ns, throttled_ns, interrupt_ns";
-
     /// Of a thread's window.
     pub(crate) fn of(window: &CallWindow, op: &str) -> CallStats {
         CallStats {
@@ -72,64 +68,38 @@ impl CallStats {
         self.hist.quantile_ns(q).min(self.max_ns)
     }
 
-    /// Binds all columns of the table, in the order of the schema.
-    pub(crate) fn bind(&self, row: &mut Statement<'_>, session_id: i64) -> rusqlite::Result<()> {
-        let numbers = |values: &[u64]| values.iter().map(|n| *n as i64).collect::<Vec<_>>();
-        let mut at = 0;
-        let mut next = || {
-            at += 1;
-            at
-        };
-        row.raw_bind_parameter(next(), self.window_start_ns as i64)?;
-        row.raw_bind_parameter(next(), self.window_ns as i64)?;
-        row.raw_bind_parameter(next(), self.pid)?;
-        row.raw_bind_parameter(next(), &self.op)?;
-        for n in numbers(&[self.count, self.sum_ns, self.min_ns, self.max_ns]) {
-            row.raw_bind_parameter(next(), n)?;
-        }
-        row.raw_bind_parameter(next(), hist_json(&self.hist))?;
-        for n in numbers(&[self.errors, self.kept, self.bytes, self.blame.oncpu_ns, self.blame.runq_ns]) {
-            row.raw_bind_parameter(next(), n)?;
-        }
-        row.raw_bind_parameter(next(), self.blame.blocked_total_ns() as i64)?;
-        // The session comes before the reasons that were added later.
-        let (first, later) = self.blame.blocked_ns.split_at(Reason::Other as usize + 1);
-        for n in numbers(first) {
-            row.raw_bind_parameter(next(), n)?;
-        }
-        row.raw_bind_parameter(next(), session_id)?;
-        for n in numbers(later) {
-            row.raw_bind_parameter(next(), n)?;
-        }
-        Ok(())
-    }
-
+    /// Of a row of the table, all columns in their order.
     pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<CallStats> {
         // Files of earlier versions say nothing of the reasons that were added later.
         let number = |at: usize| row.get::<_, Option<i64>>(at).map(|n| n.unwrap_or(0) as u64);
-        let mut blocked_ns = [0; Reason::COUNT];
-        for (reason, ns) in blocked_ns.iter_mut().enumerate() {
-            *ns = number(14 + reason)?;
+        macro_rules! get {
+            ($column:literal) => {
+                number(const { CALL_STATS.place($column) })?
+            };
+        }
+        let mut blame = Blame { oncpu_ns: get!("oncpu_ns"), runq_ns: get!("runq_ns"), ..Blame::default() };
+        for (ns, place) in blame.blocked_ns.iter_mut().zip(const { CALL_STATS.reasons() }) {
+            *ns = number(place)?;
         }
         Ok(CallStats {
-            window_start_ns: number(0)?,
-            window_ns: number(1)?,
-            pid: row.get(2)?,
-            op: row.get(3)?,
-            count: number(4)?,
-            sum_ns: number(5)?,
-            min_ns: number(6)?,
-            max_ns: number(7)?,
-            hist: parse_hist(row.get_ref(8)?.as_str()?),
-            errors: number(9)?,
-            kept: number(10)?,
-            bytes: number(11)?,
-            blame: Blame { oncpu_ns: number(12)?, runq_ns: number(13)?, blocked_ns },
+            window_start_ns: get!("window_start_ns"),
+            window_ns: get!("window_ns"),
+            pid: row.get(const { CALL_STATS.place("pid") })?,
+            op: row.get(const { CALL_STATS.place("op") })?,
+            count: get!("count"),
+            sum_ns: get!("sum_ns"),
+            min_ns: get!("min_ns"),
+            max_ns: get!("max_ns"),
+            hist: parse_hist(row.get_ref(const { CALL_STATS.place("hist") })?.as_str()?),
+            errors: get!("errors"),
+            kept: get!("kept"),
+            bytes: get!("bytes"),
+            blame,
         })
     }
 }
 
-fn hist_json(hist: &Histogram) -> String {
+pub(crate) fn hist_json(hist: &Histogram) -> String {
     let mut json = String::from("{");
     for (place, (bucket, n)) in hist.counts().iter().enumerate() {
         let comma = if place == 0 { "" } else { "," };

@@ -5,8 +5,7 @@ use crate::schema::calls::{CALLS, KEPT};
 use crate::schema::event_arms;
 use crate::{CallStats, StoreError};
 use gpuwhy_model::{
-    Blame, BlameRow, Call, Cause, Direction, Family, Kept, Launch, Layer, Loss, OpId, OpInfo, Reason, Role,
-    Via,
+    Blame, BlameRow, Call, Cause, Direction, Family, Kept, Launch, Layer, Loss, OpId, OpInfo, Role, Via,
 };
 use rusqlite::{Row, params_from_iter};
 use serde::de::value::StrDeserializer;
@@ -114,10 +113,7 @@ impl Reader {
     /// The same, one at a time.
     pub fn each_call_stats(&self, filter: &Filter, visit: impl FnMut(CallStats)) -> Result<(), StoreError> {
         let (clause, values) = filter.clause("window_start_ns");
-        let sql = format!(
-            "SELECT {} FROM call_stats{clause} ORDER BY window_start_ns, pid, op",
-            CallStats::COLUMNS
-        );
+        let sql = format!("SELECT * FROM call_stats{clause} ORDER BY window_start_ns, pid, op");
         self.each(&sql, params_from_iter(values), CallStats::from_row, visit)
     }
 
@@ -197,22 +193,8 @@ fn call(row: &Row<'_>) -> rusqlite::Result<Call> {
         }),
     };
     let mut blame = Blame { oncpu_ns: get!("oncpu_ns"), runq_ns: get!("runq_ns"), ..Blame::default() };
-    for reason in Reason::ALL {
-        blame.blocked_ns[reason as usize] = match reason {
-            Reason::Futex => get!("futex_ns"),
-            Reason::BlockIo => get!("block_io_ns"),
-            Reason::File => get!("file_ns"),
-            Reason::Socket => get!("socket_ns"),
-            Reason::Poll => get!("poll_ns"),
-            Reason::Ioctl => get!("ioctl_ns"),
-            Reason::Fault => get!("fault_ns"),
-            Reason::Sleep => get!("sleep_ns"),
-            Reason::Other => get!("other_ns"),
-            Reason::Gil => get!("gil_ns"),
-            Reason::Reclaim => get!("reclaim_ns"),
-            Reason::Throttled => get!("throttled_ns"),
-            Reason::Interrupt => get!("interrupt_ns"),
-        };
+    for (ns, place) in blame.blocked_ns.iter_mut().zip(const { CALLS.reasons() }) {
+        *ns = number(row, place)?;
     }
     let direction = (get!("direction") as usize).checked_sub(1).and_then(|place| Direction::ALL.get(place));
     let kept = (get!("kept") as usize).checked_sub(1).and_then(|place| KEPT.get(place));

@@ -3,9 +3,8 @@
 use super::calls::{KEPT, direction_number, kept_number};
 use super::host::{node, rank};
 use super::{
-    BLOCK_IO, BLOCKED, CGROUP, Clock, Column, DURATION, FAULT, FILE, FUTEX, GIL, INTERRUPT, IOCTL, ONCPU,
-    OTHER, PID, POLL, RECLAIM, RUNQ, SESSION, SLEEP, SOCKET, STACK, THROTTLED, TID, TIMESTAMP, View, int,
-    text,
+    BLOCKED, CGROUP, Clock, Column, DURATION, ONCPU, PID, RUNQ, SESSION, STACK, TID, TIMESTAMP, View, columns, int,
+    reasons, text,
 };
 use gpuwhy_model::{Direction, Reason};
 
@@ -18,91 +17,82 @@ const WEIGHT: Column = int(
     "N where the row was drawn into the 1-in-N sample and stands for N calls, else 0",
 );
 
-const CALL_VIEW: &[Column] = &[
-    TIMESTAMP,
-    DURATION,
-    OP,
-    PID,
-    TID,
-    CGROUP,
-    text("stream", "", "stream handle, 0x and hex; NULL for the default stream, or where the call has none"),
-    int("bytes", "bytes", "bytes the call was about"),
-    int("ret", "", "what the call returned; 0 is success"),
-    KEPT_NAME,
-    STACK,
-    ONCPU,
-    RUNQ,
-    BLOCKED,
-    FUTEX,
-    BLOCK_IO,
-    FILE,
-    SOCKET,
-    POLL,
-    IOCTL,
-    FAULT,
-    SLEEP,
-    OTHER,
-    text("handle", "", "function, pointer or handle the call was about, 0x and hex"),
-    text("caller", "", "address the call returned to, 0x and hex"),
-    text("via", "", "`runtime` or `direct` into the driver; NULL where unknown"),
-    WEIGHT,
-    int("grid_x", "blocks", "launch grid; NULL where the call launches nothing"),
-    int("grid_y", "blocks", "launch grid"),
-    int("grid_z", "blocks", "launch grid"),
-    int("block_x", "threads", "launch block"),
-    int("block_y", "threads", "launch block"),
-    int("block_z", "threads", "launch block"),
-    int("shared_bytes", "bytes", "dynamic shared memory of the launch"),
-    SESSION,
-    text(
-        "kernel",
-        "",
-        "name of the function a launch runs, see `kernels`; NULL where unknown, and for other calls",
-    ),
-    text(
-        "direction",
-        "",
-        "of a copy: `host_to_host`, `host_to_device`, `device_to_host`, `device_to_device`, `peer` or `unknown`",
-    ),
-    text("library", "", "the file the function is in; NULL where unknown"),
-    int("gpu", "", "device the thread had chosen, as its process counts them; NULL where that was not seen"),
-    int("first_launch", "", "1 for the first launch of a function by its process, else 0"),
-    GIL,
-    RECLAIM,
-    THROTTLED,
-    INTERRUPT,
+const CALL_VIEW: &[Column] = columns![
+    &[
+        TIMESTAMP,
+        DURATION,
+        OP,
+        PID,
+        TID,
+        CGROUP,
+        text(
+            "stream",
+            "",
+            "stream handle, 0x and hex; NULL for the default stream, or where the call has none"
+        ),
+        int("bytes", "bytes", "bytes the call was about"),
+        int("ret", "", "what the call returned; 0 is success"),
+        KEPT_NAME,
+        STACK,
+        ONCPU,
+        RUNQ,
+        BLOCKED,
+    ],
+    &reasons::FIRST,
+    &[
+        text("handle", "", "function, pointer or handle the call was about, 0x and hex"),
+        text("caller", "", "address the call returned to, 0x and hex"),
+        text("via", "", "`runtime` or `direct` into the driver; NULL where unknown"),
+        WEIGHT,
+        int("grid_x", "blocks", "launch grid; NULL where the call launches nothing"),
+        int("grid_y", "blocks", "launch grid"),
+        int("grid_z", "blocks", "launch grid"),
+        int("block_x", "threads", "launch block"),
+        int("block_y", "threads", "launch block"),
+        int("block_z", "threads", "launch block"),
+        int("shared_bytes", "bytes", "dynamic shared memory of the launch"),
+        SESSION,
+        text(
+            "kernel",
+            "",
+            "name of the function a launch runs, see `kernels`; NULL where unknown, and for other calls",
+        ),
+        text(
+            "direction",
+            "",
+            "of a copy: `host_to_host`, `host_to_device`, `device_to_host`, `device_to_device`, `peer` or `unknown`",
+        ),
+        text("library", "", "the file the function is in; NULL where unknown"),
+        int(
+            "gpu",
+            "",
+            "device the thread had chosen, as its process counts them; NULL where that was not seen"
+        ),
+        int("first_launch", "", "1 for the first launch of a function by its process, else 0"),
+    ],
+    &reasons::LATER,
 ];
 
-const DRIVER_VIEW: &[Column] = &[
-    TIMESTAMP,
-    DURATION,
-    text("op", "", "`ioctl` and the device, as `ioctl nvidia-uvm`"),
-    PID,
-    TID,
-    CGROUP,
-    text("device", "", "the driver's device file, as `nvidia-uvm`"),
-    text("cmd", "", "the ioctl's command, 0x and hex"),
-    int("ret", "", "what the ioctl returned; 0 is success"),
-    KEPT_NAME,
-    STACK,
-    ONCPU,
-    RUNQ,
-    BLOCKED,
-    FUTEX,
-    BLOCK_IO,
-    FILE,
-    SOCKET,
-    POLL,
-    IOCTL,
-    FAULT,
-    SLEEP,
-    OTHER,
-    WEIGHT,
-    SESSION,
-    GIL,
-    RECLAIM,
-    THROTTLED,
-    INTERRUPT,
+const DRIVER_VIEW: &[Column] = columns![
+    &[
+        TIMESTAMP,
+        DURATION,
+        text("op", "", "`ioctl` and the device, as `ioctl nvidia-uvm`"),
+        PID,
+        TID,
+        CGROUP,
+        text("device", "", "the driver's device file, as `nvidia-uvm`"),
+        text("cmd", "", "the ioctl's command, 0x and hex"),
+        int("ret", "", "what the ioctl returned; 0 is success"),
+        KEPT_NAME,
+        STACK,
+        ONCPU,
+        RUNQ,
+        BLOCKED,
+    ],
+    &reasons::FIRST,
+    &[WEIGHT, SESSION],
+    &reasons::LATER,
 ];
 
 pub(crate) const CUDA_EVENTS: View = View {
@@ -156,7 +146,7 @@ fn direction_name() -> String {
 }
 
 fn blocked() -> String {
-    Reason::ALL.map(|reason| zero_if_null(&format!("{}_ns", reason.name()))).join(" + ")
+    Reason::ALL.map(|reason| zero_if_null(reason.column())).join(" + ")
 }
 
 /// What only a recorder with the blame clock, or one that follows kernels, knows of a call.

@@ -1,10 +1,7 @@
 //! Who is in the GPU driver, and for how long: `driver_stats`.
 
 use super::call_views::device_of;
-use super::{
-    BLOCK_IO, BLOCKED, Column, FAULT, FILE, FUTEX, GIL, INTERRUPT, IOCTL, ONCPU, OTHER, PID, POLL, RECLAIM,
-    RUNQ, SESSION, SLEEP, SOCKET, THROTTLED, View, int, text,
-};
+use super::{BLOCKED, Column, ONCPU, PID, RUNQ, SESSION, View, columns, int, reasons, text};
 
 pub(crate) const DRIVER_STATS: View = View {
     name: "driver_stats",
@@ -13,37 +10,28 @@ pub(crate) const DRIVER_STATS: View = View {
     sql: driver_stats,
 };
 
-const COLUMNS: &[Column] = &[
-    int("window_start_ns", "ns", "when the window began, unix time"),
-    int("window_ns", "ns", "how long the window was"),
-    PID,
-    text("op", "", "`ioctl` and the device, as `ioctl nvidia-uvm`"),
-    text("device", "", "the driver's device file, as `nvidia-uvm`"),
-    int("cgroup_id", "", "cgroup of the process, as the kernel numbers them"),
-    text("cgroup", "", "path of its cgroup"),
-    int("count", "calls", "ioctls that returned in the window"),
-    int("sum_ns", "ns", "their durations, summed"),
-    int("min_ns", "ns", "the shortest"),
-    int("max_ns", "ns", "the longest"),
-    int("errors", "calls", "how many returned an error"),
-    int("kept", "calls", "how many were kept in full"),
-    ONCPU,
-    RUNQ,
-    BLOCKED,
-    FUTEX,
-    BLOCK_IO,
-    FILE,
-    SOCKET,
-    POLL,
-    IOCTL,
-    FAULT,
-    SLEEP,
-    OTHER,
-    SESSION,
-    GIL,
-    RECLAIM,
-    THROTTLED,
-    INTERRUPT,
+const COLUMNS: &[Column] = columns![
+    &[
+        int("window_start_ns", "ns", "when the window began, unix time"),
+        int("window_ns", "ns", "how long the window was"),
+        PID,
+        text("op", "", "`ioctl` and the device, as `ioctl nvidia-uvm`"),
+        text("device", "", "the driver's device file, as `nvidia-uvm`"),
+        int("cgroup_id", "", "cgroup of the process, as the kernel numbers them"),
+        text("cgroup", "", "path of its cgroup"),
+        int("count", "calls", "ioctls that returned in the window"),
+        int("sum_ns", "ns", "their durations, summed"),
+        int("min_ns", "ns", "the shortest"),
+        int("max_ns", "ns", "the longest"),
+        int("errors", "calls", "how many returned an error"),
+        int("kept", "calls", "how many were kept in full"),
+        ONCPU,
+        RUNQ,
+        BLOCKED,
+    ],
+    &reasons::FIRST,
+    &[SESSION],
+    &reasons::LATER,
 ];
 
 /// The windows lead, by time; which operations are the driver's is looked up once.

@@ -16,7 +16,8 @@ pub(crate) mod memory;
 mod migrate;
 pub(crate) mod nccl;
 mod page;
-mod sums;
+mod reasons;
+pub(crate) mod sums;
 pub(crate) mod work;
 
 pub(crate) use call_views::call_view;
@@ -26,6 +27,8 @@ pub(crate) use events::{event_arms, events_sql};
 pub(crate) use lacks::{Lacks, lacks};
 pub use migrate::migrate;
 pub use page::markdown;
+
+use gpuwhy_model::Reason;
 
 /// `PRAGMA user_version` of the files this program writes.
 pub const SCHEMA_VERSION: i64 = 3;
@@ -203,6 +206,17 @@ impl Table {
         }
         panic!("no such column")
     }
+
+    /// The places of the reasons' columns, in the order of [`Reason::ALL`].
+    pub(crate) const fn reasons(&self) -> [usize; Reason::COUNT] {
+        let mut places = [0; Reason::COUNT];
+        let mut at = 0;
+        while at < places.len() {
+            places[at] = self.place(Reason::ALL[at].column());
+            at += 1;
+        }
+        places
+    }
 }
 
 const fn same(a: &[u8], b: &[u8]) -> bool {
@@ -211,6 +225,42 @@ const fn same(a: &[u8], b: &[u8]) -> bool {
         at += 1;
     }
     at == a.len() && at == b.len()
+}
+
+/// Lists of columns, one after the other.
+const fn joined<const N: usize>(lists: &[&[Column]]) -> [Column; N] {
+    let mut all = [TIMESTAMP; N];
+    let (mut at, mut list) = (0, 0);
+    while list < lists.len() {
+        let mut place = 0;
+        while place < lists[list].len() {
+            all[at] = lists[list][place];
+            at += 1;
+            place += 1;
+        }
+        list += 1;
+    }
+    all
+}
+
+/// The columns of a table of which some come as a list: those of the reasons.
+macro_rules! columns {
+    ($($list:expr),* $(,)?) => {{
+        const LENGTH: usize = 0 $(+ $list.len())*;
+        const COLUMNS: [$crate::schema::Column; LENGTH] = $crate::schema::joined(&[$($list),*]);
+        &COLUMNS
+    }};
+}
+use columns;
+
+/// The same columns, never NULL.
+const fn required<const N: usize>(mut columns: [Column; N]) -> [Column; N] {
+    let mut at = 0;
+    while at < N {
+        columns[at] = columns[at].required();
+        at += 1;
+    }
+    columns
 }
 
 impl Column {
@@ -237,18 +287,4 @@ const BLOCKED: Column = int(
     "ns",
     "of the duration: blocked, or held up by the kernel; the sum of all reasons (`futex_ns` and the like)",
 );
-const FUTEX: Column = int("futex_ns", "ns", "blocked on a lock");
-const BLOCK_IO: Column = int("block_io_ns", "ns", "blocked on a disk");
-const FILE: Column = int("file_ns", "ns", "blocked reading or writing a file, pipe or device");
-const SOCKET: Column = int("socket_ns", "ns", "blocked on a socket");
-const POLL: Column = int("poll_ns", "ns", "blocked in poll, select or epoll");
-const IOCTL: Column = int("ioctl_ns", "ns", "blocked in a driver's ioctl");
-const FAULT: Column = int("fault_ns", "ns", "in page faults, waiting or being served");
-const SLEEP: Column = int("sleep_ns", "ns", "asleep by its own wish");
-const OTHER: Column = int("other_ns", "ns", "blocked for another reason");
-const GIL: Column = int("gil_ns", "ns", "blocked on Python's global interpreter lock");
-const RECLAIM: Column = int("reclaim_ns", "ns", "the kernel freed or compacted memory in its time");
-const THROTTLED: Column =
-    int("throttled_ns", "ns", "runnable, but the cgroup's CPU quota was used up; no part of `runq_ns`");
-const INTERRUPT: Column = int("interrupt_ns", "ns", "the CPU served interrupts in its time");
 const BY_CGROUP: Column = int("by_cgroup_id", "", "cgroup of the thread behind it");

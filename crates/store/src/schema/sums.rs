@@ -1,44 +1,39 @@
 //! Exact sums over all calls, kept or not, and the time billed to causes.
 
 use super::{
-    BLOCK_IO, BLOCKED, BY_CGROUP, BY_COMM, BY_PID, BY_TID, FAULT, FILE, FUTEX, GIL, INTERRUPT, IOCTL, ONCPU,
-    OTHER, PID, POLL, RECLAIM, RUNQ, SESSION, SLEEP, SOCKET, THROTTLED, TID, Table, View, int, real, text,
+    BLOCKED, BY_CGROUP, BY_COMM, BY_PID, BY_TID, ONCPU, PID, RUNQ, SESSION, TID, Table, View, columns, int,
+    real, reasons, required, text,
 };
 
 pub(crate) const CALL_STATS: Table = Table {
     name: "call_stats",
     about: "all calls of one operation by one process in one window: exact, kept or not",
-    columns: &[
-        int("window_start_ns", "ns", "when the window began, unix time").required(),
-        int("window_ns", "ns", "how long the window was").required(),
-        PID.required(),
-        text("op", "", "operation").required(),
-        int("count", "calls", "calls that returned in the window").required(),
-        int("sum_ns", "ns", "their durations, summed").required(),
-        int("min_ns", "ns", "the shortest").required(),
-        int("max_ns", "ns", "the longest").required(),
-        text("hist", "calls", "their durations as a JSON object, bucket number to count; see `hist_buckets`")
+    columns: columns![
+        &[
+            int("window_start_ns", "ns", "when the window began, unix time").required(),
+            int("window_ns", "ns", "how long the window was").required(),
+            PID.required(),
+            text("op", "", "operation").required(),
+            int("count", "calls", "calls that returned in the window").required(),
+            int("sum_ns", "ns", "their durations, summed").required(),
+            int("min_ns", "ns", "the shortest").required(),
+            int("max_ns", "ns", "the longest").required(),
+            text(
+                "hist",
+                "calls",
+                "their durations as a JSON object, bucket number to count; see `hist_buckets`"
+            )
             .required(),
-        int("errors", "calls", "how many returned an error").required(),
-        int("kept", "calls", "how many were kept in full").required(),
-        int("bytes", "bytes", "bytes they were about, summed").required(),
-        ONCPU.required(),
-        RUNQ.required(),
-        BLOCKED.required(),
-        FUTEX.required(),
-        BLOCK_IO.required(),
-        FILE.required(),
-        SOCKET.required(),
-        POLL.required(),
-        IOCTL.required(),
-        FAULT.required(),
-        SLEEP.required(),
-        OTHER.required(),
-        SESSION,
-        GIL,
-        RECLAIM,
-        THROTTLED,
-        INTERRUPT,
+            int("errors", "calls", "how many returned an error").required(),
+            int("kept", "calls", "how many were kept in full").required(),
+            int("bytes", "bytes", "bytes they were about, summed").required(),
+            ONCPU.required(),
+            RUNQ.required(),
+            BLOCKED.required(),
+        ],
+        &required(reasons::FIRST),
+        &[SESSION],
+        &reasons::LATER,
     ],
     key: &["window_start_ns", "pid", "op"],
     clustered: true,

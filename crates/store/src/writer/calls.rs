@@ -3,7 +3,7 @@
 
 use super::{Libraries, Ops};
 use crate::schema::calls::{CALLS, direction_number, kept_number};
-use gpuwhy_model::{Call, Kept, Reason, Via};
+use gpuwhy_model::{Call, Kept, Via};
 use rusqlite::types::Null;
 use rusqlite::{Connection, Statement};
 
@@ -17,6 +17,20 @@ struct Row {
     values: [i64; COLUMNS],
     /// A bit for each column that is not NULL.
     present: u64,
+}
+
+impl Row {
+    /// Zeros stay NULL, which costs no room.
+    fn set(&mut self, place: usize, value: i64) {
+        self.values[place] = value;
+        self.present |= u64::from(value != 0) << place;
+    }
+
+    /// Where a zero is told from nothing.
+    fn set_present(&mut self, place: usize, value: i64) {
+        self.values[place] = value;
+        self.present |= 1 << place;
+    }
 }
 
 const EMPTY: Row = Row { values: [0; COLUMNS], present: 0 };
@@ -92,22 +106,16 @@ fn via_number(via: Via) -> i64 {
 
 fn row(call: &Call, op_id: i64, libraries: &Libraries, session_id: i64) -> Row {
     let mut row = EMPTY;
-    // Zeros stay NULL, which costs no room.
     macro_rules! set {
         ($($column:literal = $value:expr;)*) => { $(
-            let value: i64 = $value;
-            row.values[const { CALLS.place($column) }] = value;
-            row.present |= u64::from(value != 0) << const { CALLS.place($column) };
+            row.set(const { CALLS.place($column) }, $value);
         )* };
     }
-    // Where a zero is told from nothing.
     macro_rules! set_present {
         ($($column:literal = $value:expr;)*) => { $(
-            row.values[const { CALLS.place($column) }] = $value;
-            row.present |= 1 << const { CALLS.place($column) };
+            row.set_present(const { CALLS.place($column) }, $value);
         )* };
     }
-    let blocked = |reason: Reason| call.blame.blocked_ns[reason as usize] as i64;
     set_present! { "timestamp_ns" = call.start_ns as i64; }
     set! {
         "duration_ns" = call.duration_ns as i64;
@@ -125,24 +133,14 @@ fn row(call: &Call, op_id: i64, libraries: &Libraries, session_id: i64) -> Row {
         "via" = call.via.map_or(0, via_number);
         "oncpu_ns" = call.blame.oncpu_ns as i64;
         "runq_ns" = call.blame.runq_ns as i64;
-        "futex_ns" = blocked(Reason::Futex);
-        "block_io_ns" = blocked(Reason::BlockIo);
-        "file_ns" = blocked(Reason::File);
-        "socket_ns" = blocked(Reason::Socket);
-        "poll_ns" = blocked(Reason::Poll);
-        "ioctl_ns" = blocked(Reason::Ioctl);
-        "fault_ns" = blocked(Reason::Fault);
-        "sleep_ns" = blocked(Reason::Sleep);
-        "other_ns" = blocked(Reason::Other);
-        "gil_ns" = blocked(Reason::Gil);
-        "reclaim_ns" = blocked(Reason::Reclaim);
-        "throttled_ns" = blocked(Reason::Throttled);
-        "interrupt_ns" = blocked(Reason::Interrupt);
         "session_id" = session_id;
         "aux" = call.aux as i64;
         "direction" = call.direction.map_or(0, direction_number);
         "library_id" = libraries.file_id(call.library).unwrap_or(0);
         "first" = call.first.into();
+    }
+    for (place, ns) in const { CALLS.reasons() }.into_iter().zip(call.blame.blocked_ns) {
+        row.set(place, ns as i64);
     }
     if let Some(stack_id) = call.stack_id {
         set_present! { "stack_id" = stack_id; }

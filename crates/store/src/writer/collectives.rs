@@ -1,9 +1,9 @@
 //! Collectives, and when they were known to be done.
 
-use super::row::{handle, hex, known, nonzero, number, put};
+use super::row::{bind_reasons, handle, hex, known, nonzero, number, put};
 use super::{Libraries, Ops};
 use crate::schema::nccl::NCCL_EVENTS;
-use gpuwhy_model::{Collective, CollectiveWait, Reason};
+use gpuwhy_model::{Collective, CollectiveWait};
 use rusqlite::{Connection, params};
 
 pub(super) fn calls(
@@ -19,7 +19,7 @@ pub(super) fn calls(
     let mut insert = db.prepare_cached(&NCCL_EVENTS.insert_sql("INSERT", 1))?;
     for c in collectives {
         let call = &c.call;
-        let blocked = |reason: Reason| call.blame.blocked_ns[reason as usize] as i64;
+        bind_reasons(&mut insert, const { NCCL_EVENTS.reasons() }, &call.blame)?;
         put!(
             insert,
             NCCL_EVENTS,
@@ -49,19 +49,6 @@ pub(super) fn calls(
             "session_id" = session_id,
             "function" = ops.name_of(db, call.op)?,
             "grouped" = c.grouped,
-            "futex_ns" = blocked(Reason::Futex),
-            "block_io_ns" = blocked(Reason::BlockIo),
-            "file_ns" = blocked(Reason::File),
-            "socket_ns" = blocked(Reason::Socket),
-            "poll_ns" = blocked(Reason::Poll),
-            "ioctl_ns" = blocked(Reason::Ioctl),
-            "fault_ns" = blocked(Reason::Fault),
-            "sleep_ns" = blocked(Reason::Sleep),
-            "other_ns" = blocked(Reason::Other),
-            "gil_ns" = blocked(Reason::Gil),
-            "reclaim_ns" = blocked(Reason::Reclaim),
-            "throttled_ns" = blocked(Reason::Throttled),
-            "interrupt_ns" = blocked(Reason::Interrupt),
             "sample_weight" = call.sample_weight,
             "caller" = handle(call.caller),
             "gpu" = call.device,

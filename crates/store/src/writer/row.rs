@@ -2,7 +2,8 @@
 //! file's ways to say that something is not known.
 
 use crate::schema;
-use rusqlite::{CachedStatement, Connection};
+use gpuwhy_model::{Blame, Reason};
+use rusqlite::{CachedStatement, Connection, Statement};
 
 /// Binds values by the names of their columns and runs the statement. A name that the table does not have fails to
 /// compile; what is not named is NULL.
@@ -13,6 +14,18 @@ macro_rules! put {
     }};
 }
 pub(super) use put;
+
+/// Binds the time of every reason; `places` is where a table has them.
+pub(super) fn bind_reasons(
+    statement: &mut Statement<'_>,
+    places: [usize; Reason::COUNT],
+    blame: &Blame,
+) -> rusqlite::Result<()> {
+    for (place, ns) in places.into_iter().zip(blame.blocked_ns) {
+        statement.raw_bind_parameter(place + 1, ns as i64)?;
+    }
+    Ok(())
+}
 
 /// A statement made from a table of the schema.
 pub(super) fn cached<'c>(

@@ -1,10 +1,12 @@
 //! Exact sums of calls and billed time, window by window.
 
 use super::Ops;
-use super::row::{cached, known, nonzero};
+use super::row::{bind_reasons, cached, known, nonzero, put};
 use crate::CallStats;
+use crate::schema::sums::CALL_STATS;
+use crate::stats::hist_json;
 use gpuwhy_model::{BlameRow, CallWindow, OpId};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Statement, params};
 use std::collections::BTreeMap;
 
 /// The threads of a process are summed, and so are the directions of its copies: what is stored is by process.
@@ -22,28 +24,49 @@ pub(super) fn windows(
             .or_insert(stats);
     }
     for sum in sums.values() {
-        put(db, sum, session_id)?;
+        add(db, sum, session_id)?;
     }
     Ok(())
 }
 
-fn put(db: &Connection, stats: &CallStats, session_id: i64) -> rusqlite::Result<()> {
-    let mut insert = cached(db, "call_stats", |table| table.insert_sql("INSERT OR IGNORE", 1))?;
-    stats.bind(&mut insert, session_id)?;
-    if insert.raw_execute()? > 0 {
+fn add(db: &Connection, stats: &CallStats, session_id: i64) -> rusqlite::Result<()> {
+    let mut insert = db.prepare_cached(&CALL_STATS.insert_sql("INSERT OR IGNORE", 1))?;
+    if put_stats(&mut insert, stats, session_id)? > 0 {
         return Ok(());
     }
     // The window came in parts: what is there is completed.
-    let mut find = db.prepare_cached(&format!(
-        "SELECT {} FROM call_stats WHERE window_start_ns = ? AND pid = ? AND op = ?",
-        CallStats::COLUMNS
-    ))?;
+    let mut find =
+        db.prepare_cached("SELECT * FROM call_stats WHERE window_start_ns = ? AND pid = ? AND op = ?")?;
     let key = params![stats.window_start_ns as i64, stats.pid, stats.op];
     let mut sum = find.query_row(key, CallStats::from_row)?;
     sum.merge(stats);
-    let mut replace = cached(db, "call_stats", |table| table.insert_sql("REPLACE", 1))?;
-    sum.bind(&mut replace, session_id)?;
-    replace.raw_execute().map(drop)
+    let mut replace = db.prepare_cached(&CALL_STATS.insert_sql("REPLACE", 1))?;
+    put_stats(&mut replace, &sum, session_id).map(drop)
+}
+
+/// Returns how many rows there are now that were not there before.
+fn put_stats(row: &mut Statement<'_>, stats: &CallStats, session_id: i64) -> rusqlite::Result<usize> {
+    bind_reasons(row, const { CALL_STATS.reasons() }, &stats.blame)?;
+    Ok(put!(
+        row,
+        CALL_STATS,
+        "window_start_ns" = stats.window_start_ns as i64,
+        "window_ns" = stats.window_ns as i64,
+        "pid" = stats.pid,
+        "op" = &stats.op,
+        "count" = stats.count as i64,
+        "sum_ns" = stats.sum_ns as i64,
+        "min_ns" = stats.min_ns as i64,
+        "max_ns" = stats.max_ns as i64,
+        "hist" = hist_json(&stats.hist),
+        "errors" = stats.errors as i64,
+        "kept" = stats.kept as i64,
+        "bytes" = stats.bytes as i64,
+        "oncpu_ns" = stats.blame.oncpu_ns as i64,
+        "runq_ns" = stats.blame.runq_ns as i64,
+        "blocked_ns" = stats.blame.blocked_total_ns() as i64,
+        "session_id" = session_id,
+    ))
 }
 
 pub(super) fn blame(

@@ -1,6 +1,6 @@
 //! Collectives, and when they were known to be done.
 
-use super::row::{bind_reasons, handle, hex, known, nonzero, number, put};
+use super::row::{bind_reasons, handle, hex, insert_into, known, nonzero, number, put};
 use super::{Libraries, Ops};
 use crate::schema::nccl::NCCL_EVENTS;
 use gpuwhy_model::{Collective, CollectiveWait};
@@ -16,7 +16,7 @@ pub(super) fn calls(
     if collectives.is_empty() {
         return Ok(());
     }
-    let mut insert = db.prepare_cached(&NCCL_EVENTS.insert_sql("INSERT", 1))?;
+    let mut insert = insert_into(db, &NCCL_EVENTS)?;
     for c in collectives {
         let call = &c.call;
         bind_reasons(&mut insert, const { NCCL_EVENTS.reasons() }, &call.blame)?;

@@ -1,6 +1,6 @@
 //! The containers of processes: a row each, however many processes it has.
 
-use super::row::{cached, known, nonzero, put};
+use super::row::{known, nonzero, put};
 use crate::schema::Table;
 use crate::schema::host::CONTAINERS;
 use gpuwhy_model::Process;
@@ -22,7 +22,7 @@ fn completing(table: &Table) -> String {
 
 /// After the processes themselves are written: the end of a container is that of the last of them.
 pub(super) fn containers(db: &Connection, processes: &[Process], session_id: i64) -> rusqlite::Result<()> {
-    let mut upsert = cached(db, CONTAINERS.name, completing)?;
+    let mut upsert = db.prepare_cached(&completing(&CONTAINERS))?;
     let mut end = db.prepare_cached(
         "SELECT CASE WHEN count(*) = count(end_ns) THEN max(end_ns) END FROM processes \
          WHERE container_id = ? AND session_id = ?",

@@ -1,6 +1,6 @@
 //! The GPU itself and the fabric: counters, users, errors.
 
-use super::row::{known, number, put};
+use super::row::{insert_into, known, number, put};
 use crate::schema::gpu::{GPU_ERRORS, GPU_PROCESSES, GPU_SAMPLES};
 use crate::schema::kernel::RDMA_EVENTS;
 use gpuwhy_model::{GpuError, GpuSample, RdmaEvent};
@@ -10,7 +10,7 @@ pub(super) fn samples(db: &Connection, samples: &[GpuSample], session_id: i64) -
     if samples.is_empty() {
         return Ok(());
     }
-    let mut insert = db.prepare_cached(&GPU_SAMPLES.insert_sql("INSERT", 1))?;
+    let mut insert = insert_into(db, &GPU_SAMPLES)?;
     for s in samples {
         put!(
             insert,
@@ -60,7 +60,7 @@ fn processes(db: &Connection, sample: &GpuSample, session_id: i64) -> rusqlite::
     if sample.processes.is_empty() {
         return Ok(());
     }
-    let mut insert = db.prepare_cached(&GPU_PROCESSES.insert_sql("INSERT", 1))?;
+    let mut insert = insert_into(db, &GPU_PROCESSES)?;
     for process in &sample.processes {
         put!(
             insert,
@@ -80,7 +80,7 @@ pub(super) fn errors(db: &Connection, errors: &[GpuError], session_id: i64) -> r
     if errors.is_empty() {
         return Ok(());
     }
-    let mut insert = db.prepare_cached(&GPU_ERRORS.insert_sql("INSERT", 1))?;
+    let mut insert = insert_into(db, &GPU_ERRORS)?;
     for error in errors {
         put!(
             insert,
@@ -104,7 +104,7 @@ pub(super) fn rdma(db: &Connection, events: &[RdmaEvent], session_id: i64) -> ru
     if events.is_empty() {
         return Ok(());
     }
-    let mut insert = db.prepare_cached(&RDMA_EVENTS.insert_sql("INSERT", 1))?;
+    let mut insert = insert_into(db, &RDMA_EVENTS)?;
     for event in events {
         put!(
             insert,

@@ -1,10 +1,11 @@
-//! Processes, threads and what happened to them; what was lost of it.
+//! Processes and what happened to them; what was lost of it.
 
 use super::containers;
-use super::row::{cached, known, nonzero, number, put};
+use super::row::{insert_into, known, nonzero, number, put};
+use super::threads::Threads;
 use crate::schema::Table;
-use crate::schema::host::{MEMORY_PLACES, NEIGHBOURS, PROCESSES, THREADS};
-use gpuwhy_model::{Loss, MemoryPlace, Neighbour, Process, ProcessEvent, ProcessEventKind, ThreadPlace};
+use crate::schema::host::{LOSS, MEMORY_PLACES, NEIGHBOURS, PROCESS_EVENTS, PROCESSES};
+use gpuwhy_model::{Loss, MemoryPlace, Neighbour, Process, ProcessEvent, ProcessEventKind};
 use rusqlite::{Connection, params};
 
 /// Columns that are one statement, by the one that says who made it: they are replaced together.
@@ -32,7 +33,7 @@ pub(super) fn processes(db: &Connection, processes: &[Process], session_id: i64)
     if processes.is_empty() {
         return Ok(());
     }
-    let mut upsert = cached(db, PROCESSES.name, completing)?;
+    let mut upsert = db.prepare_cached(&completing(&PROCESSES))?;
     for p in processes {
         // A row that knows neither program nor command line does not know the user either.
         let uid = Some(p.uid).filter(|_| !(p.exe.is_empty() && p.cmdline.is_empty()));
@@ -84,7 +85,8 @@ pub(super) fn process_events(
     if events.is_empty() {
         return Ok(());
     }
-    let mut insert = cached(db, "process_events", |table| table.insert_sql("INSERT", 1))?;
+    let mut insert = insert_into(db, &PROCESS_EVENTS)?;
+    let mut threads = Threads::of(db, session_id)?;
     for event in events {
         let exit = matches!(event.kind, ProcessEventKind::Exit | ProcessEventKind::ThreadExit);
         insert.execute(params![
@@ -98,131 +100,29 @@ pub(super) fn process_events(
             known(&event.comm),
             session_id,
         ])?;
-        threads(db, event, session_id)?;
+        threads.tell(event)?;
+        if event.kind == ProcessEventKind::Exit {
+            end_process(db, event)?;
+        }
     }
     Ok(())
 }
 
-fn threads(db: &Connection, event: &ProcessEvent, session_id: i64) -> rusqlite::Result<()> {
-    let time = event.time_ns as i64;
-    let comm = known(&event.comm);
-    match event.kind {
-        ProcessEventKind::Thread => started(db, event.pid, event.child, time, comm, session_id),
-        ProcessEventKind::Fork => started(db, event.child, event.child, time, comm, session_id),
-        ProcessEventKind::Seen => seen(db, event.pid, event.tid, comm, session_id),
-        ProcessEventKind::Exec => {
-            // All other threads are gone, and the one that called takes the process's own number.
-            end_threads(db, event.pid, true, time)?;
-            seen(db, event.pid, event.pid, comm, session_id)
-        }
-        ProcessEventKind::ThreadExit => {
-            if end_thread(db, event.pid, event.tid, time)? == 0 {
-                add(db, event.pid, event.tid, None, Some(time), comm, session_id)?;
-            }
-            Ok(())
-        }
-        ProcessEventKind::Exit => {
-            end_threads(db, event.pid, false, time)?;
-            db.prepare_cached(
-                "UPDATE processes SET end_ns = ?1, exit_code = coalesce(exit_code, ?3) \
-                 WHERE pid = ?2 AND end_ns IS NULL AND start_ns <= ?1",
-            )?
-            .execute(params![time, event.pid, event.exit_code])
-            .map(drop)
-        }
-    }
-}
-
-/// A number that is given anew ends whoever had it: that thread's exit was not seen.
-fn started(
-    db: &Connection,
-    pid: u32,
-    tid: u32,
-    time: i64,
-    comm: Option<&str>,
-    session_id: i64,
-) -> rusqlite::Result<()> {
-    end_thread(db, pid, tid, time)?;
-    add(db, pid, tid, Some(time), None, comm, session_id)
-}
-
-fn seen(db: &Connection, pid: u32, tid: u32, comm: Option<&str>, session_id: i64) -> rusqlite::Result<()> {
-    let known = db
-        .prepare_cached(
-            "UPDATE threads SET comm = coalesce(?3, comm) WHERE pid = ?1 AND tid = ?2 AND end_ns IS NULL",
-        )?
-        .execute(params![pid, tid, comm])?;
-    if known == 0 {
-        add(db, pid, tid, None, None, comm, session_id)?;
-    }
-    Ok(())
-}
-
-fn end_thread(db: &Connection, pid: u32, tid: u32, time: i64) -> rusqlite::Result<usize> {
-    db.prepare_cached("UPDATE threads SET end_ns = ?1 WHERE pid = ?2 AND tid = ?3 AND end_ns IS NULL")?
-        .execute(params![time, pid, tid])
-}
-
-fn end_threads(db: &Connection, pid: u32, but_the_first: bool, time: i64) -> rusqlite::Result<usize> {
+fn end_process(db: &Connection, event: &ProcessEvent) -> rusqlite::Result<()> {
     db.prepare_cached(
-        "UPDATE threads SET end_ns = ?1 WHERE pid = ?2 AND (tid <> ?2 OR NOT ?3) AND end_ns IS NULL",
+        "UPDATE processes SET end_ns = ?1, exit_code = coalesce(exit_code, ?3) \
+         WHERE pid = ?2 AND end_ns IS NULL AND start_ns <= ?1",
     )?
-    .execute(params![time, pid, but_the_first])
-}
-
-fn add(
-    db: &Connection,
-    pid: u32,
-    tid: u32,
-    start: Option<i64>,
-    end: Option<i64>,
-    comm: Option<&str>,
-    session_id: i64,
-) -> rusqlite::Result<()> {
-    let mut insert = db.prepare_cached(&THREADS.insert_sql("INSERT", 1))?;
-    put!(
-        insert,
-        THREADS,
-        "pid" = pid,
-        "tid" = tid,
-        "start_ns" = start,
-        "end_ns" = end,
-        "comm" = comm,
-        "session_id" = session_id,
-    );
-    Ok(())
-}
-
-/// The latest; a thread that was not seen to start gets its row now.
-pub(super) fn thread_places(
-    db: &Connection,
-    places: &[ThreadPlace],
-    session_id: i64,
-) -> rusqlite::Result<()> {
-    for place in places {
-        let mut update = db.prepare_cached(
-            "UPDATE threads SET cpu = ?3, numa_node = ?4, migrations = ?5, node_migrations = ?6 \
-             WHERE pid = ?1 AND tid = ?2 AND end_ns IS NULL",
-        )?;
-        let row = params![
-            place.pid,
-            place.tid,
-            place.cpu,
-            place.node,
-            place.migrations as i64,
-            place.node_migrations as i64
-        ];
-        if update.execute(row)? == 0 {
-            add(db, place.pid, place.tid, None, None, None, session_id)?;
-            update.execute(row)?;
-        }
-    }
-    Ok(())
+    .execute(params![event.time_ns as i64, event.pid, event.exit_code])
+    .map(drop)
 }
 
 pub(super) fn neighbours(db: &Connection, neighbours: &[Neighbour], session_id: i64) -> rusqlite::Result<()> {
+    if neighbours.is_empty() {
+        return Ok(());
+    }
+    let mut insert = insert_into(db, &NEIGHBOURS)?;
     for neighbour in neighbours {
-        let mut insert = db.prepare_cached(&NEIGHBOURS.insert_sql("INSERT", 1))?;
         put!(
             insert,
             NEIGHBOURS,
@@ -243,9 +143,12 @@ pub(super) fn memory_places(
     places: &[MemoryPlace],
     session_id: i64,
 ) -> rusqlite::Result<()> {
+    if places.is_empty() {
+        return Ok(());
+    }
+    let mut insert = insert_into(db, &MEMORY_PLACES)?;
     for place in places {
         for (node, bytes) in &place.nodes {
-            let mut insert = db.prepare_cached(&MEMORY_PLACES.insert_sql("INSERT", 1))?;
             put!(
                 insert,
                 MEMORY_PLACES,
@@ -266,7 +169,7 @@ pub(super) fn losses(db: &Connection, losses: &[Loss], session_id: i64) -> rusql
     if losses.is_empty() {
         return Ok(());
     }
-    let mut insert = cached(db, "loss", |table| table.insert_sql("INSERT", 1))?;
+    let mut insert = insert_into(db, &LOSS)?;
     for loss in losses {
         insert.execute(params![
             loss.start_ns as i64,

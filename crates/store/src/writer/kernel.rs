@@ -1,10 +1,10 @@
 //! What the kernel did to traced threads, told one by one: each kind of wait has its table.
 
 use super::Ops;
-use super::row::{handle, known, nonzero, put};
+use super::row::{handle, insert_into, known, nonzero, put};
 use crate::schema::kernel::{IO_EVENTS, MEM_EVENTS, NET_EVENTS, SCHED_EVENTS, TCP_EVENTS};
 use gpuwhy_model::{Ends, IoEvent, OomEvent, Part, Reason, TcpEvent, WaitEvent};
-use rusqlite::Connection;
+use rusqlite::{Connection, Statement};
 use std::net::IpAddr;
 
 pub(super) fn waits(
@@ -13,13 +13,22 @@ pub(super) fn waits(
     ops: &mut Ops,
     session_id: i64,
 ) -> rusqlite::Result<()> {
+    if waits.is_empty() {
+        return Ok(());
+    }
+    let mut scheduler = insert_into(db, &SCHED_EVENTS)?;
+    let mut memory = insert_into(db, &MEM_EVENTS)?;
+    let mut io = insert_into(db, &IO_EVENTS)?;
+    let mut network = insert_into(db, &NET_EVENTS)?;
     for wait in waits {
         let op = ops.name_of(db, wait.op)?;
         match wait.part {
-            Part::Blocked(Reason::Fault | Reason::Reclaim) => memory(db, wait, op, session_id)?,
-            Part::Blocked(Reason::BlockIo | Reason::File | Reason::Ioctl) => file(db, wait, op, session_id)?,
-            Part::Blocked(Reason::Socket | Reason::Poll) => network(db, wait, op, session_id)?,
-            _ => scheduler(db, wait, op, session_id)?,
+            Part::Blocked(Reason::Fault | Reason::Reclaim) => put_memory(&mut memory, wait, op, session_id)?,
+            Part::Blocked(Reason::BlockIo | Reason::File | Reason::Ioctl) => {
+                put_io(&mut io, wait, op, session_id)?;
+            }
+            Part::Blocked(Reason::Socket | Reason::Poll) => put_network(&mut network, wait, op, session_id)?,
+            _ => put_scheduler(&mut scheduler, wait, op, session_id)?,
         }
     }
     Ok(())
@@ -33,85 +42,112 @@ fn event_of(part: Part) -> &'static str {
     }
 }
 
-fn scheduler(db: &Connection, wait: &WaitEvent, op: Option<&str>, session_id: i64) -> rusqlite::Result<()> {
-    let mut insert = db.prepare_cached(&SCHED_EVENTS.insert_sql("INSERT", 1))?;
-    put!(
+/// A wait: what is said of all of them, and what its table has beside.
+macro_rules! put_wait {
+    ($insert:expr, $table:expr, $wait:expr, $op:expr, $session_id:expr, $($column:literal = $value:expr),* $(,)?) => {
+        put!(
+            $insert,
+            $table,
+            "timestamp_ns" = $wait.start_ns as i64,
+            "duration_ns" = $wait.duration_ns as i64,
+            "event" = event_of($wait.part),
+            "pid" = $wait.pid,
+            "tid" = $wait.tid,
+            "cgroup_id" = nonzero($wait.cgroup_id),
+            "op" = $op,
+            "session_id" = $session_id,
+            $($column = $value),*
+        )
+    };
+}
+
+/// The same where somebody was behind it.
+macro_rules! put_wait_by {
+    ($insert:expr, $table:expr, $wait:expr, $($rest:tt)*) => {
+        put_wait!(
+            $insert,
+            $table,
+            $wait,
+            $($rest)*
+            "by_pid" = nonzero($wait.by_pid.into()),
+            "by_tid" = nonzero($wait.by_tid.into()),
+            "by_comm" = known(&$wait.by_comm),
+        )
+    };
+}
+
+fn put_scheduler(
+    insert: &mut Statement<'_>,
+    wait: &WaitEvent,
+    op: Option<&str>,
+    session_id: i64,
+) -> rusqlite::Result<()> {
+    put_wait_by!(
         insert,
         SCHED_EVENTS,
-        "timestamp_ns" = wait.start_ns as i64,
-        "duration_ns" = wait.duration_ns as i64,
-        "event" = event_of(wait.part),
-        "pid" = wait.pid,
-        "tid" = wait.tid,
-        "cgroup_id" = nonzero(wait.cgroup_id),
+        wait,
+        op,
+        session_id,
         "cpu" = wait.cpu,
         "target_cpu" = wait.target_cpu,
-        "by_pid" = nonzero(wait.by_pid.into()),
-        "by_tid" = nonzero(wait.by_tid.into()),
-        "by_comm" = known(&wait.by_comm),
-        "op" = op,
         "address" = handle(wait.address),
         "numa_node" = wait.node,
-        "session_id" = session_id,
     );
     Ok(())
 }
 
-fn memory(db: &Connection, wait: &WaitEvent, op: Option<&str>, session_id: i64) -> rusqlite::Result<()> {
-    let mut insert = db.prepare_cached(&MEM_EVENTS.insert_sql("INSERT", 1))?;
-    put!(
+fn put_memory(
+    insert: &mut Statement<'_>,
+    wait: &WaitEvent,
+    op: Option<&str>,
+    session_id: i64,
+) -> rusqlite::Result<()> {
+    put_wait!(
         insert,
         MEM_EVENTS,
-        "timestamp_ns" = wait.start_ns as i64,
-        "duration_ns" = wait.duration_ns as i64,
-        "event" = event_of(wait.part),
-        "pid" = wait.pid,
-        "tid" = wait.tid,
-        "cgroup_id" = nonzero(wait.cgroup_id),
+        wait,
+        op,
+        session_id,
         "address" = handle(wait.address),
         "numa_node" = wait.node,
-        "op" = op,
-        "session_id" = session_id,
     );
     Ok(())
 }
 
-fn file(db: &Connection, wait: &WaitEvent, op: Option<&str>, session_id: i64) -> rusqlite::Result<()> {
-    let mut insert = db.prepare_cached(&IO_EVENTS.insert_sql("INSERT", 1))?;
-    put!(
+fn put_io(
+    insert: &mut Statement<'_>,
+    wait: &WaitEvent,
+    op: Option<&str>,
+    session_id: i64,
+) -> rusqlite::Result<()> {
+    let file = wait.file.as_ref();
+    put_wait_by!(
         insert,
         IO_EVENTS,
-        "timestamp_ns" = wait.start_ns as i64,
-        "duration_ns" = wait.duration_ns as i64,
-        "event" = event_of(wait.part),
-        "pid" = wait.pid,
-        "tid" = wait.tid,
-        "cgroup_id" = nonzero(wait.cgroup_id),
-        "device" = wait.file.as_ref().map(|file| device_text(file.device_name.as_deref(), file.device)),
-        "file" = wait.file.as_ref().and_then(|file| file.path.as_deref()),
-        "fd" = wait.file.as_ref().map(|file| file.fd),
-        "inode" = wait.file.as_ref().and_then(|file| nonzero(file.inode)),
-        "by_pid" = nonzero(wait.by_pid.into()),
-        "by_tid" = nonzero(wait.by_tid.into()),
-        "by_comm" = known(&wait.by_comm),
-        "op" = op,
-        "session_id" = session_id,
+        wait,
+        op,
+        session_id,
+        "device" = file.map(|file| device_text(file.device_name.as_deref(), file.device)),
+        "file" = file.and_then(|file| file.path.as_deref()),
+        "fd" = file.map(|file| file.fd),
+        "inode" = file.and_then(|file| nonzero(file.inode)),
     );
     Ok(())
 }
 
-fn network(db: &Connection, wait: &WaitEvent, op: Option<&str>, session_id: i64) -> rusqlite::Result<()> {
-    let mut insert = db.prepare_cached(&NET_EVENTS.insert_sql("INSERT", 1))?;
+fn put_network(
+    insert: &mut Statement<'_>,
+    wait: &WaitEvent,
+    op: Option<&str>,
+    session_id: i64,
+) -> rusqlite::Result<()> {
     let socket = wait.socket.as_ref();
-    put!(
+    put_wait_by!(
         insert,
         NET_EVENTS,
-        "timestamp_ns" = wait.start_ns as i64,
-        "duration_ns" = wait.duration_ns as i64,
-        "event" = event_of(wait.part),
-        "pid" = wait.pid,
-        "tid" = wait.tid,
-        "cgroup_id" = nonzero(wait.cgroup_id),
+        wait,
+        op,
+        session_id,
         "protocol" = socket.map(|socket| socket.protocol.as_str()),
         "saddr" = socket.and_then(|socket| shown(socket.local)),
         "daddr" = socket.and_then(|socket| shown(socket.remote)),
@@ -119,11 +155,6 @@ fn network(db: &Connection, wait: &WaitEvent, op: Option<&str>, session_id: i64)
         "dport" = socket.and_then(remote_port),
         "state" = socket.and_then(|socket| known(&socket.state)),
         "fd" = wait.file.as_ref().map(|file| file.fd),
-        "by_pid" = nonzero(wait.by_pid.into()),
-        "by_tid" = nonzero(wait.by_tid.into()),
-        "by_comm" = known(&wait.by_comm),
-        "op" = op,
-        "session_id" = session_id,
     );
     Ok(())
 }
@@ -145,8 +176,11 @@ fn device_text(name: Option<&str>, (major, minor): (u32, u32)) -> String {
 }
 
 pub(super) fn requests(db: &Connection, requests: &[IoEvent], session_id: i64) -> rusqlite::Result<()> {
+    if requests.is_empty() {
+        return Ok(());
+    }
+    let mut insert = insert_into(db, &IO_EVENTS)?;
     for request in requests {
-        let mut insert = db.prepare_cached(&IO_EVENTS.insert_sql("INSERT", 1))?;
         put!(
             insert,
             IO_EVENTS,
@@ -169,8 +203,11 @@ pub(super) fn requests(db: &Connection, requests: &[IoEvent], session_id: i64) -
 }
 
 pub(super) fn retransmits(db: &Connection, events: &[TcpEvent], session_id: i64) -> rusqlite::Result<()> {
+    if events.is_empty() {
+        return Ok(());
+    }
+    let mut insert = insert_into(db, &TCP_EVENTS)?;
     for event in events {
-        let mut insert = db.prepare_cached(&TCP_EVENTS.insert_sql("INSERT", 1))?;
         put!(
             insert,
             TCP_EVENTS,
@@ -197,8 +234,11 @@ pub(super) fn retransmits(db: &Connection, events: &[TcpEvent], session_id: i64)
 }
 
 pub(super) fn kills(db: &Connection, kills: &[OomEvent], session_id: i64) -> rusqlite::Result<()> {
+    if kills.is_empty() {
+        return Ok(());
+    }
+    let mut insert = insert_into(db, &MEM_EVENTS)?;
     for kill in kills {
-        let mut insert = db.prepare_cached(&MEM_EVENTS.insert_sql("INSERT", 1))?;
         put!(
             insert,
             MEM_EVENTS,

@@ -1,7 +1,7 @@
 //! Device memory: each piece, the sums over time, and the failures.
 
 use super::Ops;
-use super::row::{hex, number, put};
+use super::row::{hex, insert_into, number, put};
 use crate::schema::memory::{ALLOCATIONS, MEMORY_FAILURES, MEMORY_STATS};
 use gpuwhy_model::{Allocation, MemoryFailure, MemoryUse};
 use rusqlite::Connection;
@@ -42,7 +42,7 @@ pub(super) fn usage(db: &Connection, usage: &[MemoryUse], session_id: i64) -> ru
     if usage.is_empty() {
         return Ok(());
     }
-    let mut insert = db.prepare_cached(&MEMORY_STATS.insert_sql("INSERT", 1))?;
+    let mut insert = insert_into(db, &MEMORY_STATS)?;
     for sum in usage {
         put!(
             insert,
@@ -72,7 +72,7 @@ pub(super) fn failures(
     if failures.is_empty() {
         return Ok(());
     }
-    let mut insert = db.prepare_cached(&MEMORY_FAILURES.insert_sql("INSERT", 1))?;
+    let mut insert = insert_into(db, &MEMORY_FAILURES)?;
     for failure in failures {
         put!(
             insert,

@@ -17,6 +17,7 @@ mod retention;
 mod row;
 mod stacks;
 mod sums;
+mod threads;
 mod work;
 
 use crate::lock::Lock;
@@ -220,7 +221,7 @@ impl Writer {
         kernel::retransmits(db, &batch.tcp_events, session_id)?;
         kernel::kills(db, &batch.oom_events, session_id)?;
         host::neighbours(db, &batch.neighbours, session_id)?;
-        host::thread_places(db, &batch.thread_places, session_id)?;
+        threads::places(db, &batch.thread_places, session_id)?;
         host::memory_places(db, &batch.memory_places, session_id)?;
         probes::changes(db, &batch.watch_changes, session_id)?;
         probes::bills(db, &batch.bills, session_id)

@@ -1,8 +1,9 @@
 //! Opening the file to write: making it, bringing it up to date, looking for damage, beginning a session.
 
-use super::row::{cached, known};
+use super::row::{insert_into, known};
 use super::{Ops, Retention};
 use crate::file::{self, Found};
+use crate::schema::host::SESSIONS;
 use crate::{SessionInfo, StoreError, schema};
 use gpuwhy_model::OpInfo;
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
@@ -81,7 +82,7 @@ pub(super) fn configure(db: &Connection, retention: &Retention) -> rusqlite::Res
 /// The session's row, and its operations under the file's numbers.
 pub(super) fn begin(db: &Connection, session: &SessionInfo, ops: &[OpInfo]) -> rusqlite::Result<(i64, Ops)> {
     let tx = db.unchecked_transaction()?;
-    cached(&tx, "sessions", |table| table.insert_sql("INSERT", 1))?.execute(params![
+    insert_into(&tx, &SESSIONS)?.execute(params![
         None::<i64>,
         session.start_ns as i64,
         None::<i64>,

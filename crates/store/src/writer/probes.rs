@@ -1,9 +1,9 @@
 //! The probes: attached, degraded or refused, and what they cost.
 
 use super::Writer;
-use super::row::{cached, known, nonzero, put};
-use crate::schema::host::{WATCH_CHANGES, WATCH_COSTS};
-use crate::{StoreError, schema};
+use super::row::{insert_into, known, nonzero, put};
+use crate::StoreError;
+use crate::schema::host::{PROBES, WATCH_CHANGES, WATCH_COSTS};
 use gpuwhy_model::{Bill, ProbeStatus};
 use rusqlite::{Connection, params};
 
@@ -21,7 +21,7 @@ impl Writer {
     /// What is known of the probes: attached, degraded or refused.
     pub fn write_probes(&mut self, probes: &[ProbeStatus]) -> Result<(), StoreError> {
         self.inside(|writer| {
-            let mut row = cached(&writer.db, "probes", schema::Table::upsert_sql)?;
+            let mut row = writer.db.prepare_cached(&PROBES.upsert_sql())?;
             for p in probes {
                 row.execute(params![
                     writer.session_id,
@@ -63,8 +63,11 @@ impl Writer {
 
 /// Steps of the governor: `probes` has the latest state alone.
 pub(super) fn changes(db: &Connection, changes: &[ProbeStatus], session_id: i64) -> rusqlite::Result<()> {
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let mut insert = insert_into(db, &WATCH_CHANGES)?;
     for change in changes {
-        let mut insert = db.prepare_cached(&WATCH_CHANGES.insert_sql("INSERT", 1))?;
         put!(
             insert,
             WATCH_CHANGES,
@@ -85,7 +88,7 @@ pub(super) fn bills(db: &Connection, bills: &[Bill], session_id: i64) -> rusqlit
     if bills.is_empty() {
         return Ok(());
     }
-    let mut insert = db.prepare_cached(&WATCH_COSTS.insert_sql("INSERT", 1))?;
+    let mut insert = insert_into(db, &WATCH_COSTS)?;
     for bill in bills {
         put!(
             insert,

@@ -1,7 +1,7 @@
 //! How rows are written: statements made from the schema, values bound by the names of their columns, and the
 //! file's ways to say that something is not known.
 
-use crate::schema;
+use crate::schema::Table;
 use gpuwhy_model::{Blame, Reason};
 use rusqlite::{CachedStatement, Connection, Statement};
 
@@ -27,14 +27,9 @@ pub(super) fn bind_reasons(
     Ok(())
 }
 
-/// A statement made from a table of the schema.
-pub(super) fn cached<'c>(
-    db: &'c Connection,
-    table: &str,
-    sql: impl Fn(&schema::Table) -> String,
-) -> rusqlite::Result<CachedStatement<'c>> {
-    let table = schema::table(table).ok_or_else(|| rusqlite::Error::InvalidParameterName(table.into()))?;
-    db.prepare_cached(&sql(table))
+/// The statement that adds a row to a table: to be asked for once for many rows, as its text is made each time.
+pub(super) fn insert_into<'c>(db: &'c Connection, table: &Table) -> rusqlite::Result<CachedStatement<'c>> {
+    db.prepare_cached(&table.insert_sql("INSERT", 1))
 }
 
 /// Empty text is text that is not known.

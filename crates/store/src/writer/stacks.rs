@@ -1,16 +1,17 @@
 //! Stacks of kept calls, as addresses and as functions and lines.
 
-use super::row::{cached, handle, known, put};
-use crate::schema::code::FRAMES;
+use super::row::{handle, known, put};
+use crate::schema::code::{FRAMES, STACKS};
 use gpuwhy_model::Stack;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Statement, params};
 use std::fmt::Write as _;
 
 pub(super) fn stacks(db: &Connection, stacks: &[Stack]) -> rusqlite::Result<()> {
     if stacks.is_empty() {
         return Ok(());
     }
-    let mut insert = cached(db, "stacks", |table| table.insert_sql("INSERT OR IGNORE", 1))?;
+    let mut insert = db.prepare_cached(&STACKS.insert_sql("INSERT OR IGNORE", 1))?;
+    let mut frame = db.prepare_cached(&FRAMES.insert_sql("INSERT OR IGNORE", 1))?;
     for stack in stacks {
         let mut addresses = String::from("[");
         for (depth, address) in stack.addresses.iter().enumerate() {
@@ -20,13 +21,12 @@ pub(super) fn stacks(db: &Connection, stacks: &[Stack]) -> rusqlite::Result<()> 
         }
         addresses.push(']');
         insert.execute(params![stack.stack_id, stack.pid, addresses, stack.complete])?;
-        frames(db, stack)?;
+        put_frames(&mut frame, stack)?;
     }
     Ok(())
 }
 
-fn frames(db: &Connection, stack: &Stack) -> rusqlite::Result<()> {
-    let mut insert = db.prepare_cached(&FRAMES.insert_sql("INSERT OR IGNORE", 1))?;
+fn put_frames(insert: &mut Statement<'_>, stack: &Stack) -> rusqlite::Result<()> {
     for (depth, frame) in stack.frames.iter().enumerate() {
         put!(
             insert,

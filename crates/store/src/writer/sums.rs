@@ -1,9 +1,9 @@
 //! Exact sums of calls and billed time, window by window.
 
 use super::Ops;
-use super::row::{bind_reasons, cached, known, nonzero, put};
+use super::row::{bind_reasons, insert_into, known, nonzero, put};
 use crate::CallStats;
-use crate::schema::sums::CALL_STATS;
+use crate::schema::sums::{BLAME, CALL_STATS};
 use crate::stats::hist_json;
 use gpuwhy_model::{BlameRow, CallWindow, OpId};
 use rusqlite::{Connection, Statement, params};
@@ -16,6 +16,9 @@ pub(super) fn windows(
     ops: &mut Ops,
     session_id: i64,
 ) -> rusqlite::Result<()> {
+    if windows.is_empty() {
+        return Ok(());
+    }
     let mut sums: BTreeMap<(u64, u32, OpId), CallStats> = BTreeMap::new();
     for window in windows {
         let stats = CallStats::of(window, ops.name(db, window.op)?);
@@ -23,18 +26,17 @@ pub(super) fn windows(
             .and_modify(|sum| sum.merge(&stats))
             .or_insert(stats);
     }
+    let mut insert = db.prepare_cached(&CALL_STATS.insert_sql("INSERT OR IGNORE", 1))?;
     for sum in sums.values() {
-        add(db, sum, session_id)?;
+        if put_stats(&mut insert, sum, session_id)? == 0 {
+            complete(db, sum, session_id)?;
+        }
     }
     Ok(())
 }
 
-fn add(db: &Connection, stats: &CallStats, session_id: i64) -> rusqlite::Result<()> {
-    let mut insert = db.prepare_cached(&CALL_STATS.insert_sql("INSERT OR IGNORE", 1))?;
-    if put_stats(&mut insert, stats, session_id)? > 0 {
-        return Ok(());
-    }
-    // The window came in parts: what is there is completed.
+/// Where the window came in parts.
+fn complete(db: &Connection, stats: &CallStats, session_id: i64) -> rusqlite::Result<()> {
     let mut find =
         db.prepare_cached("SELECT * FROM call_stats WHERE window_start_ns = ? AND pid = ? AND op = ?")?;
     let key = params![stats.window_start_ns as i64, stats.pid, stats.op];
@@ -78,7 +80,7 @@ pub(super) fn blame(
     if rows.is_empty() {
         return Ok(());
     }
-    let mut insert = cached(db, "blame", |table| table.insert_sql("INSERT", 1))?;
+    let mut insert = insert_into(db, &BLAME)?;
     for row in rows {
         insert.execute(params![
             row.window_start_ns as i64,

@@ -1,7 +1,7 @@
 //! What streams, copies and first calls cost, and which calls have not returned.
 
 use super::Ops;
-use super::row::{handle, hex, known, nonzero, number, put};
+use super::row::{handle, hex, insert_into, known, nonzero, number, put};
 use crate::schema::work::{CALLS_IN_FLIGHT, COLDSTART_EVENTS, COPY_STATS, GPU_TIME};
 use gpuwhy_model::{CallInFlight, ColdStart, CopyWindow, GpuTime};
 use rusqlite::Connection;
@@ -15,7 +15,7 @@ pub(super) fn cold_starts(
     if cold_starts.is_empty() {
         return Ok(());
     }
-    let mut insert = db.prepare_cached(&COLDSTART_EVENTS.insert_sql("INSERT", 1))?;
+    let mut insert = insert_into(db, &COLDSTART_EVENTS)?;
     for cold in cold_starts {
         put!(
             insert,
@@ -41,7 +41,7 @@ pub(super) fn gpu_times(db: &Connection, times: &[GpuTime], session_id: i64) -> 
     if times.is_empty() {
         return Ok(());
     }
-    let mut insert = db.prepare_cached(&GPU_TIME.insert_sql("INSERT", 1))?;
+    let mut insert = insert_into(db, &GPU_TIME)?;
     for time in times {
         put!(
             insert,
@@ -66,7 +66,7 @@ pub(super) fn copies(db: &Connection, copies: &[CopyWindow], session_id: i64) ->
     if copies.is_empty() {
         return Ok(());
     }
-    let mut insert = db.prepare_cached(&COPY_STATS.insert_sql("INSERT", 1))?;
+    let mut insert = insert_into(db, &COPY_STATS)?;
     for window in copies {
         put!(
             insert,

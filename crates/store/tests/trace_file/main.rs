@@ -10,6 +10,7 @@ mod gpu;
 mod graphs;
 mod ingero;
 mod kept;
+mod kernel;
 mod made;
 mod memory;
 mod migration;

@@ -1,8 +1,8 @@
 //! Who called a driver function: the runtime library or somebody else, told by whose code the call returned to.
 
-use gpuwhy_host::{CodeRange, code_ranges};
 use gpuwhy_model::{Call, Layer, OpInfo, Via};
 use gpuwhy_probes::Library;
+use gpuwhy_proc::{Mapping, Maps};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ pub(crate) struct Callers {
 
 #[derive(Debug)]
 struct Code {
-    ranges: Vec<CodeRange>,
+    mappings: Vec<Mapping>,
     read: Instant,
 }
 
@@ -55,22 +55,26 @@ impl Callers {
         if self.processes.len() > MOST_PROCESSES {
             self.processes.clear();
         }
-        let code = self
-            .processes
-            .entry(pid)
-            .or_insert_with(|| Code { ranges: code_ranges(pid), read: Instant::now() });
-        if find(&code.ranges, address).is_none() && code.read.elapsed() >= REFRESH_EVERY {
-            *code = Code { ranges: code_ranges(pid), read: Instant::now() };
+        let code = self.processes.entry(pid).or_insert_with(|| Code::of(pid));
+        if code.at(address).is_none() && code.read.elapsed() >= REFRESH_EVERY {
+            *code = Code::of(pid);
         }
-        let range = find(&code.ranges, address)?;
-        let name = range.path.rsplit('/').next().unwrap_or_default();
-        match Library::of_file_name(name) {
+        match Library::of_file_name(code.at(address)?.name()) {
             Some(Library::CudaRuntime) => Some(Via::Runtime),
             _ => Some(Via::Direct),
         }
     }
 }
 
-fn find(ranges: &[CodeRange], address: u64) -> Option<&CodeRange> {
-    ranges.iter().find(|range| (range.start..range.end).contains(&address))
+impl Code {
+    /// All executable memory of a process; none if it is gone.
+    fn of(pid: u32) -> Code {
+        let maps = Maps::of(pid);
+        let mappings = maps.iter().flat_map(Maps::iter).filter(|mapping| mapping.executable).collect();
+        Code { mappings, read: Instant::now() }
+    }
+
+    fn at(&self, address: u64) -> Option<&Mapping> {
+        self.mappings.iter().find(|mapping| mapping.contains(address))
+    }
 }

@@ -30,7 +30,7 @@ pub use cgroup::{Cgroup, processes_in};
 pub use cgroup_names::CgroupNames;
 pub use gpu::{driver_version, gpus, nvidia_device_majors};
 pub use lookup::Lookup;
-pub use mapped::{CodeRange, MappedFile, code_ranges, mapped_files, mapped_files_of, open_mapped, pids};
+pub use mapped::{MappedFile, mapped_files, mapped_files_of, open_mapped, pids};
 pub use nvml::GpuMeter;
 pub use owner::Owner;
 pub use process::{describe, describe_at, exists};

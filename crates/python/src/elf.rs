@@ -1,7 +1,7 @@
 //! What an ELF file tells of the Python in it.
 
 use crate::Version;
-use crate::maps::Mapping;
+use gpuwhy_proc::Mapping;
 use memchr::memmem;
 use object::elf::{SHN_UNDEF, Sym64};
 use object::read::elf::{ElfFile64, ProgramHeader, Sym};
@@ -49,9 +49,9 @@ impl PythonFile {
             let segment = self.segments.iter().find(|segment| {
                 // The kernel maps whole pages.
                 let first = segment.file_offset & !0xfff;
-                (first..segment.file_offset + segment.file_bytes).contains(&mapping.file_offset)
+                (first..segment.file_offset + segment.file_bytes).contains(&mapping.offset)
             })?;
-            let at_zero = mapping.start.wrapping_sub(mapping.file_offset);
+            let at_zero = mapping.start.wrapping_sub(mapping.offset);
             Some(at_zero.wrapping_add(segment.file_offset).wrapping_sub(segment.address))
         })
     }

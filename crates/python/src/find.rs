@@ -1,9 +1,10 @@
 //! The interpreter of a process.
 
 use crate::elf::PythonFile;
-use crate::maps::{Mapping, mappings};
+use crate::maps::{mappings, open_path};
 use crate::offsets::{layout_of, published_layout, published_version};
 use crate::{Layout, Memory, ProcessMemory, PythonError, Version};
+use gpuwhy_proc::Mapping;
 use std::fs;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +83,7 @@ impl Candidate<'_> {
             Some(_) => Err(PythonError::File { file: file.clone(), why }),
             None => Ok(None),
         };
-        let Some(path) = first.open_path(pid) else { return trouble("it was deleted".to_string()) };
+        let Some(path) = open_path(first, pid) else { return trouble("it was deleted".to_string()) };
         let elf = match PythonFile::read(&path, self.named) {
             Ok(elf) => elf,
             Err(why) => return trouble(why),

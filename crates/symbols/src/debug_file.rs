@@ -1,21 +1,27 @@
 //! Debug information that was split off into a file of its own.
 
 use std::fs::File;
+use std::path::Path;
+
+use gpuwhy_proc::Inside;
 
 use crate::elf::{Bytes, Layout};
-use crate::root::Root;
 
 /// A file without a build id is told by its checksum, which has to be worked out; not of files larger than this.
 const LARGEST_SUMMED: u64 = 256 << 20;
 
 /// Looks where debuggers look, first in the process's own root, then in the host's.
-pub(crate) fn find(layout: &Layout, path: &str, root: &Root) -> Option<(File, Layout)> {
+pub(crate) fn find(layout: &Layout, path: &str, root: Option<&Inside>) -> Option<(File, Layout)> {
     let candidates = candidates(layout, path);
     if candidates.is_empty() {
         return None;
     }
-    let search = |root: &Root| candidates.iter().find_map(|path| matching(layout, root.open(path)?));
-    search(root).or_else(|| if root.is_hosts() { None } else { search(&Root::host()) })
+    let search = |root: &Inside| candidates.iter().find_map(|path| matching(layout, root.open(path)?));
+    root.and_then(search).or_else(|| {
+        let host = Inside::of(Path::new("/"))?;
+        let is_hosts = root.is_some_and(|root| root.is_same(&host));
+        if is_hosts { None } else { search(&host) }
+    })
 }
 
 fn candidates(layout: &Layout, path: &str) -> Vec<String> {

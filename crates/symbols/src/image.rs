@@ -4,10 +4,11 @@ use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::rc::Rc;
 
+use gpuwhy_proc::Inside;
+
 use crate::debug_file;
 use crate::elf::Layout;
 use crate::names::{Line, Names};
-use crate::root::Root;
 use crate::symbol_table::SymbolTable;
 use crate::tables::Tables;
 
@@ -84,7 +85,7 @@ impl<T> Lazy<T> {
 
 impl Image {
     /// Finds the debug file too: later the process and its root may be gone.
-    pub(crate) fn open(file: File, path: &str, root: &Root) -> Option<Image> {
+    pub(crate) fn open(file: File, path: &str, root: Option<&Inside>) -> Option<Image> {
         let stamp = Stamp::of(&file.metadata().ok()?);
         let layout = Layout::read(&file);
         let debug = layout

@@ -5,12 +5,11 @@ use std::fs;
 use std::rc::Rc;
 
 use gimli::UnwindContext;
+use gpuwhy_proc::{Inside, Mapping, regular};
 
 use crate::image::{Content, Image, Lazy, Stamp};
 use crate::limits::Limits;
-use crate::maps::MapsLine;
 use crate::names::Line;
-use crate::root::{Root, regular};
 use crate::tables::Tables;
 
 /// Never used again for another file.
@@ -43,8 +42,8 @@ impl Images {
 
     /// The file behind a mapping: by the mapping itself, which is always right; else by its path in the process's root,
     /// if that is still the same file.
-    pub(crate) fn open(&mut self, pid: u32, line: &MapsLine, root: &Root) -> Option<ImageId> {
-        let by_mapping = format!("/proc/{pid}/map_files/{:x}-{:x}", line.start, line.end);
+    pub(crate) fn open(&mut self, pid: u32, line: &Mapping, root: Option<&Inside>) -> Option<ImageId> {
+        let by_mapping = line.map_file(pid);
         if let Some(metadata) = fs::metadata(&by_mapping).ok().filter(fs::Metadata::is_file) {
             let known = self.by_stamp.get(&Stamp::of(&metadata)).copied();
             if known.is_some_and(|id| self.images.contains_key(&id)) {
@@ -53,7 +52,7 @@ impl Images {
         }
         let file = regular(&by_mapping).or_else(|| {
             use std::os::unix::fs::MetadataExt;
-            root.open(&line.path).filter(|file| file.metadata().is_ok_and(|found| found.ino() == line.inode))
+            root?.open(&line.path).filter(|file| file.metadata().is_ok_and(|found| found.ino() == line.inode))
         })?;
         let stamp = Stamp::of(&file.metadata().ok()?);
         if let Some(id) = self.by_stamp.get(&stamp).filter(|id| self.images.contains_key(id)) {

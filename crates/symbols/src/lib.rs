@@ -18,7 +18,6 @@ mod names;
 mod perf_map;
 mod process;
 mod recent;
-mod root;
 mod stack;
 mod symbol_table;
 mod symbols;

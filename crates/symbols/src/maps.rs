@@ -1,66 +1,21 @@
-//! `/proc/PID/maps`: what of a process's memory is executable.
+//! What of a process's memory is executable.
 
-use std::fs::File;
-use std::io::Read;
+use gpuwhy_proc::{Mapping, Maps};
 
-/// More than the kernel's default limit of mappings needs with paths of ordinary length.
-const MOST_BYTES: u64 = 32 << 20;
 const MOST_MAPPINGS: usize = 16_384;
 
-/// One executable line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct MapsLine {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    pub(crate) offset: u64,
-    pub(crate) inode: u64,
-    /// As the process sees it; empty for memory without a file.
-    pub(crate) path: String,
-}
-
-/// The text of the file; nothing if the process is gone.
-pub(crate) fn read(pid: &str) -> Option<Vec<u8>> {
-    let mut text = Vec::new();
-    File::open(format!("/proc/{pid}/maps")).ok()?.take(MOST_BYTES).read_to_end(&mut text).ok()?;
-    (!text.is_empty()).then_some(text)
-}
-
 /// The executable mappings, by address.
-pub(crate) fn executable(text: &[u8]) -> Vec<MapsLine> {
-    let mut lines: Vec<MapsLine> =
-        text.split(|byte| *byte == b'\n').filter_map(parse).take(MOST_MAPPINGS).collect();
-    lines.sort_by_key(|line| line.start);
-    lines
-}
-
-/// `7f00-7f01 r-xp 00000000 fe:00 1234    /usr/lib/libcuda.so.1`
-fn parse(line: &[u8]) -> Option<MapsLine> {
-    let (range, rest) = word(line)?;
-    let (permissions, rest) = word(rest)?;
-    if permissions.get(2) != Some(&b'x') {
-        return None;
-    }
-    let (offset, rest) = word(rest)?;
-    let (_device, rest) = word(rest)?;
-    let (inode, rest) = word(rest).unwrap_or((rest, b""));
-    let path = String::from_utf8_lossy(rest.trim_ascii_start());
-    let (start, end) = std::str::from_utf8(range).ok()?.split_once('-')?;
-    let start = u64::from_str_radix(start, 16).ok()?;
-    let end = u64::from_str_radix(end, 16).ok()?;
-    // The kernel's own page (vsyscall) is nobody's code.
-    (start < end && path != "[vsyscall]").then_some(())?;
-    Some(MapsLine {
-        start,
-        end,
-        offset: u64::from_str_radix(std::str::from_utf8(offset).ok()?, 16).ok()?,
-        inode: std::str::from_utf8(inode).ok()?.parse().ok()?,
-        path: path.strip_suffix(" (deleted)").unwrap_or(&path).to_string(),
-    })
-}
-
-fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let at = text.iter().position(|byte| *byte == b' ')?;
-    Some((&text[..at], &text[at + 1..]))
+pub(crate) fn executable(maps: &Maps) -> Vec<Mapping> {
+    let mut code: Vec<Mapping> = maps
+        .iter()
+        // The kernel's own page (vsyscall) is nobody's code.
+        .filter(|mapping| mapping.executable && mapping.path != "[vsyscall]")
+        .take(MOST_MAPPINGS)
+        // A file that has lost its name is still the one that was opened by it.
+        .map(|mapping| Mapping { deleted: false, ..mapping })
+        .collect();
+    code.sort_by_key(|mapping| mapping.start);
+    code
 }
 
 #[cfg(test)]
@@ -68,19 +23,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_and_garbage_is_not() {
-        let lines = executable(
-            b"7f20-7f30 r-xp 00001000 fe:00 1234      /a b/libcuda.so.1 (deleted)\n\
-              7f10-7f20 r-xp 00000000 00:00 0 \n\
-              7f30-7f40 rw-p 00000000 00:00 0     [heap]\n\
-              7f30-7f20 r-xp 00000000 00:00 0\n\
-              zzzz r-xp\n\xff\xfe\n-\nffffffffffffffffff-1 r-xp 0 0 0\n",
-        );
-        assert_eq!(lines.len(), 2);
-        assert_eq!((lines[0].start, lines[0].path.as_str()), (0x7f10, ""));
-        assert_eq!(
-            (lines[1].offset, lines[1].inode, lines[1].path.as_str()),
-            (0x1000, 1234, "/a b/libcuda.so.1")
-        );
+    fn code_stays_the_same_when_its_file_is_deleted() {
+        let code = |end: &str| {
+            let lines = [
+                "7f20-7f30 r-xp 00001000 fe:00 1234      /libcuda.so.1",
+                end,
+                "\n7f30-7f40 rw-p 00001000 fe:00 1234      /libcuda.so.1",
+                "\nff60-ff70 --xp 00000000 00:00 0         [vsyscall]\n",
+            ];
+            executable(&Maps::from(lines.concat().as_bytes()))
+        };
+        assert_eq!(code("").len(), 1);
+        assert_eq!(code(""), code(" (deleted)"));
     }
 }

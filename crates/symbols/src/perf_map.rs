@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 
+use gpuwhy_proc::Inside;
+
 use crate::demangle::cut;
-use crate::root::Root;
 
 const MOST_BYTES: u64 = 64 << 20;
 const MOST_FUNCTIONS: usize = 1 << 20;
@@ -79,7 +80,7 @@ fn open(pid: u32) -> Option<File> {
     let field =
         |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::split_whitespace);
     let inner_pid = field("NSpid:").and_then(Iterator::last).map_or(pid.to_string(), str::to_string);
-    let file = Root::of(pid).open(&format!("/tmp/perf-{inner_pid}.map"))?;
+    let file = Inside::of_process(pid)?.open(&format!("/tmp/perf-{inner_pid}.map"))?;
     let owner = file.metadata().ok()?.uid();
     let is_users = field("Uid:")?.take(2).any(|uid| uid.parse() == Ok(owner));
     is_users.then_some(file)

@@ -5,10 +5,11 @@ use std::os::unix::fs::MetadataExt;
 use std::rc::Rc;
 use std::time::Instant;
 
+use gpuwhy_proc::{Inside, Maps};
+
 use crate::images::{ImageId, Images};
-use crate::maps::{self, MapsLine};
+use crate::maps;
 use crate::perf_map::PerfMap;
-use crate::root::Root;
 use crate::vdso;
 
 /// Mappings that are no more, kept for records from before.
@@ -28,7 +29,7 @@ pub(crate) enum Kind {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Mapping {
-    pub(crate) line: MapsLine,
+    pub(crate) line: gpuwhy_proc::Mapping,
     pub(crate) kind: Kind,
     pub(crate) name: Rc<str>,
 }
@@ -48,22 +49,22 @@ impl Process {
     /// Reads what is mapped now. If it has ended, what was known stays.
     pub(crate) fn meet(&mut self, pid: u32, images: &mut Images) {
         self.read = Some(Instant::now());
-        let Some(text) = maps::read(&pid.to_string()) else { return };
+        let Some(maps) = Maps::of(pid).ok().filter(|maps| !maps.is_empty()) else { return };
         let identity = identity(pid);
         if identity.is_some() && self.identity.is_some() && identity != self.identity {
             self.mappings.clear();
             self.perf_map = PerfMap::default();
         }
         self.identity = identity.or(self.identity);
-        let root = Root::of(pid);
+        let root = Inside::of_process(pid);
         let before = std::mem::take(&mut self.mappings);
-        let lines = maps::executable(&text);
+        let lines = maps::executable(&maps);
         let mut now = Vec::with_capacity(lines.len());
         for line in lines {
             let known = before.binary_search_by_key(&line.start, |mapping| mapping.line.start).ok();
             match known.map(|at| &before[at]).filter(|mapping| mapping.line == line) {
                 Some(mapping) => now.push(mapping.clone()),
-                None => now.push(Mapping::new(pid, line, images, &root)),
+                None => now.push(Mapping::new(pid, line, images, root.as_ref())),
             }
         }
         self.mappings = with_gone(now, before);
@@ -89,7 +90,7 @@ impl Process {
 }
 
 impl Mapping {
-    fn new(pid: u32, line: MapsLine, images: &mut Images, root: &Root) -> Mapping {
+    fn new(pid: u32, line: gpuwhy_proc::Mapping, images: &mut Images, root: Option<&Inside>) -> Mapping {
         let (kind, name) = match line.path.as_str() {
             vdso::NAME => (Kind::Vdso, vdso::NAME),
             "[uprobes]" => (Kind::Uprobes, "[uprobes]"),

@@ -4,13 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::rc::Rc;
 
+use gpuwhy_proc::Inside;
+
 use crate::frame::{Frame, Module, Registers, Swapped, Unwound};
 use crate::images::{ImageId, Images};
 use crate::limits::Limits;
 use crate::names::Line;
 use crate::process::{Kind, Process};
 use crate::recent::Recent;
-use crate::root::Root;
 use crate::stack::Stack;
 use crate::vdso::Vdso;
 use crate::walk::{Place, Step};
@@ -216,7 +217,7 @@ impl Symbols {
         if let Kind::File(Some(id)) = mapping.kind
             && !self.images.contains(id)
         {
-            mapping.kind = Kind::File(self.images.open(pid, &mapping.line, &Root::of(pid)));
+            mapping.kind = Kind::File(self.images.open(pid, &mapping.line, Inside::of_process(pid).as_ref()));
         }
         Some((mapping.kind, mapping.file_offset(address), mapping.line.end - mapping.line.start))
     }

@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::rc::Rc;
 
+use gpuwhy_proc::Maps;
+
 use crate::elf::Layout;
-use crate::maps;
 use crate::names::Line;
 use crate::symbol_table::SymbolTable;
 use crate::tables::Tables;
@@ -21,8 +22,7 @@ pub(crate) struct Vdso {
 
 impl Vdso {
     pub(crate) fn ours() -> Option<Vdso> {
-        let text = maps::read("self")?;
-        let mapping = maps::executable(&text).into_iter().find(|line| line.path == NAME)?;
+        let mapping = Maps::ours().ok()?.iter().find(|mapping| mapping.path == NAME)?;
         let size = mapping.end - mapping.start;
         (size <= LARGEST).then_some(())?;
         let bytes = memory(mapping.start, size)?;

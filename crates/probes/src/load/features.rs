@@ -5,6 +5,7 @@ use super::attach::{Flavour, program, said, site_in_file};
 use super::object::{Opened, SharedMaps};
 use super::stats::{self, ProgramStats};
 use crate::raw::bpf_object;
+use gpuwhy_proc::Maps;
 use libbpf_rs::{Link, UprobeMultiOpts, UprobeOpts};
 use std::path::Path;
 use std::time::Instant;
@@ -192,16 +193,10 @@ extern "C" fn trap_site() {
 
 /// Where in this binary's file an address of this process lies.
 fn own_file_offset(address: usize) -> Result<usize, String> {
-    let maps =
-        std::fs::read_to_string("/proc/self/maps").map_err(|error| format!("/proc/self/maps: {error}"))?;
-    for line in maps.lines() {
-        let mut fields = line.split_ascii_whitespace();
-        let (Some(range), _, Some(offset)) = (fields.next(), fields.next(), fields.next()) else { continue };
-        let Some((from, to)) = range.split_once('-') else { continue };
-        let hex = |text: &str| usize::from_str_radix(text, 16).unwrap_or(0);
-        if (hex(from)..hex(to)).contains(&address) {
-            return Ok(address - hex(from) + hex(offset));
-        }
-    }
-    Err("this program's own code is not in its memory map".into())
+    let maps = Maps::ours().map_err(|error| format!("/proc/self/maps: {error}"))?;
+    let address = address as u64;
+    maps.iter()
+        .find(|mapping| mapping.contains(address))
+        .map(|mapping| (address - mapping.start + mapping.offset) as usize)
+        .ok_or_else(|| "this program's own code is not in its memory map".into())
 }

@@ -1,0 +1,8 @@
+//! Other processes as the kernel shows them: what they have mapped, and the files below their root. What processes
+//! wrote is distrusted: no link leads out of a root, and nothing is opened that may wait or act.
+
+mod inside;
+mod maps;
+
+pub use inside::{Inside, regular};
+pub use maps::{Mapping, Maps};

@@ -16,6 +16,8 @@ pub struct Evidence {
     pub processes: Vec<Process>,
     pub neighbours: Vec<Neighbour>,
     pub sums: Vec<OpSums>,
+    /// Of calls that another tool has stored: without the parts of their time.
+    pub stored: Vec<OpSums>,
     /// Calls by window, of launches, copies and graphs: what a process got done.
     pub paces: Vec<Pace>,
     pub bills: Vec<Billed>,

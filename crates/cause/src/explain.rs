@@ -7,6 +7,7 @@ use crate::rules::RULES;
 use crate::tail::{Tail, tails};
 use gpuwhy_model::Finding;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Explanation {
@@ -25,5 +26,18 @@ pub fn explain(evidence: &Evidence) -> Explanation {
             .then(b.impact.excess_ms.total_cmp(&a.impact.excess_ms))
             .then_with(|| a.id.cmp(&b.id))
     });
+    number_twins(&mut findings);
     Explanation { findings, idle: idle(&case), tail: tails(evidence) }
+}
+
+/// Findings of the same kind about the same operation get a number, so that each has an id of its own.
+fn number_twins(findings: &mut [Finding]) {
+    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+    for finding in findings {
+        let count = seen.entry(finding.id.clone()).or_default();
+        *count += 1;
+        if *count > 1 {
+            finding.id = format!("{}#{count}", finding.id);
+        }
+    }
 }

@@ -3,6 +3,7 @@
 mod bills;
 mod blame;
 mod case;
+mod compare;
 mod draft;
 pub mod evidence;
 mod explain;
@@ -17,6 +18,7 @@ mod tally;
 mod thread_ledger;
 
 pub use blame::blame_rows;
+pub use compare::{Comparison, GpuChange, OpChange, OpSide, compare};
 pub use evidence::Evidence;
 pub use explain::{Explanation, explain};
 pub use idle::Idle;

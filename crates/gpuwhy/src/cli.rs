@@ -40,6 +40,8 @@ pub(crate) enum Command {
     Query(QueryOptions),
     /// Why the GPU stalled: causes, culprits, lines of code, costs and fixes
     Explain(ExplainOptions),
+    /// Two traces side by side, operation by operation: what changed beyond noise
+    Compare(CompareOptions),
     /// A stall, injected and explained, with no GPU: live with real eBPF where allowed, else replayed
     Demo(DemoOptions),
     /// Print the version
@@ -242,6 +244,33 @@ pub(crate) struct ExplainOptions {
     /// What the slowest calls of each operation spent their time on
     #[arg(long, value_enum, value_name = "Q")]
     pub(crate) tail: Option<Quantile>,
+    /// One JSON document on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A difference is beyond noise where the intervals in which the two quantiles lie with 99.9% do not touch.
+
+Examples:
+  gpuwhy compare before.db after.db
+  gpuwhy compare run.db --since 5m                          the last five minutes against what was before
+  gpuwhy compare run.db --split 2026-11-15T03:00:00Z
+  gpuwhy compare before.db after.db --json | jq '.said'")]
+pub(crate) struct CompareOptions {
+    /// The first trace
+    #[arg(value_name = "A")]
+    pub(crate) a: PathBuf,
+    /// The second one; without it two times of the first are compared
+    #[arg(value_name = "B")]
+    pub(crate) b: Option<PathBuf>,
+    /// Compare the last so long of one trace with what was before: 90s, 5m, 2h, 1d
+    #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = parse_duration, conflicts_with_all = ["b", "split"])]
+    pub(crate) since: Option<Duration>,
+    /// Compare what was before this time with what was after, as 2026-11-15T03:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = parse_time, conflicts_with = "b")]
+    pub(crate) split: Option<u64>,
     /// One JSON document on stdout
     #[arg(long)]
     pub(crate) json: bool,

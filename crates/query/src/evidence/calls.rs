@@ -81,7 +81,7 @@ pub(super) fn bills(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) -
 
 /// The columns of a call's parts, as [`blame`] reads them.
 fn parts() -> String {
-    let reasons = Reason::ALL.map(|reason| format!("c.{}_ns", reason.name()));
+    let reasons = Reason::ALL.map(|reason| format!("c.{}", reason.column()));
     format!("c.oncpu_ns, c.runq_ns, {}", reasons.join(", "))
 }
 

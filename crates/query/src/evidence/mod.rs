@@ -28,6 +28,8 @@ pub(crate) fn gather(reader: &Reader, span: Span) -> Result<Evidence, QueryError
     };
     let filter = Filter { from_ns: Some(times[0]), to_ns: Some(times[1]), ..Filter::default() };
     if !reader.origin().has_blame() {
+        calls::sums(reader, &filter, &mut evidence)?;
+        evidence.stored = std::mem::take(&mut evidence.sums);
         calls::foreign(reader, &filter, &mut evidence)?;
         return Ok(evidence);
     }

@@ -3,8 +3,8 @@
 use super::calls::{KEPT, direction_number, kept_number};
 use super::host::{node, rank};
 use super::{
-    BLOCKED, CGROUP, Clock, Column, DURATION, ONCPU, PID, RUNQ, SESSION, STACK, TID, TIMESTAMP, View, columns, int,
-    reasons, text,
+    BLOCKED, CGROUP, Clock, Column, DURATION, ONCPU, PID, RUNQ, SESSION, STACK, TID, TIMESTAMP, View,
+    columns, int, reasons, text,
 };
 use gpuwhy_model::{Direction, Reason};
 

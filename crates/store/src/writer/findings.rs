@@ -1,6 +1,6 @@
 //! What was concluded when a trace had ended.
 
-use super::row::{cached, known, put};
+use super::row::{insert_into, known, put};
 use crate::file;
 use crate::schema::code::FINDINGS;
 use crate::{StoreError, lock};
@@ -20,7 +20,7 @@ fn replace(db: &Connection, findings: &[Finding]) -> rusqlite::Result<()> {
     let session: i64 = tx.query_row("SELECT max(session_id) FROM sessions", [], |row| row.get(0))?;
     tx.execute("DELETE FROM findings WHERE session_id = ?", [session])?;
     {
-        let mut row = cached(&tx, "findings", |table| table.insert_sql("INSERT OR REPLACE", 1))?;
+        let mut row = insert_into(&tx, &FINDINGS)?;
         for finding in findings {
             let json = |value: serde_json::Result<String>| value.ok();
             put!(

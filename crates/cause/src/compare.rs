@@ -180,6 +180,7 @@ fn gpus(a: &Evidence, b: &Evidence) -> Vec<GpuChange> {
 fn said(operations: &[OpChange], gpus: &[GpuChange]) -> Vec<String> {
     const LEAST_PCT: f64 = 5.0;
     const LEAST_POINTS: f64 = 10.0;
+    const FEW_CALLS: u64 = 100;
     let mut said = Vec::new();
     for change in operations {
         let quantiles = [
@@ -188,12 +189,14 @@ fn said(operations: &[OpChange], gpus: &[GpuChange]) -> Vec<String> {
         ];
         for (quantile, beyond, pct) in quantiles {
             if let Some(pct) = pct.filter(|pct| beyond && pct.abs() >= LEAST_PCT) {
-                let word = if pct > 0.0 { "slower" } else { "faster" };
-                said.push(format!("{} is {:.0}% {word} at {quantile}{}", change.op, pct.abs(), why(change)));
+                said.push(format!("{} is {} at {quantile}{}", change.op, by_how_much(pct), why(change)));
                 break;
             }
         }
         match (&change.a, &change.b) {
+            // What is called once or twice comes and goes with where a trace begins.
+            (Some(OpSide { calls, .. }), None) | (None, Some(OpSide { calls, .. })) if *calls < FEW_CALLS => {
+            }
             (Some(a), None) => said.push(format!("{} is gone: {} calls before", change.op, a.calls)),
             (None, Some(b)) => said.push(format!("{} is new: {} calls", change.op, b.calls)),
             _ => {}
@@ -207,6 +210,15 @@ fn said(operations: &[OpChange], gpus: &[GpuChange]) -> Vec<String> {
         }
     }
     said
+}
+
+fn by_how_much(pct: f64) -> String {
+    const MANY_PCT: f64 = 300.0;
+    match pct {
+        pct if pct >= MANY_PCT => format!("{:.0} times slower", 1.0 + pct / 100.0),
+        pct if pct > 0.0 => format!("{pct:.0}% slower"),
+        pct => format!("{:.0}% faster", -pct),
+    }
 }
 
 /// The cause whose share rose most.

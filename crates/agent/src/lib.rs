@@ -8,6 +8,7 @@ mod command;
 mod communicators;
 mod config;
 mod discovery;
+mod ended;
 mod error;
 mod governor;
 mod host_events;

@@ -1,6 +1,7 @@
 //! The Python interpreters of traced processes: found once each, told to the kernel, and read from outside where the
 //! kernel could not.
 
+use crate::ended::Ended;
 use gpuwhy_model::{Batch, ProcessEventKind, RawCode};
 use gpuwhy_probes::Engine;
 use gpuwhy_python::{Code, Interpreter, ProcessMemory, decode_text, find, gil_address, line_at, read_code};
@@ -9,8 +10,6 @@ use std::os::unix::fs::MetadataExt;
 
 /// Code objects remembered of all processes; beyond it all are forgotten, and read anew where their process lives.
 const MOST_CODES: usize = 65_536;
-/// Batches after a process's end in which records of it may still come.
-pub(crate) const BATCHES_AFTER_END: u32 = 8;
 /// Processes remembered as having no interpreter, so that nobody looks again.
 const MOST_WITHOUT: usize = 4_096;
 /// Processes whose interpreter is being loaded.
@@ -29,8 +28,7 @@ pub(crate) struct Pythons {
     starting: HashSet<u32>,
     /// By process and the kernel's number of the code.
     codes: HashMap<(u32, u64), Option<Code>>,
-    /// Processes that ended, and how many batches ago: stacks of theirs may still come.
-    ended: Vec<(u32, u32)>,
+    ended: Ended,
     /// What could not be read, in sentences; told once.
     troubles: Vec<String>,
 }
@@ -48,16 +46,13 @@ struct Python {
 impl Pythons {
     /// Follows processes as they start, become another program and end.
     pub(crate) fn follow(&mut self, batch: &Batch, engine: &Engine) {
-        for (pid, age) in std::mem::take(&mut self.ended) {
-            match age {
-                0..BATCHES_AFTER_END => self.ended.push((pid, age + 1)),
-                _ => self.forget(pid, engine),
-            }
+        for pid in self.ended.pass() {
+            self.forget(pid, engine);
         }
         for event in &batch.process_events {
             match event.kind {
                 ProcessEventKind::Exec => {
-                    self.ended.retain(|(pid, _)| *pid != event.pid);
+                    self.ended.remove(event.pid);
                     let known = self.processes.get(&event.pid);
                     if known.is_none_or(|python| python.looked_ns <= event.time_ns) {
                         self.replace(event.pid, engine);
@@ -69,7 +64,7 @@ impl Pythons {
                     self.remember_without(event.pid);
                 }
                 ProcessEventKind::Fork => self.inherit(event.pid, event.child),
-                ProcessEventKind::Exit => self.ended.push((event.pid, 0)),
+                ProcessEventKind::Exit => self.ended.add(event.pid),
                 ProcessEventKind::Thread | ProcessEventKind::ThreadExit => {}
             }
         }
@@ -186,7 +181,7 @@ impl Pythons {
             memory: ProcessMemory::open(child).ok(),
         });
         self.without.remove(&child);
-        self.ended.retain(|(pid, _)| *pid != child);
+        self.ended.remove(child);
         if let Some(python) = inherited {
             self.processes.insert(child, python);
         }

@@ -1,7 +1,8 @@
 //! Stacks as the kernel took them: unwound, told apart, and given to be named.
 
+use crate::ended::Ended;
 use crate::names::{Names, Unnamed};
-use crate::pythons::{BATCHES_AFTER_END, Pythons};
+use crate::pythons::Pythons;
 use gpuwhy_model::{Batch, Frame, FrameKind, ProcessEventKind, RawStack, Stack};
 use gpuwhy_symbols::{Limits, Registers, Swapped, Symbols};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -29,10 +30,9 @@ pub(crate) struct Stacks {
     stored: HashSet<i64>,
     /// Processes that have a GPU library: they are met whenever they map something.
     with_library: HashSet<u32>,
-    /// Those that have mapped something since the last batch.
+    /// Those that have mapped something since they were met.
     changed: BTreeSet<u32>,
-    /// Processes that ended, and how many batches ago: records of theirs may still come.
-    ended: Vec<(u32, u32)>,
+    ended: Ended,
 }
 
 impl Default for Stacks {
@@ -45,7 +45,7 @@ impl Default for Stacks {
             stored: HashSet::new(),
             with_library: HashSet::new(),
             changed: BTreeSet::new(),
-            ended: Vec::new(),
+            ended: Ended::default(),
         }
     }
 }
@@ -57,7 +57,7 @@ impl Stacks {
         for raw in before {
             self.take(&raw, pythons);
         }
-        self.follow(batch);
+        self.follow(batch, &raw_stacks);
         for raw in raw_stacks {
             self.take(&raw, pythons);
         }
@@ -121,32 +121,29 @@ impl Stacks {
     }
 
     /// Opens what a process executes while it lives, and lets go of those that ended when their last records are through.
-    fn follow(&mut self, batch: &Batch) {
-        for (pid, age) in std::mem::take(&mut self.ended) {
-            match age {
-                0..BATCHES_AFTER_END => self.ended.push((pid, age + 1)),
-                _ => self.forget(pid),
-            }
+    fn follow(&mut self, batch: &Batch, raw_stacks: &[RawStack]) {
+        for pid in self.ended.pass() {
+            self.changed.remove(&pid);
+            self.forget(pid);
         }
         for event in &batch.process_events {
             match event.kind {
                 ProcessEventKind::Seen => drop(self.changed.insert(event.pid)),
-                ProcessEventKind::Exec => self.forget(event.pid),
+                ProcessEventKind::Exec => {
+                    self.ended.remove(event.pid);
+                    self.forget(event.pid);
+                }
                 ProcessEventKind::Fork => {
-                    self.ended.retain(|(pid, _)| *pid != event.child);
+                    self.ended.remove(event.child);
                     self.symbols.inherit(event.pid, event.child);
                     self.names.inherit(event.pid, event.child);
                 }
-                ProcessEventKind::Exit => self.ended.push((event.pid, 0)),
+                ProcessEventKind::Exit => self.ended.add(event.pid),
                 _ => {}
             }
         }
         // After what the kernel said: an exec comes before what the new program maps.
-        // Those whose stacks are here first; where processes come by the thousand, not all can be met.
-        let changed = std::mem::take(&mut self.changed);
-        let (now, later): (Vec<u32>, Vec<u32>) =
-            changed.into_iter().partition(|pid| batch.raw_stacks.iter().any(|stack| stack.pid == *pid));
-        for pid in now.into_iter().chain(later).take(MOST_MET) {
+        for pid in next_to_meet(&mut self.changed, raw_stacks) {
             self.symbols.meet(pid);
             self.names.meet(pid);
         }
@@ -194,6 +191,17 @@ impl Stacks {
     }
 }
 
+/// Those whose stacks are here first. Where processes come by the thousand, the others' turn is later.
+fn next_to_meet(changed: &mut BTreeSet<u32>, raw_stacks: &[RawStack]) -> Vec<u32> {
+    let with_stacks: HashSet<u32> = raw_stacks.iter().map(|stack| stack.pid).collect();
+    let (now, later): (Vec<u32>, Vec<u32>) = changed.iter().partition(|pid| with_stacks.contains(pid));
+    let next: Vec<u32> = now.into_iter().chain(later).take(MOST_MET).collect();
+    for pid in &next {
+        changed.remove(pid);
+    }
+    next
+}
+
 /// The stacks of programs that became others since, and all others.
 fn split_at_exec(batch: &mut Batch) -> (Vec<RawStack>, Vec<RawStack>) {
     let is_before = |raw: &RawStack| {
@@ -220,4 +228,22 @@ fn python_frame(stack: &RawStack, raw: &gpuwhy_model::PythonFrame, pythons: &mut
         None => (None, None, None),
     };
     Frame { kind: FrameKind::Python, function, file, line, ..Frame::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_with_stacks_are_met_first_and_the_others_later() {
+        let most = MOST_MET as u32;
+        let mut changed: BTreeSet<u32> = (1..=2 * most).collect();
+        let stack = RawStack { pid: 2 * most, ..RawStack::default() };
+        let first = next_to_meet(&mut changed, &[stack]);
+        assert_eq!((first.len(), first[0], first[1]), (MOST_MET, 2 * most, 1));
+        let mut all: BTreeSet<u32> = first.into_iter().collect();
+        all.extend(next_to_meet(&mut changed, &[]));
+        assert_eq!(all, (1..=2 * most).collect());
+        assert!(changed.is_empty());
+    }
 }

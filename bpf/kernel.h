@@ -238,6 +238,15 @@ extern void bpf_preempt_enable(void) __ksym __weak;
 #define REGISTER_ARGS 8
 #endif
 
+/* Where a thread has its own data. On x86 it is what pthread_self() gives, by which Python knows a thread. */
+static __always_inline u64 thread_pointer(struct task_struct *thread) {
+#if defined(__TARGET_ARCH_x86)
+    return BPF_CORE_READ(thread, thread.fsbase);
+#else
+    return BPF_CORE_READ(thread, thread.uw.tp_value);
+#endif
+}
+
 /* A system call has no frame of its own in user space: below any stack pointer. */
 #define SYSCALL_SP 1
 

@@ -79,15 +79,6 @@ static __always_inline u8 user_byte(u64 address) {
     return value;
 }
 
-/* What pthread_self() gives, which is how the interpreter knows a thread. */
-static __always_inline u64 thread_pointer(struct task_struct *current) {
-#if defined(__TARGET_ARCH_x86)
-    return BPF_CORE_READ(current, thread.fsbase);
-#else
-    return BPF_CORE_READ(current, thread.uw.tp_value);
-#endif
-}
-
 static __always_inline bool is_thread(const struct python *python, u64 state, u64 self) {
     return state && user_word(state + python->tstate_thread_id) == self;
 }

@@ -40,6 +40,15 @@ impl Told {
     /// The stack of its call, whose Python frames are as it says.
     fn check(&self, python: &Python, trace: &Trace) -> Stored {
         let stored = Stored::of(trace, &self.call());
+        self.check_lines(python, &stored);
+        // Of a stack so deep the end may not have been copied.
+        let context = format!("{} {}\n{}", python.version, self.case, stored.shown());
+        assert!(stored.complete || self.case == "deep", "not unwound to its end: {context}");
+        stored
+    }
+
+    /// Python's frames are as it says.
+    fn check_lines(&self, python: &Python, stored: &Stored) {
         let context = format!("{} {}\n{}", python.version, self.case, stored.shown());
         let got: Vec<(String, String, i64)> =
             stored.python().map(|frame| (frame.file.clone(), frame.function.clone(), frame.line)).collect();
@@ -52,9 +61,6 @@ impl Told {
         assert!(expected.len() >= 8, "{context}");
         assert!(got.len() >= expected.len(), "{} of {} frames: {context}", got.len(), expected.len());
         assert_eq!(got[..expected.len()], expected, "{context}");
-        // Of a stack so deep the end may not have been copied.
-        assert!(stored.complete || self.case == "deep", "not unwound to its end: {context}");
-        stored
     }
 }
 
@@ -284,6 +290,34 @@ fn sixty_threads_at_once() {
         assert_eq!(threads.len(), 60);
         for told in threads {
             told.check(&python, &trace);
+        }
+    }
+}
+
+/// A call that hangs has not returned, so the kernel has no stack of it: its frames are read while it lasts.
+#[test]
+fn a_call_that_hangs_shows_its_line() {
+    let test = "a_call_that_hangs_shows_its_line";
+    if !can_trace(test) {
+        return;
+    }
+    let hang = [("SIMGPU_ALLOC_SLEEP_NS", OsStr::new("3000000000"))];
+    for python in pythons(test) {
+        let _turn = alone();
+        let trace = Trace::new();
+        let mut traced = Traced::start(&python, &trace, "callbacks,thread,fork", &hang);
+        traced.victim.pass("gate");
+        let all = traced.finish(test);
+        assert_eq!(all.len(), 3);
+        for told in all {
+            let Told { pid, tid, .. } = told;
+            let row = format!("FROM calls_in_flight WHERE op = 'cudaMalloc' AND pid = {pid} AND tid = {tid}");
+            let hung = Stored::of_id(&trace, trace.number(&format!("SELECT stack_id {row}")));
+            // Where the call was made, which the kernel told too when it returned.
+            told.check_lines(&python, &hung);
+            let returned = told.check(&python, &trace);
+            let context = format!("{} {}", python.version, told.case);
+            assert_eq!(hung.python().collect::<Vec<_>>(), returned.python().collect::<Vec<_>>(), "{context}");
         }
     }
 }

@@ -26,6 +26,7 @@ mod run;
 mod short;
 mod sink;
 mod stacks;
+mod stuck;
 mod update;
 
 pub use agent::Agent;

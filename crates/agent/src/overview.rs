@@ -8,6 +8,7 @@ mod memory;
 mod work;
 
 pub use bill::BillSum;
+pub(crate) use code::line_of;
 pub use code::{Code, LineSum};
 pub use collectives::{CollectiveSum, Collectives, Lateness, Straggling};
 pub use gpu::{GpuSum, Spread};

@@ -2,9 +2,13 @@
 //! kernel could not.
 
 use crate::ended::Ended;
-use gpuwhy_model::{Batch, ProcessEventKind, RawCode};
+use crate::stacks::MOST_FRAMES;
+use gpuwhy_model::{Batch, Frame, FrameKind, InFlight, ProcessEventKind, RawCode};
 use gpuwhy_probes::Engine;
-use gpuwhy_python::{Code, Interpreter, ProcessMemory, decode_text, find, gil_address, line_at, read_code};
+use gpuwhy_python::{
+    Code, Interpreter, ProcessMemory, RawFrame, Thread, decode_text, find, gil_address, line_at, read_code,
+    stack,
+};
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 
@@ -41,6 +45,17 @@ struct Python {
     /// Nothing until the interpreter has made it.
     gil: Option<u64>,
     memory: Option<ProcessMemory>,
+}
+
+impl Python {
+    fn frame(&self, memory: &ProcessMemory, raw: &RawFrame) -> Frame {
+        let code = read_code(memory, &self.interpreter, raw.code);
+        let line = code
+            .as_ref()
+            .and_then(|code| line_at(&self.interpreter.version, code.first_line, &code.linetable, raw.instr));
+        let (function, file) = code.map(|code| (code.name, code.filename)).unzip();
+        Frame { kind: FrameKind::Python, function, file, line, ..Frame::default() }
+    }
 }
 
 impl Pythons {
@@ -225,6 +240,18 @@ impl Pythons {
             self.codes.clear();
         }
         self.codes.insert(key, code);
+    }
+
+    /// The frames of a thread in a call, innermost first, read from outside; none of a thread that runs no Python. Nothing
+    /// where its process is not known to have an interpreter.
+    pub(crate) fn frames_in(&self, call: &InFlight) -> Option<Vec<Frame>> {
+        let python = self.processes.get(&call.pid)?;
+        let memory = python.memory.as_ref()?;
+        let thread = Thread::of(call.pid, call.tid)?;
+        let fs_base = cfg!(target_arch = "x86_64").then_some(call.thread_pointer);
+        let thread = Thread { fs_base, ..thread };
+        let frames = stack(memory, &python.interpreter, thread, MOST_FRAMES).unwrap_or_default();
+        Some(frames.iter().map(|frame| python.frame(memory, frame)).collect())
     }
 
     /// File, function and line of a frame. A code object whose record got lost is read from the process.

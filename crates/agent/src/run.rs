@@ -14,13 +14,15 @@ use crate::pythons::Pythons;
 use crate::short::in_short;
 use crate::sink::{Sink, session_info};
 use crate::stacks::Stacks;
+use crate::stuck::Stuck;
 use crate::{AgentError, Config, Overview, OwnMeter, Snapshot, Summary, Update, discovery};
 use gpuwhy_cause::{Tallies, blame_rows, slow_limit_ns};
 use gpuwhy_host::LoadMeter;
 use gpuwhy_ledger::Ledger;
 use gpuwhy_model::units::duration;
 use gpuwhy_model::{
-    Batch, Coverage, GpuError, Histogram, Level, OpId, ProbeState, ProbeStatus, ProcessEventKind, Recording,
+    Batch, Coverage, GpuError, Histogram, InFlight, Level, OpId, ProbeState, ProbeStatus, ProcessEventKind,
+    Recording,
 };
 use gpuwhy_probes::{Engine, LibraryFile, Mapped, MappingWatch, Scope, Settings, StackMode};
 use std::collections::HashMap;
@@ -59,6 +61,7 @@ pub(crate) struct Run {
     communicators: Communicators,
     pythons: Pythons,
     stacks: Stacks,
+    stuck: Stuck,
     host_events: HostEvents,
     neighbours: Neighbours,
     places: Places,
@@ -121,6 +124,7 @@ impl Run {
             communicators: Communicators::default(),
             pythons: Pythons::default(),
             stacks: Stacks::default(),
+            stuck: Stuck::default(),
             host_events: HostEvents::default(),
             neighbours: Neighbours::default(),
             places: Places::start(move || gpuwhy_probes::now_ns(clock_offset_ns)),
@@ -407,6 +411,10 @@ impl Run {
     fn complete(&mut self, batch: &mut Batch) {
         self.pythons.follow(batch, &self.engine);
         self.stacks.complete(batch, &mut self.pythons);
+        if self.config.stacks != StackMode::Off {
+            let read = |call: &InFlight| self.pythons.frames_in(call);
+            self.stuck.complete(batch, read, || self.engine.in_flight());
+        }
         self.host_events.complete(batch, self.census.by_pid());
         self.neighbours.take(batch, self.census.by_pid(), self.engine.now_ns());
         batch.memory_places.extend(self.places.answers());

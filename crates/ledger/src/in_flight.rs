@@ -5,7 +5,7 @@ use gpuwhy_model::{CallInFlight, Facts, InFlight};
 use std::collections::BTreeMap;
 
 /// Most waits are shorter; a call that lasts longer is worth a row before it returns.
-const LONG_NS: u64 = 1_000_000_000;
+pub const LONG_CALL_NS: u64 = 1_000_000_000;
 /// Rows open at once.
 const MAX_ROWS: usize = 16_384;
 
@@ -24,7 +24,8 @@ impl LongCalls {
         let mut before = std::mem::take(&mut self.open);
         for call in seen {
             let key = (call.pid, call.tid, call.start_ns);
-            let long = call.seen_ns.saturating_sub(call.start_ns) >= LONG_NS || before.contains_key(&key);
+            let long =
+                call.seen_ns.saturating_sub(call.start_ns) >= LONG_CALL_NS || before.contains_key(&key);
             // A process that has ended leaves its calls behind.
             if !long || self.open.len() >= MAX_ROWS || lives.had_ended(call.pid, call.start_ns) {
                 continue;
@@ -72,6 +73,8 @@ fn row(call: &InFlight) -> CallInFlight {
         seq: call.seq,
         seen_ns: call.seen_ns,
         ended_ns: None,
+        stack_id: call.stack_id,
+        line: call.line.clone(),
     }
 }
 
@@ -96,6 +99,7 @@ mod tests {
             rank: Some(3),
             nranks: Some(8),
             seq: Some(9),
+            ..InFlight::default()
         }
     }
 

@@ -23,4 +23,5 @@ mod table;
 mod testing;
 mod timeline;
 
+pub use in_flight::LONG_CALL_NS;
 pub use ledger::Ledger;

@@ -256,4 +256,10 @@ pub struct CallInFlight {
     pub seen_ns: u64,
     /// When it was first seen to be over; nothing while it lasts.
     pub ended_ns: Option<u64>,
+    /// Its Python frames, where they were read.
+    #[serde(default)]
+    pub stack_id: Option<i64>,
+    /// The innermost of them, as `train.py:142 forward`; the file has it in `frames`.
+    #[serde(default)]
+    pub line: Option<String>,
 }

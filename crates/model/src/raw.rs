@@ -87,7 +87,8 @@ pub struct LaunchCount {
 }
 
 /// A call that has not returned.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct InFlight {
     /// When it was seen.
     pub seen_ns: u64,
@@ -103,4 +104,11 @@ pub struct InFlight {
     pub rank: Option<i32>,
     pub nranks: Option<i32>,
     pub seq: Option<u64>,
+    /// Where its thread has its own data.
+    #[serde(skip)]
+    pub thread_pointer: u64,
+    /// Its Python frames, where they were read.
+    pub stack_id: Option<i64>,
+    /// The innermost of them, as `train.py:142 forward`.
+    pub line: Option<String>,
 }

@@ -23,7 +23,9 @@ pub fn in_flight(reader: &Reader, request: &InFlightRequest) -> Result<Rows, Que
     let (clause, values) = chosen.clause("seen_ns");
     let sql = format!(
         "SELECT pid, {}, tid, op, (ifnull(ended_ns, seen_ns) - start_ns) / 1e6 AS lasted_ms, ended_ns IS NULL AS lasts, \
-         start_ns, seen_ns, ended_ns, stream, handle, comm_id_hash, rank, nranks, seq FROM calls_in_flight{clause} \
+         start_ns, seen_ns, ended_ns, stream, handle, comm_id_hash, rank, nranks, seq, stack_id, \
+         (SELECT file || ifnull(':' || line, '') || ' ' || function FROM frames WHERE frames.stack_id = calls_in_flight.stack_id \
+         ORDER BY depth LIMIT 1) AS line FROM calls_in_flight{clause} \
          ORDER BY lasts DESC, lasted_ms DESC, pid, tid, start_ns",
         process_of("calls_in_flight")
     );

@@ -60,7 +60,7 @@ impl Code {
 }
 
 /// The innermost line of Python, else the innermost native function that has a name.
-fn line_of(stack: &Stack) -> Option<String> {
+pub(crate) fn line_of(stack: &Stack) -> Option<String> {
     let python =
         stack.frames.iter().find(|frame| frame.kind == FrameKind::Python && frame.function.is_some());
     let native = || stack.frames.iter().find(|frame| frame.function.is_some());

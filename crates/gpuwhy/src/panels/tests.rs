@@ -107,6 +107,8 @@ fn troubles_are_told_and_their_words_are_harmless() {
         seq: Some(128),
         seen_ns: 9,
         ended_ns: None,
+        stack_id: Some(5),
+        line: Some("train.py:142 for\u{1b}[2Jward".into()),
     };
     run.overview.in_flight.insert((7, 7, call.start_ns), call);
     run.overview.gpu_errors.push(GpuError {
@@ -120,7 +122,8 @@ fn troubles_are_told_and_their_words_are_harmless() {
     run.overview.gpu_errors_seen = 1;
     let text = run.text(true, [&TROUBLE]);
     assert!(text.contains("GPU 0: Xid 79 10.0s ago: GPU has fallen off the bus"), "{text}");
-    assert!(text.contains("has not returned for 42.0s, communicator 0xabc rank 3 of 8 seq 128"), "{text}");
+    assert!(text.contains("has not returned for 42.0s, at train.py:142 for"), "{text}");
+    assert!(text.contains("ward, communicator 0xabc rank 3 of 8 seq 128"), "{text}");
     assert!(!text.contains('\u{1b}'), "{text:?}");
 }
 

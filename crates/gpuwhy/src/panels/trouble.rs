@@ -112,10 +112,12 @@ fn in_flight(view: &View<'_>, call: &CallInFlight) -> String {
         let seq = call.seq.map(|seq| format!(" seq {seq}")).unwrap_or_default();
         format!(", communicator {}{rank}{nranks}{seq}", hex(hash))
     });
+    let line = call.line.as_deref().map(|line| format!(", at {}", printable(line)));
     format!(
-        "{name} of {} has not returned for {}{}",
+        "{name} of {} has not returned for {}{}{}",
         view.who(call.pid),
         duration(view.now_ns.saturating_sub(call.start_ns)),
+        line.unwrap_or_default(),
         collective.unwrap_or_default(),
     )
 }

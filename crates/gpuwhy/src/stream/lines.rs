@@ -159,12 +159,15 @@ mod tests {
             seq: Some(9),
             seen_ns: 6,
             ended_ns: None,
+            stack_id: Some(-5),
+            line: Some("train.py:142 forward".into()),
         };
         let line = line("in_flight", &call, &ops()).unwrap();
         assert_eq!(line["type"], "in_flight");
         assert_eq!((&line["op"], &line["stream"]), (&"ncclAllReduce".into(), &"0x7f00".into()));
         assert_eq!(line["comm_id_hash"], "0xffffffffffffffff");
         assert_eq!((&line["start_ns"], &line["rank"]), (&5.into(), &Value::Null));
+        assert_eq!((&line["stack_id"], &line["line"]), (&(-5).into(), &"train.py:142 forward".into()));
     }
 
     #[test]

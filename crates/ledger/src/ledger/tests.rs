@@ -270,13 +270,7 @@ fn calls_in_flight_end_with_their_process() {
         op: op("ncclAllReduce"),
         pid: PID,
         tid: 8,
-        stream: 0,
-        handle: 0,
-        communicator: 0,
-        comm_id_hash: None,
-        rank: None,
-        nranks: None,
-        seq: None,
+        ..InFlight::default()
     };
     let look = |seen_ms: u64| InFlight { seen_ns: seen_ms * MS, ..stuck.clone() };
     let facts = ledger.take(&Batch { in_flight: Some(vec![look(5_000)]), ..Batch::default() });

@@ -11,6 +11,7 @@ struct in_flight {
     u64 args[6];
     u64 communicator;
     u64 seq;
+    u64 thread_pointer;
     u32 tgid;
     u32 tid;
     u16 rule;
@@ -39,6 +40,7 @@ int each_task(struct bpf_iter__task *ctx) {
             .stream = flight->stream,
             .communicator = flight->communicator,
             .seq = flight->seq,
+            .thread_pointer = thread_pointer(thread),
             .tgid = thread->tgid,
             .tid = thread->pid,
             .rule = flight->rule,

@@ -57,6 +57,9 @@ pub(crate) fn decode<'a>(
         rank: None,
         nranks: None,
         seq: None,
+        thread_pointer: raw.thread_pointer,
+        stack_id: None,
+        line: None,
     };
     if function.layer == Layer::Nccl {
         match u32::from(function.nccl.kind) {

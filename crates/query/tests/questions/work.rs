@@ -1,9 +1,9 @@
 //! Questions about the GPU's work: collectives, graphs, kernels, copies, streams, first and endless calls.
 
-use crate::made::{SECOND, START, call, columns, refused, rows, trace_of_facts};
+use crate::made::{SECOND, START, call, columns, processes, refused, rows, trace_of, trace_of_facts};
 use gpuwhy_model::{
-    Call, CallInFlight, ColdStart, Collective, CollectiveWait, CopyWindow, Direction, Facts, GpuTime, Graph,
-    GraphNode, Kernel, OpId,
+    Batch, Call, CallInFlight, ColdStart, Collective, CollectiveWait, CopyWindow, Direction, Facts, Frame,
+    FrameKind, GpuTime, Graph, GraphNode, Kernel, OpId, Stack,
 };
 use serde_json::json;
 
@@ -279,11 +279,29 @@ fn calls_that_have_not_returned_come_first() {
         seq: Some(9),
         seen_ns: START + seen * SECOND,
         ended_ns: ended.map(|second| START + second * SECOND),
+        stack_id: (tid == 3).then_some(5),
+        line: None,
     };
     let in_flight = vec![call(1, 50, Some(60)), call(2, 5, None), call(3, 7, None)];
-    let (_folder, reader) =
-        trace_of_facts(&Facts { in_flight, cold_starts: vec![cold(60, "jit", 1)], ..Facts::default() });
+    let frame = |function: &str, line| Frame {
+        kind: FrameKind::Python,
+        function: Some(function.into()),
+        file: Some("/job/train.py".into()),
+        line: Some(line),
+        ..Frame::default()
+    };
+    let stack = Stack {
+        stack_id: 5,
+        pid: 10,
+        frames: vec![frame("forward", 142), frame("main", 9)],
+        ..Stack::default()
+    };
+    let (_folder, reader) = trace_of(
+        &Batch { processes: processes(), stacks: vec![stack], ..Batch::default() },
+        &Facts { in_flight, cold_starts: vec![cold(60, "jit", 1)], ..Facts::default() },
+    );
     let all = rows(&reader, "in_flight", json!({}));
+    assert_eq!(columns(&all, &["line"]), json!([["/job/train.py:142 forward"], [null], [null]]));
     assert_eq!(
         columns(&all, &["tid", "op", "lasted_ms", "lasts", "comm_id_hash", "rank", "seq", "handle"]),
         json!([

@@ -231,7 +231,7 @@ mod tests {
             coldstart_events timestamp_ns duration_ns event op pid tid name
             gpu_time window_start_ns window_ns pid stream busy_lower_ns busy_upper_ns
             copy_stats window_start_ns window_ns pid cgroup_id direction count bytes sum_ns
-            calls_in_flight pid tid start_ns op comm_id_hash rank seq seen_ns ended_ns
+            calls_in_flight pid tid start_ns op comm_id_hash rank seq seen_ns ended_ns stack_id
             gpu_processes timestamp_ns gpu mig pid memory_bytes";
         let documented = names(&fresh(), "SELECT table_name, column_name FROM schema_doc");
         for line in promised.lines().map(str::trim).filter(|line| !line.is_empty()) {

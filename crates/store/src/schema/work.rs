@@ -95,6 +95,7 @@ pub(crate) const CALLS_IN_FLIGHT: Table = Table {
         int("seen_ns", "ns", "when it was last seen to last").required(),
         int("ended_ns", "ns", "when it was first seen to be over; NULL while it lasts"),
         SESSION,
+        int("stack_id", "", "Python's frames of the thread, read while the call lasted, see `frames`"),
     ],
     key: &["pid", "tid", "start_ns"],
     clustered: true,

@@ -114,6 +114,7 @@ pub(super) fn in_flight(
             "seen_ns" = call.seen_ns as i64,
             "ended_ns" = number(call.ended_ns),
             "session_id" = session_id,
+            "stack_id" = call.stack_id,
         );
     }
     Ok(())

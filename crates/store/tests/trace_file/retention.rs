@@ -175,6 +175,8 @@ fn what_lives_is_kept() {
         seq: None,
         seen_ns,
         ended_ns: None,
+        stack_id: None,
+        line: None,
     };
     let ended = Process { pid: 20, start_ns: START, end_ns: Some(START + 1), ..Process::default() };
     let runs = Process { pid: 10, start_ns: START, ..Process::default() };

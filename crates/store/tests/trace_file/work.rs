@@ -108,9 +108,18 @@ fn a_call_in_flight_is_one_row_until_it_is_over() {
         seq: Some(9),
         seen_ns: START + seen,
         ended_ns: ended.map(|ns| START + ns),
+        stack_id: Some(-5),
+        line: None,
     };
-    let other =
-        CallInFlight { tid: 12, comm_id_hash: None, rank: None, seq: None, stream: 0, ..seen(5, None) };
+    let other = CallInFlight {
+        tid: 12,
+        comm_id_hash: None,
+        rank: None,
+        seq: None,
+        stream: 0,
+        stack_id: None,
+        ..seen(5, None)
+    };
     for in_flight in [vec![seen(5, None), other], vec![seen(6, None)], vec![seen(7, Some(8))]] {
         writer.write(&Batch::default(), &Facts { in_flight, ..Facts::default() }).unwrap();
     }
@@ -118,12 +127,12 @@ fn a_call_in_flight_is_one_row_until_it_is_over() {
     assert_eq!(
         lines(
             &Reader::open(&path).unwrap(),
-            "SELECT pid, tid, start_ns, op, stream, handle, comm_id_hash, rank, nranks, seq, seen_ns, ended_ns \
-             FROM calls_in_flight"
+            "SELECT pid, tid, start_ns, op, stream, handle, comm_id_hash, rank, nranks, seq, seen_ns, ended_ns, \
+             stack_id FROM calls_in_flight"
         ),
         [
-            "10|11|+0|ncclAllReduce|0x70|0xc0|0xffffffffffffffff|1|8|9|+7|+8",
-            "10|12|+0|ncclAllReduce|-|0xc0|-|-|8|-|+5|-",
+            "10|11|+0|ncclAllReduce|0x70|0xc0|0xffffffffffffffff|1|8|9|+7|+8|-5",
+            "10|12|+0|ncclAllReduce|-|0xc0|-|-|8|-|+5|-|-",
         ]
     );
 }

@@ -107,10 +107,11 @@ struct task {
     u32 events;
     u32 stacks_window; /* stacks copied, see stack.h */
     u32 stacks;
-    u64 debt_ns; /* of being watched, see budget.h */
+    u32 python_missed; /* when all thread states were looked at in vain, see thread_state.h */
+    u64 debt_ns;       /* of being watched, see budget.h */
     u64 debt_at_ns;
     u64 level_told_ns;
-    u64 python_thread; /* its thread state in the interpreter, see python.h */
+    u64 python_thread; /* its thread state in the interpreter, see thread_state.h */
     struct flight flights[CALL_DEPTH];
     struct cached streams[CACHED_STREAMS];
     struct cached functions[CACHED_FUNCTIONS];

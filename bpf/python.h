@@ -3,14 +3,11 @@
  * found. What a code object is (file, function, line table) is sent once; a frame names it by a number. */
 #pragma once
 
-#include "blame.h"
 #include "event.h"
-#include "gil.h"
+#include "thread_state.h"
 
 #define PYTHON_FRAMES 64 /* a power of two */
-/* Threads looked at to find the current one's state; beyond that user space reads the stack. */
-#define PYTHON_THREADS 256
-#define TEXT_BYTES 256 /* a power of two */
+#define TEXT_BYTES 256   /* a power of two */
 #define LINES_BYTES 4096
 
 enum frame_flags {
@@ -60,81 +57,6 @@ struct {
     __type(key, struct code_key);
     __type(value, u8);
 } codes_seen SEC(".maps");
-
-static __always_inline u64 user_word(u64 address) {
-    u64 value = 0;
-    bpf_probe_read_user(&value, sizeof(value), (void *)address);
-    return value;
-}
-
-static __always_inline u32 user_half(u64 address) {
-    u32 value = 0;
-    bpf_probe_read_user(&value, sizeof(value), (void *)address);
-    return value;
-}
-
-static __always_inline u8 user_byte(u64 address) {
-    u8 value = 0;
-    bpf_probe_read_user(&value, sizeof(value), (void *)address);
-    return value;
-}
-
-static __always_inline bool is_thread(const struct python *python, u64 state, u64 self) {
-    return state && user_word(state + python->tstate_thread_id) == self;
-}
-
-static __always_inline u64 innermost_frame(const struct python *python, u64 state) {
-    u64 frame = user_word(state + python->tstate_frame);
-    if (python->frame_via == FRAME_CFRAME)
-        return frame ? user_word(frame + python->cframe_current_frame) : 0;
-    return frame;
-}
-
-/* The current thread's state in the interpreter. With several interpreters a thread has several: the one
- * that is active, else of those with frames the one whose eval loop is the furthest down the native stack
- * (3.11 and 3.12 have a struct there), else that of the newest interpreter, where a thread goes last. */
-__noinline int find_thread(struct python *python, u64 self, u64 *found) {
-    if (!python || !found)
-        return 0;
-    u64 interpreter = user_word(python->runtime + python->interpreters_head);
-    u64 state = interpreter ? user_word(interpreter + python->interp_threads_head) : 0;
-    u64 lowest = 0;
-    *found = 0;
-    for (u32 i = 0; i < PYTHON_THREADS; i++) {
-        if (!state) {
-            interpreter = interpreter ? user_word(interpreter + python->interp_next) : 0;
-            if (!interpreter)
-                break;
-            state = user_word(interpreter + python->interp_threads_head);
-            continue;
-        }
-        if (is_thread(python, state, self)) {
-            u64 at = python->frame_via == FRAME_CFRAME ? user_word(state + python->tstate_frame) : 0;
-            if (innermost_frame(python, state) && (!*found || at < lowest)) {
-                *found = state;
-                lowest = at;
-            }
-            if (python->tstate_active_mask &&
-                (user_half(state + python->tstate_status) & python->tstate_active_mask)) {
-                *found = state;
-                break;
-            }
-        }
-        state = user_word(state + python->tstate_next);
-    }
-    return 0;
-}
-
-static __always_inline u64 python_thread(struct python *python, struct task *task, u64 self) {
-    u64 first = user_word(python->runtime + python->interpreters_head);
-    bool only = first && !user_word(first + python->interp_next);
-    if (only && is_thread(python, task->python_thread, self))
-        return task->python_thread;
-    u64 found = 0;
-    find_thread(python, self, &found);
-    task->python_thread = found;
-    return found;
-}
 
 /* Where the instructions begin that a frame points into. */
 static __always_inline u64 first_instruction(const struct python *python, u64 frame, u64 code) {

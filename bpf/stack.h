@@ -32,6 +32,8 @@ struct stack_record {
     u32 native_bytes;  /* of `native` */
     u32 python_frames; /* of `python` */
     u32 swapped_count;
+    u32 python_cut; /* the thread's Python frames, if it has any, could not be looked for */
+    u32 reserved;
     struct swapped swapped[CALL_DEPTH];
     u64 native[NATIVE_FRAMES]; /* by frame pointers, as far as there are any */
     struct python_stack python;
@@ -196,12 +198,15 @@ static __noinline u64 take_stack(u32 cpu, struct pt_regs *regs, struct task *tas
     u64 key = mix_stack(mix_stack(mix_stack(tgid, ip), sp), 1);
     struct scratch *scratch = 0;
     struct python *python = bpf_map_lookup_elem(&pythons, &tgid);
+    struct state_search search = {};
     u32 frames = 0;
     if (python) {
         scratch = bpf_task_storage_get(&scratches, current, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-        u64 state = scratch ? python_thread(python, task, thread_pointer(current)) : 0;
-        if (state)
-            frames = walk_frames(python, &scratch->python, innermost_frame(python, state));
+        search.thread = thread_pointer(current);
+        if (scratch)
+            python_thread(python, task, &search);
+        if (scratch && search.found)
+            frames = walk_frames(python, &scratch->python, innermost_frame(python, search.found));
     }
     if (frames && scratch) {
         key = hash_frames(&scratch->python, frames, key);
@@ -230,6 +235,8 @@ static __noinline u64 take_stack(u32 cpu, struct pt_regs *regs, struct task *tas
     long native = native_stack(regs, out->native, sizeof(out->native));
     out->native_bytes = native > 0 ? native : 0;
     out->python_frames = frames;
+    out->python_cut = search.is_cut && !search.found;
+    out->reserved = 0;
     if (frames && scratch)
         bpf_probe_read_kernel(&out->python, sizeof(out->python), &scratch->python);
     bpf_ringbuf_submit(out, submit_flags(ring));

@@ -294,6 +294,24 @@ fn sixty_threads_at_once() {
     }
 }
 
+/// The newest is the first in the interpreter's list of threads; the main thread is the last.
+#[test]
+fn a_crowd_of_threads() {
+    let test = "a_crowd_of_threads";
+    if !can_trace(test) {
+        return;
+    }
+    for python in pythons(test) {
+        let _turn = alone();
+        let trace = Trace::new();
+        let callers = trace_to_end(test, &python, &trace, "crowd");
+        assert_eq!(callers.len(), 3);
+        for told in callers {
+            told.check(&python, &trace);
+        }
+    }
+}
+
 /// A call that hangs has not returned, so the kernel has no stack of it: its frames are read while it lasts.
 #[test]
 fn a_call_that_hangs_shows_its_line() {

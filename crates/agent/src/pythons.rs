@@ -10,6 +10,7 @@ use gpuwhy_python::{
     stack,
 };
 use std::collections::{HashMap, HashSet};
+use std::fmt::Display;
 use std::os::unix::fs::MetadataExt;
 
 /// Code objects remembered of all processes; beyond it all are forgotten, and read anew where their process lives.
@@ -33,8 +34,10 @@ pub(crate) struct Pythons {
     /// By process and the kernel's number of the code.
     codes: HashMap<(u32, u64), Option<Code>>,
     ended: Ended,
-    /// What could not be read, in sentences; told once.
+    /// What could not be read, in sentences.
     troubles: Vec<String>,
+    /// The processes they are about: once each.
+    troubled: HashSet<u32>,
 }
 
 #[derive(Debug)]
@@ -86,6 +89,9 @@ impl Pythons {
         for code in &batch.raw_codes {
             self.take_code(code);
         }
+        for stack in batch.raw_stacks.iter().filter(|stack| stack.python_cut) {
+            self.trouble(stack.pid, "its list of threads cannot be read to its end");
+        }
     }
 
     /// A target maps a file. One that is an interpreter's is looked at at once: the program may make its first call, and
@@ -136,7 +142,7 @@ impl Pythons {
                 Err(_) if !gpuwhy_host::exists(pid) => {}
                 Err(error) => {
                     self.remember_without(pid);
-                    self.troubles.push(format!("process {pid}: {error}"));
+                    self.trouble(pid, error);
                 }
             }
         }
@@ -145,6 +151,7 @@ impl Pythons {
 
     /// Another program runs in the process.
     fn replace(&mut self, pid: u32, engine: &Engine) {
+        self.troubled.remove(&pid);
         self.without.remove(&pid);
         self.starting.remove(&pid);
         if let Some(python) = self.processes.remove(&pid) {
@@ -172,8 +179,10 @@ impl Pythons {
         let Some(python) = self.processes.get_mut(&pid) else { return };
         if python.gil.is_none() {
             python.gil = python.memory.as_ref().and_then(|memory| gil_address(memory, &python.interpreter));
-            // A map that is full leaves the process without Python frames; its stacks then have native ones.
-            let _ = engine.add_python(pid, &python.interpreter, python.gil.unwrap_or(0));
+            let told = engine.add_python(pid, &python.interpreter, python.gil.unwrap_or(0));
+            if let Err(error) = told {
+                self.trouble(pid, error);
+            }
         }
     }
 
@@ -203,12 +212,20 @@ impl Pythons {
     }
 
     fn forget(&mut self, pid: u32, engine: &Engine) {
+        self.troubled.remove(&pid);
         self.without.remove(&pid);
         self.starting.remove(&pid);
         let replaced = self.replaced.remove(&pid);
         if self.processes.remove(&pid).or(replaced).is_some() {
             engine.forget_python(pid);
             self.codes.retain(|(of, _), _| *of != pid);
+        }
+    }
+
+    /// Its stacks have native frames only.
+    fn trouble(&mut self, pid: u32, why: impl Display) {
+        if self.troubled.insert(pid) {
+            self.troubles.push(format!("process {pid}: {why}"));
         }
     }
 

@@ -67,6 +67,8 @@ pub struct RawStack {
     /// As far as frame pointers lead.
     pub native: Vec<u64>,
     pub python: Vec<PythonFrame>,
+    /// Whether the thread has any could not be told.
+    pub python_cut: bool,
 }
 
 /// A Python frame as the kernel read it.

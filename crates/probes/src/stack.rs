@@ -58,6 +58,7 @@ impl Parts {
                     entry: frame.flags & raw::FRAME_ENTRY != 0,
                 })
                 .collect(),
+            python_cut: record.python_cut != 0,
         })
     }
 }

@@ -23,7 +23,7 @@ import threading
 
 CASES = (
     "plain callbacks generators comprehension init async thread subinterpreter fork unicode hot spin ctypes_callback"
-    " deep many last replaced"
+    " deep many last replaced crowd"
 ).split()
 FILE = __file__
 GPU = os.environ.get("VICTIM_GPU")
@@ -355,6 +355,25 @@ def run_many():
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def run_crowd():
+    """So many threads that the first is far down their list. It calls, and the main thread and the last one do."""
+    gates = [threading.Event() for _ in range(int(os.environ.get("VICTIM_THREADS", "400")))]
+
+    def work(number, calls):
+        gates[number].wait()
+        if calls:
+            plain(["block", "plain@0"] + ["plain@1"] * 10 + ["run_crowd.<locals>.work"], 10)  # at run_crowd.<locals>.work
+
+    last = len(gates) - 1
+    threads = [threading.Thread(target=work, args=(number, number in (0, last))) for number in range(len(gates))]
+    for thread in threads:
+        thread.start()
+    plain(["block", "plain@0"] + ["plain@1"] * 10 + ["run_crowd", "<module>"], 10)  # at run_crowd
+    for number in [0, last] + list(range(1, last)):
+        gates[number].set()
+        threads[number].join()
 
 
 def run_last():

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the Python interpreter keeps of the current thread: found among the states of all its threads. */
+#pragma once
+
+#include "blame.h"
+#include "gil.h"
+
+/* Thread states looked at to find the current thread's: so many in a turn, and so many turns. */
+#define PYTHON_STATES 256
+#define PYTHON_TURNS 64
+#define PYTHON_TRIES 3
+
+static __always_inline u64 user_word(u64 address) {
+    u64 value = 0;
+    bpf_probe_read_user(&value, sizeof(value), (void *)address);
+    return value;
+}
+
+static __always_inline u32 user_half(u64 address) {
+    u32 value = 0;
+    bpf_probe_read_user(&value, sizeof(value), (void *)address);
+    return value;
+}
+
+static __always_inline u8 user_byte(u64 address) {
+    u8 value = 0;
+    bpf_probe_read_user(&value, sizeof(value), (void *)address);
+    return value;
+}
+
+static __always_inline bool is_thread(const struct python *python, u64 state, u64 self) {
+    return state && user_word(state + python->tstate_thread_id) == self;
+}
+
+static __always_inline u64 innermost_frame(const struct python *python, u64 state) {
+    u64 frame = user_word(state + python->tstate_frame);
+    if (python->frame_via == FRAME_CFRAME)
+        return frame ? user_word(frame + python->cframe_current_frame) : 0;
+    return frame;
+}
+
+/* On the way through the thread states of all interpreters, newest first. */
+struct state_search {
+    u64 thread; /* what pthread_self() gives */
+    u64 interpreter;
+    u64 state; /* the next one; 0 at the end of an interpreter's */
+    u64 found;
+    u64 lowest;
+    u32 is_over;
+    u32 is_cut;   /* there are more than could be looked at */
+    u32 is_brief; /* one turn is enough */
+    u32 tries;
+};
+
+static __always_inline void look_at_state(const struct python *python, struct state_search *search,
+                                          u64 state) {
+    if (!is_thread(python, state, search->thread))
+        return;
+    u64 at = python->frame_via == FRAME_CFRAME ? user_word(state + python->tstate_frame) : 0;
+    if (innermost_frame(python, state) && (!search->found || at < search->lowest)) {
+        search->found = state;
+        search->lowest = at;
+    }
+    if (python->tstate_active_mask &&
+        (user_half(state + python->tstate_status) & python->tstate_active_mask)) {
+        search->found = state;
+        search->is_over = 1;
+    }
+}
+
+/* One turn. Global, and so is what takes the turns: the verifier then goes through each loop once. */
+__noinline int look_at_states(struct python *python, struct state_search *search) {
+    if (!python || !search)
+        return 0;
+    for (u32 i = 0; i < PYTHON_STATES && !search->is_over; i++) {
+        u64 state = search->state, *next = state ? &search->state : &search->interpreter;
+        u64 from = state ? state + python->tstate_next : search->interpreter + python->interp_next;
+        if (state)
+            look_at_state(python, search, state);
+        /* Memory that is not there now ends a list too soon. */
+        if (bpf_probe_read_user(next, sizeof(*next), (void *)from))
+            search->is_cut = search->is_over = 1;
+        else if (!state && search->interpreter)
+            search->state = user_word(search->interpreter + python->interp_threads_head);
+        else if (!state)
+            search->is_over = 1;
+    }
+    return 0;
+}
+
+static __always_inline void begin_search(const struct python *python, struct state_search *search) {
+    search->interpreter = user_word(python->runtime + python->interpreters_head);
+    search->state = search->interpreter ? user_word(search->interpreter + python->interp_threads_head) : 0;
+    search->found = 0;
+    search->is_over = !search->interpreter;
+    search->is_cut = 0;
+}
+
+/* The current thread's state in the interpreter. With several interpreters a thread has several: the one
+ * that is active, else of those with frames the one whose eval loop is the furthest down the native stack
+ * (3.11 and 3.12 have a struct there), else that of the newest interpreter, where a thread goes last.
+ *
+ * A thread that has none would go through all of them with every call. New states come first in their list,
+ * so where the long way was in vain a moment ago, the first turn is enough. */
+__noinline int find_state(struct python *python, struct state_search *search) {
+    if (!python || !search)
+        return 0;
+    begin_search(python, search);
+    for (u32 i = 0; i < PYTHON_TURNS && !search->is_over; i++) {
+        look_at_states(python, search);
+        if (search->is_brief)
+            return 0;
+        /* Threads come and go meanwhile: the way may have led through one that was gone. */
+        if (search->is_cut && search->tries++ < PYTHON_TRIES)
+            begin_search(python, search);
+    }
+    if (!search->is_over)
+        search->is_cut = 1;
+    return 0;
+}
+
+static __always_inline void python_thread(struct python *python, struct task *task,
+                                          struct state_search *search) {
+    u64 first = user_word(python->runtime + python->interpreters_head);
+    bool only = first && !user_word(first + python->interp_next);
+    if (only && is_thread(python, task->python_thread, search->thread)) {
+        search->found = task->python_thread;
+        return;
+    }
+    u32 window = bpf_ktime_get_ns() / WINDOW_NS;
+    search->is_brief = task->python_missed == window;
+    find_state(python, search);
+    task->python_thread = search->found;
+    if (!search->found)
+        task->python_missed = window;
+}

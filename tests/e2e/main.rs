@@ -28,6 +28,7 @@ mod python;
 mod queries;
 mod reasons;
 mod scale;
+mod scenarios;
 mod sql;
 mod surfaces;
 mod victim;

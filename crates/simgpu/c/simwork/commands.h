@@ -24,6 +24,7 @@ int command_hip_mixed(char **arguments);
 int command_ibverbs(char **arguments);
 int command_two_runtimes(char **arguments);
 int command_ioctl(char **arguments);
+int command_monitor(char **arguments);
 int command_hold(char **arguments);
 int command_send(char **arguments);
 int command_receive(char **arguments);

@@ -23,6 +23,7 @@
 #include "commands.h"
 #include "gate.h"
 #include "kernels.h"
+#include "monitor.h"
 #include "options.h"
 #include "truth.h"
 
@@ -265,6 +266,15 @@ static void do_ioctl(void) {
     ioctl(own, TIOCSWINSZ, pages);
 }
 
+// A driver whose ioctls take turns, see command_monitor.
+static void make_driver(void) {
+    own = monitor_open();
+}
+
+static void do_driver(void) {
+    monitor_ask(own);
+}
+
 static void do_fresh(void) {
     uint64_t bytes = megabytes << 20;
     char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -331,6 +341,7 @@ static const struct {
     {"fault", make_pages, before_page, do_touch, do_nothing, false},
     {"fresh", do_nothing, do_nothing, do_fresh, do_nothing, true},
     {"ioctl", make_ioctl, before_page, do_ioctl, do_nothing, false},
+    {"driver", make_driver, do_nothing, do_driver, do_nothing, false},
     {"block", make_file, do_nothing, do_pread, do_nothing, false},
     {"reread", make_cached_file, do_nothing, do_reread, do_nothing, false},
 };
@@ -355,8 +366,8 @@ static void choose(void) {
 int command_hold(char **arguments) {
     const struct option options[] = {
         TEXT("for", reason,
-             "sleep, spin, futex, flock, socket, socket-read, pipe, poll, fault, fresh, ioctl, block or "
-             "reread"),
+             "sleep, spin, futex, flock, socket, socket-read, pipe, poll, fault, fresh, ioctl, "
+             "driver, block or reread"),
         NUMBER("ms", ms, "how long each launch is held up, where that can be chosen"),
         NUMBER("rounds", rounds, "launches; 0: until stopped"),
         NUMBER("megabytes", megabytes, "fresh: memory to touch in each launch"),

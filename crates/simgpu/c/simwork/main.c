@@ -36,6 +36,7 @@ static const struct {
     {"ibverbs", "waits for asynchronous events of an InfiniBand device", command_ibverbs},
     {"two-runtimes", "two versions of the CUDA runtime in one process", command_two_runtimes},
     {"ioctl", "ioctls on a device file", command_ioctl},
+    {"monitor", "slow ioctls on a device whose ioctls take turns", command_monitor},
     {"hold", "launches that are held up inside for one known reason", command_hold},
     {"send", "sends over a TCP connection, and launches now and then", command_send},
     {"receive", "the other end of it, which makes no calls", command_receive},

@@ -16,20 +16,23 @@
 
 static uint64_t rank, nranks = 2, iterations = 10, late_us, count = 1024, stop_at, mismatch_at, step_us;
 static uint64_t colors, stream_count = 1;
-static const char *id_file, *operation = "allreduce", *init = "config", *teardown = "destroy";
+static const char *id_file, *operation = "allreduce", *other_operation, *init = "config",
+                            *teardown = "destroy";
 
 static struct member world, part;
 static cudaStream_t streams[MAX_STREAMS];
 static void *buffer;
 
 // Not inlined, and not static: a name for the stacks of the demo.
-__attribute__((noinline)) void nccl_communicate(struct exchange exchange) {
-    collectives_run(operation, exchange);
+__attribute__((noinline)) void nccl_communicate(const char *what, struct exchange exchange) {
+    collectives_run(what, exchange);
 }
 
 static void check_names(void) {
-    if (!collectives_know(operation))
-        options_refuse("nccl: there is no operation \"%s\" (see simwork nccl --help)", operation);
+    const char *names[] = {operation, other_operation ? other_operation : operation};
+    for (int at = 0; at < 2; at++)
+        if (!collectives_know(names[at]))
+            options_refuse("nccl: there is no operation \"%s\" (see simwork nccl --help)", names[at]);
     if (!member_knows_way(init))
         options_refuse("nccl: --init is rank, config or scalable, not \"%s\"", init);
     if (strcmp(teardown, "destroy") != 0 && strcmp(teardown, "abort") != 0)
@@ -62,13 +65,15 @@ static void communicate(void) {
             sleep_ns(late_us * 1000);
         // Every stream has its turn on the one communicator before they go on to the other.
         bool on_part = colors && iteration / stream_count % 2;
+        bool mismatches = iteration + 1 == mismatch_at;
         uint64_t begin = now_ns();
-        nccl_communicate((struct exchange){
-            .member = on_part ? &part : &world,
-            .stream = streams[iteration % stream_count],
-            .buffer = buffer,
-            .count = iteration + 1 == mismatch_at ? count + 1 : count,
-        });
+        nccl_communicate(mismatches && other_operation ? other_operation : operation,
+                         (struct exchange){
+                             .member = on_part ? &part : &world,
+                             .stream = streams[iteration % stream_count],
+                             .buffer = buffer,
+                             .count = mismatches && !other_operation ? count + 1 : count,
+                         });
         uint64_t called = now_ns();
         call_ns += called - begin;
         if ((iteration + 1) % stream_count != 0 && iteration + 1 != iterations)
@@ -110,6 +115,7 @@ int command_nccl(char **arguments) {
         NUMBER("late-us", late_us, "sleep before each collective: this rank is late"),
         NUMBER("stop-at", stop_at, "never reach the Nth collective: this rank is missing"),
         NUMBER("mismatch-at", mismatch_at, "in the Nth collective use another count than the others"),
+        TEXT("mismatch-op", other_operation, "in the Nth collective call this one instead"),
         END,
     };
     options_parse("nccl", "one rank of a communicator", arguments, options);

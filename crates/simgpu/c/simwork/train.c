@@ -15,6 +15,7 @@
 static uint64_t steps = 100, launches_per_step = 50, kernel_us = 20, copy_bytes = 1 << 20, malloc_every,
                 malloc_bytes, seconds, cpu = ANY_CPU, data_bytes = 1 << 20;
 static const char *data_file;
+static bool pageable;
 
 static struct {
     cudaStream_t stream;
@@ -45,7 +46,9 @@ __attribute__((noinline)) void train_load(void) {
 }
 
 __attribute__((noinline)) void train_copy(void) {
-    if (copy_bytes)
+    if (copy_bytes && pageable)
+        CALL(cudaMemcpy, loop.device_batch, loop.batch, copy_bytes, cudaMemcpyHostToDevice);
+    else if (copy_bytes)
         CALL(cudaMemcpyAsync, loop.device_batch, loop.batch, copy_bytes, cudaMemcpyHostToDevice, loop.stream);
 }
 
@@ -125,6 +128,7 @@ int command_train(char **arguments) {
         NUMBER("launches-per-step", launches_per_step, "launches in a step"),
         NUMBER("kernel-us", kernel_us, "how long a kernel runs, unless the control page says otherwise"),
         NUMBER("copy-bytes", copy_bytes, "bytes copied to the device in a step"),
+        FLAG("pageable", pageable, "copy from memory that is not pinned: the call waits for its bytes"),
         NUMBER("malloc-every", malloc_every, "allocate and free in every Nth step"),
         NUMBER("malloc-bytes", malloc_bytes, "how much"),
         TEXT("data", data_file, "read each batch from this file, past the page cache"),
@@ -143,14 +147,20 @@ int command_train(char **arguments) {
     workload_begin();
     loop.batch_bytes = copy_bytes ? copy_bytes : 4096;
     CALL(cudaStreamCreate, &loop.stream);
-    CALL(cudaMallocHost, &loop.batch, loop.batch_bytes);
+    if (pageable)
+        loop.batch = calloc(1, loop.batch_bytes);
+    else
+        CALL(cudaMallocHost, &loop.batch, loop.batch_bytes);
     if (CALL(cudaMalloc, &loop.device_batch, loop.batch_bytes) != 0)
         options_refuse("the device has no %" PRIu64 " bytes for a batch", loop.batch_bytes);
     train_epoch();
     if (loop.scratch)
         CALL(cudaFree, loop.scratch);
     CALL(cudaFree, loop.device_batch);
-    CALL(cudaFreeHost, loop.batch);
+    if (pageable)
+        free(loop.batch);
+    else
+        CALL(cudaFreeHost, loop.batch);
     CALL(cudaStreamDestroy, loop.stream);
     truth_print("train");
     return 0;

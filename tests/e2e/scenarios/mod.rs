@@ -1,0 +1,138 @@
+//! The accuracy suite: faults that are injected, and whether `explain` names them. Each scenario is tried with random
+//! parameters, and each time its twin without the fault is run beside it. The numbers are those of the list of faults that
+//! the tool is measured by.
+//!
+//! A test run tries one set of parameters of the scenarios that are cheap. `make accuracy` tries all with many sets and writes
+//! the table to `docs/measurements`. `GPUWHY_SEED` makes a run come again, `GPUWHY_SCENARIOS=1,4` picks
+//! some, and `GPUWHY_KEEP` names a folder in which the traces stay.
+
+mod cpu;
+mod draw;
+mod judge;
+mod lock;
+mod report;
+mod setup;
+mod stillness;
+
+use crate::support::{alone, can_trace, skip};
+use draw::Draw;
+use report::{Outcome, Report};
+use setup::{Played, Setup};
+use stillness::Stillness;
+
+pub(crate) struct Scenario {
+    number: u32,
+    name: &'static str,
+    /// Cheap and steady enough for every test run.
+    quick: bool,
+    set: fn(&mut Draw) -> Setup,
+    hit: Hit,
+    /// Any of these is right; none where nothing is wrong.
+    classes: &'static [&'static str],
+    culprit: Culprit,
+    /// Whether the cause has to explain most of the excess: not where nobody can know it.
+    explained: bool,
+}
+
+/// Where the fault shows.
+#[derive(Clone, Copy)]
+enum Hit {
+    Op(&'static str),
+    Between,
+    Anywhere,
+}
+
+/// Who has to be named for the first cause.
+#[derive(Clone, Copy)]
+enum Culprit {
+    /// The one that was set up as such, before all others.
+    Them,
+    /// Three of them at least.
+    Several,
+    Nobody,
+    /// There is none.
+    NotJudged,
+}
+
+/// The tables of all files.
+fn scenarios() -> impl Iterator<Item = &'static Scenario> {
+    let mut all: Vec<&Scenario> = [cpu::SCENARIOS, lock::SCENARIOS].into_iter().flatten().collect();
+    all.sort_by_key(|scenario| scenario.number);
+    all.into_iter()
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is a number, not '{text}'")))
+}
+
+fn chosen() -> Option<Vec<u32>> {
+    let text = std::env::var("GPUWHY_SCENARIOS").ok()?;
+    Some(text.split(',').map(|number| number.trim().parse().unwrap()).collect())
+}
+
+/// With the fault and without it; or what the host lacks.
+fn play(scenario: &Scenario, seed: u64, run: u32) -> Result<Outcome, String> {
+    let setup = (scenario.set)(&mut Draw::new(seed, scenario.number, run));
+    let played = setup.play(true)?;
+    keep(&played, scenario, run, "fault");
+    let verdict = judge::judge(scenario, &played, &judge::findings(&played));
+    drop(played);
+    let twin = setup.play(false)?;
+    keep(&twin, scenario, run, "twin");
+    let alarms = judge::findings(&twin)
+        .iter()
+        .filter(|finding| judge::is_serious(finding))
+        .map(judge::in_short)
+        .collect();
+    Ok(Outcome { run, words: setup.in_short(), verdict, alarms })
+}
+
+/// For whoever wants to know why something else was said.
+fn keep(played: &Played, scenario: &Scenario, run: u32, what: &str) {
+    if let Some(folder) = std::env::var_os("GPUWHY_KEEP") {
+        let name = format!("{}-{run}-{what}.db", scenario.number);
+        std::fs::copy(played.trace.file(), std::path::Path::new(&folder).join(name)).unwrap();
+    }
+}
+
+#[test]
+fn faults_are_named_and_nobody_else() {
+    const TEST: &str = "faults_are_named_and_nobody_else";
+    // The day of writing; what is drawn from it is as good as anything.
+    const SEED: u64 = 20_261_115;
+    if !can_trace(TEST) {
+        return;
+    }
+    let _turn = alone();
+    let _still = Stillness::keep();
+    let seed = number("GPUWHY_SEED").unwrap_or(SEED);
+    let runs = number("GPUWHY_RUNS");
+    let chosen = chosen();
+    eprintln!("GPUWHY_SEED={seed}");
+    let mut report = Report::new(seed);
+    for scenario in scenarios() {
+        let wanted = match &chosen {
+            Some(numbers) => numbers.contains(&scenario.number),
+            None => runs.is_some() || scenario.quick,
+        };
+        if !wanted {
+            continue;
+        }
+        for run in 0..runs.unwrap_or(1) as u32 {
+            match play(scenario, seed, run) {
+                Ok(outcome) => report.add(scenario, outcome),
+                Err(lack) => {
+                    skip(&format!("{TEST}, {} ({})", scenario.name, scenario.number), lack.trim());
+                    report.lacks(scenario, lack.trim());
+                    break;
+                }
+            }
+        }
+    }
+    eprintln!("{}", report.text());
+    if let Some(path) = std::env::var_os("GPUWHY_ACCURACY") {
+        std::fs::write(path, report.text()).unwrap();
+    }
+    report.assert_holds();
+}

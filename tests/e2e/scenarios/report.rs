@@ -1,0 +1,162 @@
+//! The table of what was said of each scenario.
+
+use super::Scenario;
+use super::judge::Verdict;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// One run with the fault, and its twin.
+pub(super) struct Outcome {
+    pub(super) run: u32,
+    /// The parameters, as a command line.
+    pub(super) words: String,
+    pub(super) verdict: Verdict,
+    /// Findings of the twin that say that something was taken from it.
+    pub(super) alarms: Vec<String>,
+}
+
+struct Line {
+    name: &'static str,
+    explained: bool,
+    outcomes: Vec<Outcome>,
+}
+
+pub(super) struct Report {
+    seed: u64,
+    lines: BTreeMap<u32, Line>,
+    lacks: Vec<String>,
+}
+
+/// What has to hold, in percent of all runs; of the explained share, in percent of the excess.
+const CLASS: f64 = 95.0;
+const CULPRIT: f64 = 90.0;
+const QUIET: f64 = 95.0;
+const EXPLAINED: f64 = 70.0;
+
+fn percent(part: usize, whole: usize) -> f64 {
+    100.0 * part as f64 / whole.max(1) as f64
+}
+
+fn counted(outcomes: &[Outcome], is: impl Fn(&&Outcome) -> bool) -> usize {
+    outcomes.iter().filter(is).count()
+}
+
+impl Line {
+    /// Mean and least share of the excess that was explained, of the runs that named the class.
+    fn explained(&self) -> Option<(f64, f64)> {
+        let shares: Vec<f64> = self
+            .outcomes
+            .iter()
+            .filter(|outcome| outcome.verdict.class && self.explained)
+            .map(|outcome| outcome.verdict.explained_pct)
+            .collect();
+        let least = shares.iter().copied().reduce(f64::min)?;
+        Some((shares.iter().sum::<f64>() / shares.len() as f64, least))
+    }
+}
+
+impl Report {
+    pub(super) fn new(seed: u64) -> Report {
+        Report { seed, lines: BTreeMap::new(), lacks: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, scenario: &Scenario, outcome: Outcome) {
+        let verdict = &outcome.verdict;
+        eprintln!(
+            "{:>2} {} {}: class {}, culprit {}, {:.0}% explained, {} false alarms; {}",
+            scenario.number,
+            scenario.name,
+            outcome.run,
+            verdict.class,
+            verdict.culprit,
+            verdict.explained_pct,
+            outcome.alarms.len(),
+            verdict.said
+        );
+        outcome.alarms.iter().for_each(|alarm| eprintln!("   false alarm: {alarm}"));
+        let line = self.lines.entry(scenario.number).or_insert(Line {
+            name: scenario.name,
+            explained: scenario.explained,
+            outcomes: Vec::new(),
+        });
+        line.outcomes.push(outcome);
+    }
+
+    pub(super) fn lacks(&mut self, scenario: &Scenario, lack: &str) {
+        self.lacks.push(format!("{} ({}): {lack}", scenario.name, scenario.number));
+    }
+
+    /// Shares of all runs: class, culprit, quiet twins, and runs that are explained where that is asked for.
+    fn totals(&self) -> [f64; 4] {
+        let all = || self.lines.values().flat_map(|line| line.outcomes.iter().map(move |one| (line, one)));
+        let count = all().count();
+        let is = |what: fn(&Line, &Outcome) -> bool| all().filter(|(line, one)| what(line, one)).count();
+        let asked = is(|line, _| line.explained);
+        [
+            percent(is(|_, one| one.verdict.class), count),
+            percent(is(|_, one| one.verdict.culprit), count),
+            percent(is(|_, one| one.alarms.is_empty()), count),
+            percent(is(|line, one| line.explained && one.verdict.explained_pct >= EXPLAINED), asked),
+        ]
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        let mut line = |words: String| writeln!(text, "{words}").unwrap();
+        line(format!("Seed {}. {}.\n", self.seed, machine()));
+        line("| # | scenario | runs | class right | culprit right | explained, mean / least | twins with a false alarm |".into());
+        line("|---|---|---|---|---|---|---|".into());
+        for (number, row) in &self.lines {
+            let outcomes = &row.outcomes;
+            line(format!(
+                "| {number} | {} | {} | {} | {} | {} | {} |",
+                row.name,
+                outcomes.len(),
+                counted(outcomes, |one| one.verdict.class),
+                counted(outcomes, |one| one.verdict.culprit),
+                row.explained().map_or_else(String::new, |(mean, least)| format!("{mean:.0}% / {least:.0}%")),
+                counted(outcomes, |one| !one.alarms.is_empty()),
+            ));
+        }
+        let [class, culprit, quiet, explained] = self.totals();
+        line(format!(
+            "\nOf all runs: class right {class:.1}% (wanted {CLASS}%), culprit right {culprit:.1}% (wanted {CULPRIT}%), \
+             no false alarm in the twin {quiet:.1}% (wanted {QUIET}%), {EXPLAINED}% or more explained in {explained:.1}% of \
+             the runs of which that is asked.\n"
+        ));
+        for (number, row) in &self.lines {
+            for one in &row.outcomes {
+                let verdict = &one.verdict;
+                let explained = !row.explained || verdict.explained_pct >= EXPLAINED;
+                if !(verdict.class && verdict.culprit && explained) {
+                    line(format!(
+                        "- Missed: {} ({number}, run {}, `{}`): {}; {:.0}% explained",
+                        row.name, one.run, one.words, verdict.said, verdict.explained_pct
+                    ));
+                }
+                for alarm in &one.alarms {
+                    line(format!(
+                        "- False alarm in the twin of {} ({number}, run {}, `{}`): {alarm}",
+                        row.name, one.run, one.words
+                    ));
+                }
+            }
+        }
+        for lack in &self.lacks {
+            line(format!("- Not tried: {lack}"));
+        }
+        text
+    }
+
+    pub(super) fn assert_holds(&self) {
+        let [class, culprit, quiet, explained] = self.totals();
+        let holds = class >= CLASS && culprit >= CULPRIT && quiet >= QUIET && explained >= CLASS;
+        assert!(holds || self.lines.is_empty(), "{}", self.text());
+    }
+}
+
+fn machine() -> String {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    format!("Linux {}, {cpus} CPUs, simulated GPU", kernel.trim())
+}

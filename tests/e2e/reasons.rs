@@ -238,7 +238,7 @@ fn memory_touched_for_the_first_time_is_a_fault() {
 }
 
 /// The block device that a folder is on, by name, and the number of the disk, which is what a limit is set on.
-fn device_below(folder: &Path) -> Option<(String, String)> {
+pub(crate) fn device_below(folder: &Path) -> Option<(String, String)> {
     let device = fs::metadata(folder).ok()?.dev();
     let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
     let known = fs::canonicalize(format!("/sys/dev/block/{number}")).ok()?;

@@ -8,11 +8,14 @@
 
 mod cpu;
 mod draw;
+mod gpu;
 mod judge;
 mod lock;
+mod memory;
 mod report;
 mod setup;
 mod stillness;
+mod work;
 
 use crate::support::{alone, can_trace, skip};
 use draw::Draw;
@@ -56,7 +59,11 @@ enum Culprit {
 
 /// The tables of all files.
 fn scenarios() -> impl Iterator<Item = &'static Scenario> {
-    let mut all: Vec<&Scenario> = [cpu::SCENARIOS, lock::SCENARIOS].into_iter().flatten().collect();
+    let mut all: Vec<&Scenario> =
+        [cpu::SCENARIOS, gpu::SCENARIOS, lock::SCENARIOS, memory::SCENARIOS, work::SCENARIOS]
+            .into_iter()
+            .flatten()
+            .collect();
     all.sort_by_key(|scenario| scenario.number);
     all.into_iter()
 }

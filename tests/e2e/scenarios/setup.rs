@@ -3,7 +3,7 @@
 use crate::cgroup::Cgroup;
 use crate::support::{Ended, Gated, Trace, gpuwhy, sim, simwork, wait_until};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Program {
@@ -22,9 +22,20 @@ pub(super) struct Setup {
     pub(super) flags: Vec<String>,
     /// Not on the first CPU only, which the tracer leaves alone.
     pub(super) anywhere: bool,
+    /// That the workload reads.
+    pub(super) file: Option<DataFile>,
     /// Some scenarios need more than one process and its neighbours.
     pub(super) stage: Option<Stage>,
     pub(super) fault: Fault,
+}
+
+/// A file in a folder of its own, on the disk and not only in the cache.
+pub(super) struct DataFile(pub(super) tempfile::TempDir);
+
+impl DataFile {
+    pub(super) fn path(&self) -> String {
+        self.0.path().join("data").display().to_string()
+    }
 }
 
 /// What the twin lacks. Words given again count in place of the earlier ones.
@@ -115,6 +126,13 @@ impl Setup {
             Some(stage) => stage(self, faulty),
             None => self.play_alone(faulty),
         }
+    }
+
+    pub(super) fn file(bytes: u64) -> DataFile {
+        let file = DataFile(tempfile::tempdir().unwrap());
+        std::fs::write(file.path(), vec![b'x'; bytes as usize]).unwrap();
+        assert!(Command::new("sync").arg(file.path()).status().unwrap().success(), "the file is on the disk");
+        file
     }
 
     /// What was run, for the list of misses.

@@ -28,6 +28,7 @@ mod sink;
 mod stacks;
 mod stuck;
 mod update;
+mod waiting;
 
 pub use agent::Agent;
 pub use config::{CommandOutput, Config};

@@ -3,7 +3,7 @@
 
 use crate::ended::Ended;
 use crate::stacks::MOST_FRAMES;
-use gpuwhy_model::{Batch, Frame, FrameKind, InFlight, ProcessEventKind, RawCode};
+use gpuwhy_model::{Batch, Frame, FrameKind, ProcessEventKind, RawCode};
 use gpuwhy_probes::Engine;
 use gpuwhy_python::{
     Code, Interpreter, ProcessMemory, RawFrame, Thread, decode_text, find, gil_address, line_at, read_code,
@@ -259,13 +259,17 @@ impl Pythons {
         self.codes.insert(key, code);
     }
 
-    /// The frames of a thread in a call, innermost first, read from outside; none of a thread that runs no Python. Nothing
+    pub(crate) fn are_known(&self) -> bool {
+        !self.processes.is_empty()
+    }
+
+    /// The frames of a thread in a call or in a wait, innermost first, read from outside; none of a thread that runs no Python. Nothing
     /// where its process is not known to have an interpreter.
-    pub(crate) fn frames_in(&self, call: &InFlight) -> Option<Vec<Frame>> {
-        let python = self.processes.get(&call.pid)?;
+    pub(crate) fn frames_in(&self, pid: u32, tid: u32, thread_pointer: u64) -> Option<Vec<Frame>> {
+        let python = self.processes.get(&pid)?;
         let memory = python.memory.as_ref()?;
-        let thread = Thread::of(call.pid, call.tid)?;
-        let fs_base = cfg!(target_arch = "x86_64").then_some(call.thread_pointer);
+        let thread = Thread::of(pid, tid)?;
+        let fs_base = cfg!(target_arch = "x86_64").then_some(thread_pointer);
         let thread = Thread { fs_base, ..thread };
         let frames = stack(memory, &python.interpreter, thread, MOST_FRAMES).unwrap_or_default();
         Some(frames.iter().map(|frame| python.frame(memory, frame)).collect())

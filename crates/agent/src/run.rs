@@ -15,6 +15,7 @@ use crate::short::in_short;
 use crate::sink::{Sink, session_info};
 use crate::stacks::Stacks;
 use crate::stuck::Stuck;
+use crate::waiting::{WaitingThreads, meet};
 use crate::{AgentError, Config, Overview, OwnMeter, Snapshot, Summary, Update, discovery};
 use gpuwhy_cause::{Tallies, blame_rows, slow_limit_ns};
 use gpuwhy_host::LoadMeter;
@@ -22,7 +23,7 @@ use gpuwhy_ledger::Ledger;
 use gpuwhy_model::units::duration;
 use gpuwhy_model::{
     Batch, Coverage, GpuError, Histogram, InFlight, Level, OpId, ProbeState, ProbeStatus, ProcessEventKind,
-    Recording,
+    Recording, Waiting,
 };
 use gpuwhy_probes::{Engine, LibraryFile, Mapped, MappingWatch, Scope, Settings, StackMode};
 use std::collections::HashMap;
@@ -62,6 +63,7 @@ pub(crate) struct Run {
     pythons: Pythons,
     stacks: Stacks,
     stuck: Stuck,
+    waiting: WaitingThreads,
     host_events: HostEvents,
     neighbours: Neighbours,
     places: Places,
@@ -125,6 +127,7 @@ impl Run {
             pythons: Pythons::default(),
             stacks: Stacks::default(),
             stuck: Stuck::default(),
+            waiting: WaitingThreads::default(),
             host_events: HostEvents::default(),
             neighbours: Neighbours::default(),
             places: Places::start(move || gpuwhy_probes::now_ns(clock_offset_ns)),
@@ -412,8 +415,12 @@ impl Run {
         self.pythons.follow(batch, &self.engine);
         self.stacks.complete(batch, &mut self.pythons);
         if self.config.stacks != StackMode::Off {
-            let read = |call: &InFlight| self.pythons.frames_in(call);
+            let read = |call: &InFlight| self.pythons.frames_in(call.pid, call.tid, call.thread_pointer);
             self.stuck.complete(batch, read, || self.engine.in_flight());
+            if self.pythons.are_known() && self.waiting.is_due() {
+                let read = |wait: &Waiting| self.pythons.frames_in(wait.pid, wait.tid, wait.thread_pointer);
+                meet(batch, read, || self.engine.waiting());
+            }
         }
         self.host_events.complete(batch, self.census.by_pid());
         self.neighbours.take(batch, self.census.by_pid(), self.engine.now_ns());

@@ -70,7 +70,7 @@ fn key(call: &InFlight) -> Key {
 }
 
 /// Python's frames alone; nothing where there are none.
-fn stack_of(pid: u32, mut frames: Vec<Frame>) -> Option<Stack> {
+pub(crate) fn stack_of(pid: u32, mut frames: Vec<Frame>) -> Option<Stack> {
     frames.truncate(MOST_FRAMES);
     let mut hasher = DefaultHasher::new();
     pid.hash(&mut hasher);

@@ -2,7 +2,7 @@
 
 use gpuwhy_model::{
     Blame, CallInFlight, Cause, Coverage, Direction, Frame, GpuError, Histogram, MemoryFailure, MemoryKind,
-    MemoryUse, Neighbour, OomEvent, OpInfo, Process, RdmaEvent, Span,
+    MemoryUse, Neighbour, OomEvent, OpInfo, Process, RdmaEvent, Reason, Span,
 };
 use std::collections::BTreeMap;
 
@@ -24,6 +24,7 @@ pub struct Evidence {
     pub sites: Vec<Site>,
     pub frames: BTreeMap<i64, Vec<Frame>>,
     pub waits: Vec<LongWait>,
+    pub wait_sites: Vec<WaitSite>,
     pub cold_calls: Vec<ColdCall>,
     pub copies: Vec<CopySum>,
     pub graphs: Vec<GraphSum>,
@@ -133,6 +134,16 @@ pub struct LongWait {
     pub by_comm: String,
     pub stack_id: Option<i64>,
     pub ns: u64,
+    pub count: u64,
+}
+
+/// Where a thread was met while it waited between calls, and how often.
+#[derive(Debug, Clone)]
+pub struct WaitSite {
+    pub pid: u32,
+    pub tid: u32,
+    pub reason: Reason,
+    pub stack_id: i64,
     pub count: u64,
 }
 
@@ -252,7 +263,6 @@ pub struct Arrival {
 pub struct HangingCall {
     pub call: CallInFlight,
     pub op: String,
-    pub stack_id: Option<i64>,
 }
 
 /// Segments sent again on a connection.

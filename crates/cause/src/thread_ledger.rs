@@ -15,6 +15,8 @@ pub(crate) struct ThreadLedger {
     pub(crate) in_calls_ns: u64,
     /// Waits between calls that something took from it.
     pub(crate) taken: Bills,
+    /// Of what was taken: through others that it waited for.
+    pub(crate) through_ns: u64,
     /// All waits between calls.
     pub(crate) waits: Bills,
 }
@@ -28,7 +30,7 @@ impl ThreadLedger {
 
 /// Waits that are nobody's fault between calls: a server waits for requests, a loop sleeps, a worker for its queue.
 /// They are somebody's where the one it waited for was itself kept from going on.
-fn is_idle(cause: Cause) -> bool {
+pub(crate) fn is_idle(cause: Cause) -> bool {
     !cause.is_taken() || matches!(cause, Cause::LockFutex | Cause::IoFile)
 }
 
@@ -46,6 +48,7 @@ pub(crate) fn thread_ledgers(bills: &[Billed]) -> Vec<ThreadLedger> {
             calls: 0,
             in_calls_ns: 0,
             taken: Bills::default(),
+            through_ns: 0,
             waits: Bills::default(),
         });
         thread.span.start_ns = thread.span.start_ns.min(row.first_ns);
@@ -98,6 +101,7 @@ fn follow_wakers(ledger: &mut ThreadLedger, between: &[&Billed]) {
             let ns = (row.ns as f64 * share) as u64;
             let part = Billed { ns, ..(**row).clone() };
             ledger.taken.add_billed(row.cause, &part);
+            ledger.through_ns += ns;
             if row.by_pid == 0 {
                 let through =
                     Share { comm: comm.clone(), pid: Some(pid), ns, count: row.count, ..Share::default() };

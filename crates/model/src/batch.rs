@@ -4,6 +4,7 @@ use crate::{
     Bill, Call, CallWindow, Completion, GpuError, GpuSample, InFlight, IoEvent, LaunchCount, LevelChange,
     LibraryInfo, Loss, MemoryPlace, NcclCall, Neighbour, OomEvent, OpInfo, ProbeStatus, Process,
     ProcessEvent, RawCode, RawStack, RdmaEvent, Stack, StreamState, TcpEvent, ThreadPlace, Wait, WaitEvent,
+    Waiting,
 };
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +41,8 @@ pub struct Batch {
     pub neighbours: Vec<Neighbour>,
     pub thread_places: Vec<ThreadPlace>,
     pub memory_places: Vec<MemoryPlace>,
+    /// Those met while they waited, by a look now and then.
+    pub waiting: Vec<Waiting>,
     #[serde(skip)]
     pub level_changes: Vec<LevelChange>,
     pub bills: Vec<Bill>,

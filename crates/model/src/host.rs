@@ -1,7 +1,7 @@
 //! What the kernel did to traced threads, where it was worth telling one by one: long waits, disk requests, TCP
 //! retransmits, out-of-memory kills.
 
-use crate::{OpId, Part};
+use crate::{OpId, Part, Reason};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
@@ -120,6 +120,20 @@ pub struct Neighbour {
     /// Whose it is, in one word.
     pub tenant: String,
     pub first_seen_ns: u64,
+}
+
+/// A thread that makes GPU calls, met while it waited between them: where in its program that was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    pub time_ns: u64,
+    pub pid: u32,
+    pub tid: u32,
+    pub since_ns: u64,
+    pub reason: Reason,
+    pub stack_id: Option<i64>,
+    /// Where its thread has its own data.
+    #[serde(skip)]
+    pub thread_pointer: u64,
 }
 
 /// Where a followed thread runs.

@@ -31,7 +31,9 @@ pub use facts::{
 pub use finding::{CauseShare, Culprit, Finding, Impact, Place, Severity, Span};
 pub use gpu::{GpuError, GpuProcess, GpuSample, RdmaEvent};
 pub use histogram::{BUCKETS, Histogram, bucket_of, bucket_range};
-pub use host::{Ends, FileRef, IoEvent, MemoryPlace, Neighbour, OomEvent, TcpEvent, ThreadPlace, WaitEvent};
+pub use host::{
+    Ends, FileRef, IoEvent, MemoryPlace, Neighbour, OomEvent, TcpEvent, ThreadPlace, WaitEvent, Waiting,
+};
 pub use op::{Family, Layer, OpId, OpInfo, Role};
 pub use process::{Container, Process, ProcessEvent, ProcessEventKind};
 pub use raw::{Completion, InFlight, LaunchCount, LibraryInfo, NcclCall, StreamState};

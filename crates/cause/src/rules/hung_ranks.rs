@@ -111,7 +111,7 @@ fn missing(case: &Case<'_>, comm: &str, rounds: &BTreeMap<u64, Vec<&Arrival>>) -
         .get(&rank)
         .map_or((None, None, None), |arrival| (Some(arrival.pid), arrival.stack_id, Some(arrival.seq)));
     let own = case.evidence.in_flight.iter().find(|hanging| Some(hanging.call.pid) == pid);
-    let stack_id = own.and_then(|hanging| hanging.stack_id).or(stack_id);
+    let stack_id = own.and_then(|hanging| hanging.call.stack_id).or(stack_id);
     let longest = hanging
         .iter()
         .map(|hanging| hanging.call.seen_ns.saturating_sub(hanging.call.start_ns))

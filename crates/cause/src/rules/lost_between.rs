@@ -6,7 +6,7 @@ use crate::draft::{Draft, cause_in_words, in_short, place_of_stack, seconds};
 use crate::fixes::fixes;
 use crate::severity::{matters, of_taken, percent};
 use crate::thread_ledger::ThreadLedger;
-use gpuwhy_model::{Cause, Place};
+use gpuwhy_model::{Cause, Part, Place};
 
 pub(super) const RULE: Rule = Rule {
     name: "lost_between",
@@ -72,7 +72,11 @@ fn draft(case: &Case<'_>, thread: &ThreadLedger) -> Option<Draft> {
     })
 }
 
-fn say_what_was_waited_for(case: &Case<'_>, thread: &ThreadLedger, bills: &mut crate::bills::Bills) {
+pub(super) fn say_what_was_waited_for(
+    case: &Case<'_>,
+    thread: &ThreadLedger,
+    bills: &mut crate::bills::Bills,
+) {
     let mut waits: Vec<_> = case
         .evidence
         .waits
@@ -104,13 +108,14 @@ fn cause_of_event(event: &str) -> Cause {
     }
 }
 
-/// Where the thread waited, as far as a stack was taken then.
-fn place(case: &Case<'_>, thread: &ThreadLedger, main: Cause) -> Place {
-    let stack = case
+/// Where the thread waits for that, as far as it was met there.
+pub(super) fn place(case: &Case<'_>, thread: &ThreadLedger, main: Cause) -> Place {
+    let site = case
         .evidence
-        .waits
+        .wait_sites
         .iter()
-        .filter(|wait| wait.pid == thread.pid && wait.op.is_none() && wait.stack_id.is_some())
-        .max_by_key(|wait| (cause_of_event(&wait.event) == main, wait.ns, std::cmp::Reverse(wait.stack_id)));
-    place_of_stack(case, stack.and_then(|wait| wait.stack_id))
+        .filter(|site| (site.pid, site.tid) == (thread.pid, thread.tid))
+        .filter(|site| Cause::of_part(None, Part::Blocked(site.reason), 1) == main)
+        .max_by_key(|site| (site.count, std::cmp::Reverse(site.stack_id)));
+    place_of_stack(case, site.map(|site| site.stack_id))
 }

@@ -8,6 +8,7 @@ mod fabric;
 mod foreign_calls;
 mod gpu_waits;
 mod hung_ranks;
+mod idle_between;
 mod late_ranks;
 mod launch_bound;
 mod lost_between;
@@ -44,6 +45,7 @@ pub static RULES: &[Rule] = &[
     slow_calls::RULE,
     gpu_waits::RULE,
     lost_between::RULE,
+    idle_between::RULE,
     copies::RULE,
     launch_bound::RULE,
     recaptures::RULE,

@@ -82,7 +82,37 @@ int each_place(struct bpf_iter__task *ctx) {
     return 0;
 }
 
+/* A thread that makes GPU calls, and waits between them. */
+struct waiting {
+    u64 now_ns;
+    u64 since_ns;
+    u64 thread_pointer;
+    u32 tgid;
+    u32 tid;
+    u32 reason; /* enum reason */
+    u32 reserved;
+};
+
+SEC("iter/task")
+int each_waiting(struct bpf_iter__task *ctx) {
+    struct task_struct *thread = ctx->task;
+    struct task *task = thread ? bpf_task_storage_get(&tasks, thread, 0, 0) : 0;
+    if (!task || !task->target || task->depth || task->state != TASK_BLOCKED || !task->flights[0].start_ns)
+        return 0;
+    struct waiting out = {
+        .now_ns = bpf_ktime_get_ns(),
+        .since_ns = task->off_since_ns,
+        .thread_pointer = thread_pointer(thread),
+        .tgid = thread->tgid,
+        .tid = thread->pid,
+        .reason = task->reason,
+    };
+    bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
+    return 0;
+}
+
 KEEP_TYPE(struct, in_flight);
+KEEP_TYPE(struct, waiting);
 KEEP_TYPE(struct, place);
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -4,7 +4,7 @@ use crate::function::Function;
 use crate::probe::{Attach, Probe, When};
 use crate::raw::cuda::RULE_HANDLE_OUT;
 use crate::raw::{bpf_object, inflight as raw, nccl, read};
-use gpuwhy_model::{InFlight, Layer, OpId, ThreadPlace};
+use gpuwhy_model::{InFlight, Layer, OpId, Reason, ThreadPlace, Waiting};
 
 pub(crate) static PROBE: Probe = Probe {
     name: "inflight",
@@ -28,6 +28,21 @@ pub(crate) fn decode_place(bytes: &[u8]) -> Option<ThreadPlace> {
         node: raw.node,
         migrations: raw.migrations,
         node_migrations: raw.node_migrations,
+    })
+}
+
+pub(crate) const WAITING_BYTES: usize = size_of::<raw::waiting>();
+
+pub(crate) fn decode_waiting(bytes: &[u8], clock_offset_ns: u64) -> Option<Waiting> {
+    let raw: raw::waiting = read(bytes)?;
+    Some(Waiting {
+        time_ns: raw.now_ns.wrapping_add(clock_offset_ns),
+        since_ns: raw.since_ns.wrapping_add(clock_offset_ns),
+        pid: raw.tgid,
+        tid: raw.tid,
+        reason: *Reason::ALL.get(raw.reason as usize)?,
+        stack_id: None,
+        thread_pointer: raw.thread_pointer,
     })
 }
 

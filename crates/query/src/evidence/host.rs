@@ -3,8 +3,8 @@
 use super::row::rows;
 use crate::QueryError;
 use gpuwhy_cause::Evidence;
-use gpuwhy_cause::evidence::{DriverUser, LongWait, Retransmits, ThreadHome};
-use gpuwhy_model::{Neighbour, OomEvent, RdmaEvent};
+use gpuwhy_cause::evidence::{DriverUser, LongWait, Retransmits, ThreadHome, WaitSite};
+use gpuwhy_model::{Neighbour, OomEvent, RdmaEvent, Reason};
 use gpuwhy_store::Reader;
 use std::collections::BTreeMap;
 
@@ -40,6 +40,28 @@ pub(super) fn waits(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) -
                 count: row.number(10),
             });
         }
+    }
+    Ok(())
+}
+
+pub(super) fn wait_sites(
+    reader: &Reader,
+    times: [u64; 2],
+    evidence: &mut Evidence,
+) -> Result<(), QueryError> {
+    let sql = "SELECT pid, tid, reason, stack_id, count(*) FROM wait_samples WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 \
+               GROUP BY 1, 2, 3, 4 ORDER BY 5 DESC, 1, 2, 3, 4 LIMIT 10000";
+    for row in rows(reader, sql, times)? {
+        let Some(reason) = Reason::ALL.into_iter().find(|reason| reason.name() == row.text(2)) else {
+            continue;
+        };
+        evidence.wait_sites.push(WaitSite {
+            pid: row.id(0),
+            tid: row.id(1),
+            reason,
+            stack_id: row.signed(3).unwrap_or(0),
+            count: row.number(4),
+        });
     }
     Ok(())
 }

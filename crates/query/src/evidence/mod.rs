@@ -39,6 +39,7 @@ pub(crate) fn gather(reader: &Reader, span: Span) -> Result<Evidence, QueryError
     calls::cold(reader, times, &mut evidence)?;
     calls::failed(reader, times, &mut evidence)?;
     host::waits(reader, times, &mut evidence)?;
+    host::wait_sites(reader, times, &mut evidence)?;
     host::others(reader, times, &mut evidence)?;
     host::places(reader, times, &mut evidence)?;
     gpu::work(reader, times, &mut evidence)?;

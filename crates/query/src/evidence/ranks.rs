@@ -48,7 +48,7 @@ pub(super) fn collectives(
 }
 
 pub(super) fn in_flight(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) -> Result<(), QueryError> {
-    let sql = "SELECT start_ns, pid, tid, op, comm_id_hash, rank, nranks, seq, seen_ns, ended_ns FROM calls_in_flight \
+    let sql = "SELECT start_ns, pid, tid, op, comm_id_hash, rank, nranks, seq, seen_ns, ended_ns, stack_id FROM calls_in_flight \
                WHERE seen_ns >= ?1 AND start_ns < ?2 AND ended_ns IS NULL ORDER BY 1, 2, 3 LIMIT 10000";
     let hash = |row: &Row| u64::from_str_radix(row.text(4).trim_start_matches("0x"), 16).ok();
     for row in rows(reader, sql, times)? {
@@ -67,9 +67,10 @@ pub(super) fn in_flight(reader: &Reader, times: [u64; 2], evidence: &mut Evidenc
                 seq: row.maybe(7),
                 seen_ns: row.number(8),
                 ended_ns: None,
+                stack_id: row.signed(10),
+                line: None,
             },
             op,
-            stack_id: None,
         });
     }
     Ok(())

@@ -44,10 +44,11 @@ fn wanted(evidence: &Evidence) -> BTreeSet<i64> {
     sites.sort_by_key(|site| (std::cmp::Reverse(site.slow_ns.max(site.ns)), site.stack_id));
     let mut ids: BTreeSet<i64> = sites.iter().take(MOST_SITES).map(|site| site.stack_id).collect();
     ids.extend(evidence.waits.iter().filter_map(|wait| wait.stack_id));
+    ids.extend(evidence.wait_sites.iter().map(|site| site.stack_id));
     ids.extend(evidence.holders.iter().filter_map(|held| held.stack_id));
     ids.extend(evidence.graphs.iter().filter_map(|graph| graph.stack_id));
     ids.extend(evidence.failed_calls.iter().filter_map(|call| call.stack_id));
-    ids.extend(evidence.in_flight.iter().filter_map(|call| call.stack_id));
+    ids.extend(evidence.in_flight.iter().filter_map(|hanging| hanging.call.stack_id));
     for failure in &evidence.memory_failures {
         ids.extend(failure.stack_id);
         ids.extend(failure.holders.iter().filter_map(|holder| holder.stack_id));

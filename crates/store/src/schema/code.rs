@@ -37,6 +37,25 @@ pub(crate) const FRAMES: Table = Table {
     layer: None,
 };
 
+pub(crate) const WAIT_SAMPLES: Table = Table {
+    name: "wait_samples",
+    about: "Python threads that make GPU calls, met by a look four times a second while they waited between calls: a line \
+            that is met often is where the time goes",
+    columns: &[
+        TIMESTAMP,
+        PID.required(),
+        TID.required(),
+        int("since_ns", "ns", "when the wait began, unix time").required(),
+        text("reason", "", "what it waited for: `futex`, `block_io`, `sleep`, ...").required(),
+        int("stack_id", "", "its Python frames, see `frames`").required(),
+        SESSION,
+    ],
+    key: &[],
+    clustered: false,
+    age: Some("timestamp_ns"),
+    layer: None,
+};
+
 pub(crate) const ANNOTATIONS: Table = Table {
     name: "annotations",
     about: "steps, epochs and requests that were marked with `gpuwhy annotate`",

@@ -110,6 +110,7 @@ pub static TABLES: &[Table] = &[
     host::NEIGHBOURS,
     host::MEMORY_PLACES,
     code::STACKS,
+    code::WAIT_SAMPLES,
     code::FRAMES,
     code::ANNOTATIONS,
     code::FINDINGS,

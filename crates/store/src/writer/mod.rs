@@ -223,6 +223,7 @@ impl Writer {
         host::neighbours(db, &batch.neighbours, session_id)?;
         threads::places(db, &batch.thread_places, session_id)?;
         host::memory_places(db, &batch.memory_places, session_id)?;
+        stacks::waiting(db, &batch.waiting, session_id)?;
         probes::changes(db, &batch.watch_changes, session_id)?;
         probes::bills(db, &batch.bills, session_id)
     }

@@ -1,8 +1,8 @@
 //! Stacks of kept calls, as addresses and as functions and lines.
 
-use super::row::{handle, known, put};
-use crate::schema::code::{FRAMES, STACKS};
-use gpuwhy_model::Stack;
+use super::row::{handle, insert_into, known, put};
+use crate::schema::code::{FRAMES, STACKS, WAIT_SAMPLES};
+use gpuwhy_model::{Stack, Waiting};
 use rusqlite::{Connection, Statement, params};
 use std::fmt::Write as _;
 
@@ -22,6 +22,27 @@ pub(super) fn stacks(db: &Connection, stacks: &[Stack]) -> rusqlite::Result<()> 
         addresses.push(']');
         insert.execute(params![stack.stack_id, stack.pid, addresses, stack.complete])?;
         put_frames(&mut frame, stack)?;
+    }
+    Ok(())
+}
+
+pub(super) fn waiting(db: &Connection, waits: &[Waiting], session_id: i64) -> rusqlite::Result<()> {
+    if waits.is_empty() {
+        return Ok(());
+    }
+    let mut insert = insert_into(db, &WAIT_SAMPLES)?;
+    for wait in waits {
+        put!(
+            insert,
+            WAIT_SAMPLES,
+            "timestamp_ns" = wait.time_ns as i64,
+            "pid" = wait.pid,
+            "tid" = wait.tid,
+            "since_ns" = wait.since_ns as i64,
+            "reason" = wait.reason.name(),
+            "stack_id" = wait.stack_id,
+            "session_id" = session_id,
+        );
     }
     Ok(())
 }

@@ -57,6 +57,7 @@ docs: setup
 	$(CARGO) build -p gpuwhy
 	$(TARGET)/debug/gpuwhy docs schema > docs/schema.md
 	$(TARGET)/debug/gpuwhy docs probes > docs/probes.md
+	$(TARGET)/debug/gpuwhy docs rules > docs/rules.md
 
 # One binary with libc in it too.
 static: setup

@@ -58,6 +58,7 @@ pub(crate) enum Command {
 pub(crate) enum DocsPage {
     Schema,
     Probes,
+    Rules,
 }
 
 #[derive(Debug, Args)]

@@ -2,6 +2,8 @@
 
 use crate::cli::DocsPage;
 use crate::failure::Failure;
+use gpuwhy_cause::RULES;
+use gpuwhy_model::Cause;
 use gpuwhy_probes::{Attach, PROBES, When};
 use std::io::Write;
 
@@ -9,8 +11,33 @@ pub(crate) fn run(page: DocsPage) -> Result<(), Failure> {
     let text = match page {
         DocsPage::Schema => gpuwhy_store::schema::markdown(),
         DocsPage::Probes => probes(),
+        DocsPage::Rules => rules(),
     };
     Ok(std::io::stdout().write_all(text.as_bytes())?)
+}
+
+/// docs/rules.md
+fn rules() -> String {
+    let mut out = String::from(
+        "# Rules of `gpuwhy explain`\n\nMade from the `RULES` table by `make docs`. Severity: low is what follows from how a program is \
+         built, or costs little; above it something takes time from the program that it should have.\n",
+    );
+    for rule in RULES {
+        let causes: Vec<String> = rule.causes.iter().map(|cause| format!("`{}`", cause.name())).collect();
+        out.push_str(&format!(
+            "\n## {}\n\n{}.\n\n- names: {}\n- from when on: {}\n- refuted by: {}\n",
+            rule.name,
+            rule.about,
+            causes.join(", "),
+            rule.threshold,
+            rule.refuted_by
+        ));
+    }
+    out.push_str("\n## Classes of causes\n\n| class | meaning |\n|---|---|\n");
+    for cause in Cause::ALL {
+        out.push_str(&format!("| `{}` | {} |\n", cause.name(), cause.about()));
+    }
+    out
 }
 
 /// docs/probes.md

@@ -4,6 +4,7 @@
 
 mod calls;
 mod device;
+mod explain;
 mod made;
 mod older;
 mod work;

@@ -3,7 +3,7 @@
 use crate::evidence::{Billed, ColdCall, Evidence};
 use crate::op_ledger::OpLedger;
 use crate::thread_ledger::{ThreadLedger, thread_ledgers};
-use gpuwhy_model::{Cause, Family, OpInfo, Process, Span};
+use gpuwhy_model::{Cause, Family, Layer, OpInfo, Process, Span};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug)]
@@ -30,8 +30,10 @@ impl<'a> Case<'a> {
         for call in &evidence.cold_calls {
             cold.entry((call.pid, &call.op)).or_default().push(call);
         }
+        // Everybody who asks the driver something is in its tables; only who uses a library drives a GPU.
+        let is_library = |op: &str| evidence.ops.get(op).is_none_or(|op| op.layer != Layer::Driver);
         let mut walls: BTreeMap<u32, Span> = BTreeMap::new();
-        for sums in &evidence.sums {
+        for sums in evidence.sums.iter().filter(|sums| is_library(&sums.op)) {
             let wall = walls.entry(sums.pid).or_insert(Span { start_ns: u64::MAX, end_ns: 0 });
             wall.start_ns = wall.start_ns.min(sums.first_ns);
             wall.end_ns = wall.end_ns.max(sums.last_ns);
@@ -41,7 +43,7 @@ impl<'a> Case<'a> {
                 *wall = within(*wall, process);
             }
         }
-        let mut threads = thread_ledgers(&evidence.bills);
+        let mut threads = thread_ledgers(&evidence.bills, is_library);
         for thread in &mut threads {
             let process = evidence.processes.iter().filter(|process| process.pid == thread.pid);
             thread.span = process.fold(thread.span, within);
@@ -105,12 +107,6 @@ impl<'a> Case<'a> {
         self.ops_of(pid)
             .filter(|op| op.info.family == family)
             .max_by_key(|op| (op.sums.sum_ns, std::cmp::Reverse(op.sums.op.as_str())))
-    }
-
-    /// Whether the GPU was busy nearly all of the time, as its own counter says.
-    pub(crate) fn gpu_is_busy(&self) -> bool {
-        const BUSY_PCT: f64 = 90.0;
-        self.evidence.gpus.iter().any(|gpu| gpu.sm_pct.is_some_and(|pct| pct >= BUSY_PCT))
     }
 
     /// Who waits in the driver for somebody else who is in it waits for him.

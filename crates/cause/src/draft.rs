@@ -7,7 +7,7 @@ use crate::severity::percent;
 use gpuwhy_model::{Cause, Finding, Frame, FrameKind, Impact, Place, Severity, Span};
 
 /// Frames named for a finding.
-const MOST_FRAMES: usize = 8;
+const MOST_FRAMES: usize = 24;
 
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
@@ -87,10 +87,13 @@ pub(crate) fn place_of(case: &Case<'_>, pid: u32, op: &str) -> Place {
         case.evidence.sites.iter().filter(|site| site.pid == pid && site.op == op).collect();
     let any_slow = sites.iter().any(|site| site.slow_ns > 0);
     let weight = |site: &Site| if any_slow { site.slow_ns } else { site.ns };
-    let best = sites
-        .iter()
-        .filter(|site| case.evidence.frames.contains_key(&site.stack_id))
-        .max_by_key(|site| (weight(site), std::cmp::Reverse(site.stack_id)));
+    let known = |site: &&&Site| case.evidence.frames.contains_key(&site.stack_id);
+    let key = |site: &&&Site| (weight(site), std::cmp::Reverse(site.stack_id));
+    let most = sites.iter().filter(known).max_by_key(key);
+    // A line of the program says more than a thread of a library, if it has a good part of it.
+    let in_python = |site: &&&Site| !place_of_stack(case, Some(site.stack_id)).python.is_empty();
+    let python = sites.iter().filter(known).filter(in_python).max_by_key(key);
+    let best = python.filter(|site| most.is_none_or(|most| weight(site) * 10 >= weight(most))).or(most);
     let kernel = sites
         .iter()
         .filter(|site| site.kernel.is_some())
@@ -136,7 +139,12 @@ fn native_line(frame: &Frame) -> Option<String> {
 
 /// The place in as few words as possible, for a title: the program's own line.
 pub(crate) fn in_short(place: &Place) -> Option<String> {
-    if let Some(line) = place.python.first() {
+    // The program's own line; those of libraries are in the list.
+    let of_library = |line: &&String| {
+        ["/site-packages/", "/dist-packages/", "/lib/python3"].iter().any(|folder| line.contains(folder))
+    };
+    let own = place.python.iter().find(|line| !of_library(line));
+    if let Some(line) = own.or(place.python.first()) {
         let (file, rest) = line.split_once(':').unwrap_or((line, ""));
         return Some(format!("{}:{rest}", file.rsplit('/').next().unwrap_or(file)));
     }

@@ -69,6 +69,9 @@ pub struct OpSums {
     pub max_ns: u64,
     pub hist: Histogram,
     pub blame: Blame,
+    /// Of them, calls in windows in which the GPU's own counter says that it was busy, and their time on the CPU.
+    pub busy_count: u64,
+    pub busy_oncpu_ns: u64,
 }
 
 impl OpSums {

@@ -40,12 +40,15 @@ impl<'a> OpLedger<'a> {
         if info.waits_for_gpu {
             leave_to_the_gpu(&mut excess, own_time(info), sums, p50_ns);
         }
-        let gpu_wait_ns = excess.ns(Cause::GpuWait);
+        let mut gpu_wait_ns = excess.ns(Cause::GpuWait);
         let normal = normal_ns(info, p50_ns).saturating_mul(sums.count);
         // A normal call computes, waits for the GPU where it is there for that, and waits for nobody.
         excess.take(own_time(info), normal);
         if matches!(info.family, Family::Alloc | Family::Free) {
             excess.rename(Cause::CpuSelf, Cause::GpuAlloc, u64::MAX);
+        }
+        if !info.waits_for_gpu {
+            gpu_wait_ns += bill_full_queue(&mut excess, sums, normal_ns(info, p50_ns));
         }
         let limit = normal_ns(info, p50_ns).saturating_mul(TIMES_NORMAL).max(SLOW_FLOOR_NS);
         OpLedger { sums, info, p50_ns, slow_calls: count_above(sums, limit), excess, gpu_wait_ns }
@@ -87,6 +90,20 @@ fn normal_ns(info: &OpInfo, p50_ns: u64) -> u64 {
         | Family::Other => u64::MAX,
     };
     p50_ns.min(most)
+}
+
+/// A launch into a full queue spins until there is room: it computes nothing, it waits for the GPU. That the queue is full
+/// is told by the GPU being busy then; gives what was waited.
+fn bill_full_queue(excess: &mut Bills, sums: &OpSums, normal_ns: u64) -> u64 {
+    let longer = sums.busy_oncpu_ns.saturating_sub(sums.busy_count.saturating_mul(normal_ns));
+    let before = excess.ns(Cause::GpuWait);
+    excess.rename(Cause::CpuSelf, Cause::GpuWait, longer);
+    let waited = excess.ns(Cause::GpuWait) - before;
+    excess.say(
+        Cause::GpuWait,
+        "the GPU was busy meanwhile: a launch into a full queue spins until there is room".into(),
+    );
+    waited
 }
 
 /// The GPU goes on while the one who waits for it is kept from the CPU: of what others took, only what made calls longer
@@ -225,6 +242,23 @@ mod tests {
         let ledger = OpLedger::new(&sums, &info, &rows.iter().collect::<Vec<_>>(), &[]);
         assert!(ledger.excess.total_ns() < 50_000_000, "{:?}", ledger.excess);
         assert_eq!(ledger.gpu_wait_ns, 500_000_000);
+    }
+
+    #[test]
+    fn a_launch_that_spins_while_the_gpu_is_busy_waits_for_it() {
+        let mut calls = vec![5_000; 50];
+        calls.extend([1_400_000; 40]);
+        let rows = [billed(Cause::CpuSelf, (0, ""), calls.iter().sum())];
+        let busy = OpSums { busy_count: 80, busy_oncpu_ns: 50_000_000, ..sums(&calls) };
+        let info = info(Family::Launch, false);
+        let ledger = OpLedger::new(&busy, &info, &rows.iter().collect::<Vec<_>>(), &[]);
+        assert_eq!(ledger.excess.main(), Some(Cause::GpuWait));
+        assert!(ledger.gpu_wait_ns > 45_000_000, "{}", ledger.gpu_wait_ns);
+        assert_eq!(ledger.taken_ns(), 0);
+        // Without the GPU's word for it nobody knows.
+        let unknown = sums(&calls);
+        let ledger = OpLedger::new(&unknown, &info, &rows.iter().collect::<Vec<_>>(), &[]);
+        assert_eq!(ledger.excess.main(), Some(Cause::CpuSelf));
     }
 
     #[test]

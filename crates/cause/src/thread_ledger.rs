@@ -3,7 +3,7 @@
 use crate::bills::{Bills, Share, Who};
 use crate::evidence::Billed;
 use gpuwhy_model::{Cause, Span};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug)]
 pub(crate) struct ThreadLedger {
@@ -38,9 +38,9 @@ pub(crate) fn is_idle(cause: Cause) -> bool {
 const WINDOW_NS: u64 = 500_000_000;
 
 /// Every thread with a good part of its process's calls.
-pub(crate) fn thread_ledgers(bills: &[Billed]) -> Vec<ThreadLedger> {
+pub(crate) fn thread_ledgers(bills: &[Billed], is_library: impl Fn(&str) -> bool) -> Vec<ThreadLedger> {
     let mut threads: BTreeMap<(u32, u32), ThreadLedger> = BTreeMap::new();
-    for row in bills.iter().filter(|row| row.op.is_some()) {
+    for row in bills.iter().filter(|row| row.op.as_deref().is_some_and(&is_library)) {
         let thread = threads.entry((row.pid, row.tid)).or_insert_with(|| ThreadLedger {
             pid: row.pid,
             tid: row.tid,
@@ -63,8 +63,17 @@ pub(crate) fn thread_ledgers(bills: &[Billed]) -> Vec<ThreadLedger> {
     for thread in threads.values() {
         *by_process.entry(thread.pid).or_default() += thread.calls;
     }
+    let callers: BTreeSet<(u32, u32)> = threads.keys().copied().collect();
     threads.retain(|(pid, _), thread| thread.calls * 10 >= by_process[pid]);
-    let between: Vec<&Billed> = bills.iter().filter(|row| row.op.is_none()).collect();
+    // While one waits for a sibling that makes the calls instead, the process launches: backward passes have a thread of
+    // their own.
+    let is_handed_on = |row: &Billed| {
+        row.cause == Cause::LockFutex
+            && row.by_pid == row.pid
+            && row.by_tid != row.tid
+            && callers.contains(&(row.by_pid, row.by_tid))
+    };
+    let between: Vec<&Billed> = bills.iter().filter(|row| row.op.is_none() && !is_handed_on(row)).collect();
     for row in &between {
         if let Some(thread) = threads.get_mut(&(row.pid, row.tid)) {
             thread.waits.add_billed(row.cause, row);
@@ -143,11 +152,22 @@ mod tests {
             row(7, None, Cause::NetWait, (55, "client"), 1_000_000_000),
             row(9, None, Cause::IoBlock, (0, ""), 9_000_000_000),
         ];
-        let ledgers = thread_ledgers(&rows);
+        let ledgers = thread_ledgers(&rows, |_| true);
         assert_eq!(ledgers.len(), 1);
         assert_eq!(ledgers[0].taken.total_ns(), 2_000_000_000);
         assert_eq!(ledgers[0].waits.total_ns(), 3_000_000_000);
         assert_eq!(ledgers[0].computing_ns(), 10_000_000_000 - 3_001_000_000);
+    }
+
+    #[test]
+    fn who_waits_for_a_sibling_that_launches_is_not_idle() {
+        let rows = [
+            row(7, Some("cuLaunchKernel"), Cause::CpuSelf, (0, ""), 1_000_000),
+            row(8, Some("cuLaunchKernel"), Cause::CpuSelf, (0, ""), 1_000_000),
+            Billed { by_pid: 7, by_tid: 8, ..row(7, None, Cause::LockFutex, (7, "backward"), 4_000_000_000) },
+        ];
+        let ledgers = thread_ledgers(&rows, |_| true);
+        assert_eq!(ledgers.iter().map(|ledger| ledger.waits.total_ns()).sum::<u64>(), 0);
     }
 
     #[test]
@@ -157,7 +177,7 @@ mod tests {
             row(7, None, Cause::LockFutex, (100, "loader"), 4_000_000_000),
             row(100, None, Cause::IoBlock, (0, ""), 6_000_000_000),
         ];
-        let ledgers = thread_ledgers(&rows);
+        let ledgers = thread_ledgers(&rows, |_| true);
         assert_eq!(ledgers[0].taken.main(), Some(Cause::IoBlock));
         assert_eq!(ledgers[0].taken.total_ns(), 4_000_000_000);
         let shares = ledgers[0].taken.shares(|_| None);

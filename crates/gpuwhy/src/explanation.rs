@@ -195,9 +195,14 @@ fn cause_line(share: &CauseShare, own_pid: Option<u32>) -> String {
 /// The innermost lines, the program's own language first.
 fn place(finding: &Finding) -> Option<String> {
     const MOST_FRAMES: usize = 3;
+    const MOST_CHARS: usize = 120;
     let place = &finding.place;
     let frames = if place.python.is_empty() { &place.native } else { &place.python };
-    let mut words = frames.iter().take(MOST_FRAMES).cloned().collect::<Vec<_>>().join(" < ");
+    // From the program's own line on, where there is one: libraries call each other many times over.
+    let own = frames.iter().position(|frame| !frame.contains("-packages/")).unwrap_or(0);
+    let shown = frames.iter().take(1).chain(frames.iter().skip(own.max(1))).take(MOST_FRAMES);
+    let short = |frame: &String| frame.chars().take(MOST_CHARS).collect::<String>();
+    let mut words = shown.map(short).collect::<Vec<_>>().join(" < ");
     if let Some(kernel) = &place.kernel {
         const MOST_CHARS: usize = 60;
         let short: String = kernel.chars().take(MOST_CHARS).collect();

@@ -1,7 +1,7 @@
 //! Copies between host and device: time that the bytes themselves take, and time spent waiting for the GPU to get there.
 
 use super::Rule;
-use super::slow_calls::sql;
+use super::slow_calls::{sql, waits_for_gpu};
 use crate::case::Case;
 use crate::draft::{Draft, cause_in_words, in_short, place_of, seconds};
 use crate::fixes::fixes;
@@ -72,13 +72,7 @@ fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
             units::size(op.sums.bytes),
             op.sums.op
         ),
-        Cause::GpuWait => format!(
-            "{} waits for the GPU {:.0}% of its time, {} in all, in {}{at}",
-            case.name(pid),
-            percent(bills.ns(main), wall),
-            seconds(bills.ns(main)),
-            op.sums.op
-        ),
+        Cause::GpuWait => waits_for_gpu(case, op, bills.ns(main), &at),
         _ => format!(
             "{} of {}{at} lost {} ({:.0}% of its time): {}",
             op.sums.op,

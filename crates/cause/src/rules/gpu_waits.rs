@@ -1,7 +1,7 @@
 //! Calls that are there to wait for the GPU, and copies that have to: whose wait it is.
 
 use super::Rule;
-use super::slow_calls::sql;
+use super::slow_calls::{sql, waits_for_gpu};
 use crate::case::Case;
 use crate::draft::{Draft, cause_in_words, in_short, place_of, seconds};
 use crate::fixes::fixes;
@@ -61,13 +61,7 @@ fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
         }
     }
     let title = match main {
-        Cause::GpuWait => format!(
-            "{} waits for the GPU {:.0}% of its time, {} in all, in {}{at}",
-            case.name(pid),
-            percent(bills.ns(Cause::GpuWait), wall),
-            seconds(bills.ns(Cause::GpuWait)),
-            op.sums.op
-        ),
+        Cause::GpuWait => waits_for_gpu(case, op, bills.ns(main), &at),
         _ => format!(
             "{} of {}{at} lost {} ({:.0}% of its time): {}",
             op.sums.op,

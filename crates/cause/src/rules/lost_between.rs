@@ -81,7 +81,7 @@ pub(super) fn say_what_was_waited_for(
         .evidence
         .waits
         .iter()
-        .filter(|wait| wait.pid == thread.pid && wait.op.is_none())
+        .filter(|wait| wait.pid == thread.pid && wait.op.is_none() && wait.event != "request")
         .filter(|wait| wait.file.is_some() || wait.device.is_some() || wait.peer.is_some())
         .collect();
     waits.sort_by_key(|wait| (std::cmp::Reverse(wait.ns), wait.file.clone(), wait.device.clone()));
@@ -98,7 +98,7 @@ pub(super) fn say_what_was_waited_for(
 
 fn cause_of_event(event: &str) -> Cause {
     match event {
-        "block_io" | "request" => Cause::IoBlock,
+        "block_io" => Cause::IoBlock,
         "file" => Cause::IoFile,
         "socket" | "poll" => Cause::NetWait,
         "fault" => Cause::MemFault,

@@ -35,13 +35,16 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
 fn draft(case: &Case<'_>, pid: u32, mut uses: Vec<&MemoryUse>) -> Option<Draft> {
     uses.sort_by_key(|used| used.time_ns);
     let wall = case.wall(pid);
+    // A process that ends gives everything back.
+    let until = wall.end_ns - wall.ns() / 20;
+    uses.retain(|used| used.time_ns <= until);
     let (first, last) = (uses.first()?, uses.last()?);
     if wall.ns() < LEAST_NS {
         return None;
     }
     // Rows are there when something has changed: the last before a moment holds then.
     let at = |quarter: u64| {
-        let moment = wall.start_ns + wall.ns() / 4 * quarter;
+        let moment = wall.start_ns + (until - wall.start_ns) / 4 * quarter;
         uses.iter().rev().find(|used| used.time_ns <= moment).map_or(0, |used| used.live_bytes)
     };
     let quarters = [at(1), at(2), at(3), last.live_bytes];

@@ -51,31 +51,26 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
 fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
     let pid = op.sums.pid;
     let wall = case.wall(pid).ns();
-    let mut bills = op.excess.clone();
+    let bills = op.excess.clone();
     if !matters(bills.total_ns(), wall) {
         return None;
-    }
-    if op.info.family == Family::Launch && case.gpu_is_busy() && bills.ns(Cause::CpuSelf) > 0 {
-        bills.rename(Cause::CpuSelf, Cause::GpuWait, u64::MAX);
-        bills.say(
-            Cause::GpuWait,
-            "the GPU was busy nearly all of the time: a launch into a full queue spins until there is room"
-                .into(),
-        );
     }
     let main = bills.main()?;
     let place = place_of(case, pid, &op.sums.op);
     let at = in_short(&place).map_or_else(String::new, |line| format!(" at {line}"));
     Some(Draft {
         severity: Some(severity(op, &bills, main, wall)),
-        title: format!(
-            "{} of {}{at} lost {} ({:.0}% of its time): {}",
-            op.sums.op,
-            case.name(pid),
-            seconds(bills.total_ns()),
-            percent(bills.total_ns(), wall),
-            cause_in_words(case, &bills, main)
-        ),
+        title: match main {
+            Cause::GpuWait => waits_for_gpu(case, op, bills.ns(main), &at),
+            _ => format!(
+                "{} of {}{at} lost {} ({:.0}% of its time): {}",
+                op.sums.op,
+                case.name(pid),
+                seconds(bills.total_ns()),
+                percent(bills.total_ns(), wall),
+                cause_in_words(case, &bills, main)
+            ),
+        },
         fixes: fixes(case, pid, &bills),
         sql: sql(pid, &op.sums.op),
         op: Some(op.sums.op.clone()),
@@ -95,6 +90,17 @@ fn severity(op: &OpLedger<'_>, bills: &Bills, main: Cause, wall_ns: u64) -> Seve
         true => Severity::Low,
     };
     taken.min(unexplained)
+}
+
+pub(super) fn waits_for_gpu(case: &Case<'_>, op: &OpLedger<'_>, ns: u64, at: &str) -> String {
+    let pid = op.sums.pid;
+    format!(
+        "{} waits for the GPU {:.0}% of its time, {} in all, in {}{at}",
+        case.name(pid),
+        percent(ns, case.wall(pid).ns()),
+        seconds(ns),
+        op.sums.op
+    )
 }
 
 pub(super) fn sql(pid: u32, op: &str) -> String {

@@ -14,6 +14,7 @@ const MOST_CALLS: u64 = 400_000;
 pub(super) fn sums(reader: &Reader, filter: &Filter, evidence: &mut Evidence) -> Result<(), QueryError> {
     let mut sums: BTreeMap<(u32, String), OpSums> = BTreeMap::new();
     let mut paces: BTreeMap<(u64, u32), Pace> = BTreeMap::new();
+    let busy = BusyTimes::read(reader, filter)?;
     let ops = std::mem::take(&mut evidence.ops);
     let does_work = |op: &str| {
         ops.get(op).is_some_and(|op| matches!(op.family, Family::Launch | Family::Copy | Family::Graph))
@@ -30,7 +31,8 @@ pub(super) fn sums(reader: &Reader, filter: &Filter, evidence: &mut Evidence) ->
             pace.calls += stats.count;
             pace.longest_ns = pace.longest_ns.max(stats.max_ns);
         }
-        add(sums.entry((stats.pid, stats.op.clone())).or_default(), stats);
+        let is_busy = busy.covers(stats.window_start_ns, stats.window_ns);
+        add(sums.entry((stats.pid, stats.op.clone())).or_default(), stats, is_busy);
     })?;
     evidence.ops = ops;
     evidence.sums = sums.into_values().collect();
@@ -38,7 +40,33 @@ pub(super) fn sums(reader: &Reader, filter: &Filter, evidence: &mut Evidence) ->
     Ok(())
 }
 
-fn add(sums: &mut OpSums, stats: CallStats) {
+/// When a GPU's own counter says that it was busy, from its samples.
+struct BusyTimes(Vec<u64>);
+
+impl BusyTimes {
+    fn read(reader: &Reader, filter: &Filter) -> Result<BusyTimes, QueryError> {
+        const BUSY_PCT: u32 = 90;
+        let sql = format!(
+            "SELECT DISTINCT timestamp_ns FROM gpu_samples WHERE sm_pct >= {BUSY_PCT} AND timestamp_ns >= ?1 AND timestamp_ns < ?2 \
+             ORDER BY 1 LIMIT 1000000"
+        );
+        let times = [filter.from_ns.unwrap_or(0), filter.to_ns.unwrap_or(u64::MAX)];
+        Ok(BusyTimes(rows(reader, &sql, times)?.iter().map(|row| row.number(0)).collect()))
+    }
+
+    /// A sample tells of the second before it.
+    fn covers(&self, start_ns: u64, length_ns: u64) -> bool {
+        const SAMPLE_NS: u64 = 1_000_000_000;
+        let next = self.0.partition_point(|time| *time <= start_ns);
+        self.0.get(next).is_some_and(|time| *time <= start_ns + length_ns + SAMPLE_NS)
+    }
+}
+
+fn add(sums: &mut OpSums, stats: CallStats, is_busy: bool) {
+    if is_busy {
+        sums.busy_count += stats.count;
+        sums.busy_oncpu_ns += stats.blame.oncpu_ns;
+    }
     if sums.count == 0 {
         sums.first_ns = stats.window_start_ns;
     }

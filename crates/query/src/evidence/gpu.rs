@@ -91,8 +91,10 @@ pub(super) fn memory(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) 
             holders: holders(&row.text(9)),
         });
     }
-    let sql = "SELECT pid, max(op), kind, stack_id, sum(bytes), count(*), min(allocated_ns), max(allocated_ns) FROM allocations \
-               WHERE freed_ns IS NULL GROUP BY 1, 3, 4 \
+    // What a process held until it ended was given back then.
+    let sql = "SELECT pid, max(op), kind, stack_id, sum(bytes), count(*), min(allocated_ns), max(allocated_ns) FROM allocations a \
+               WHERE freed_ns IS NULL OR freed_ns >= (SELECT max(p.end_ns) FROM processes p WHERE p.pid = a.pid) - 1000000000 \
+               GROUP BY 1, 3, 4 \
                ORDER BY 5 DESC, 1, 3, 4 LIMIT 1000";
     for row in rows(reader, sql, times)? {
         evidence.holders.push(HeldMemory {

@@ -42,6 +42,17 @@ fn rename_others(batch: &mut Batch, mut may_be_named: impl FnMut(u32) -> bool) {
             wait.by_comm = OTHER.into();
         }
     }
+    for wait in batch.wait_events.iter_mut().filter(|wait| wait.by_pid != 0) {
+        if !may_be_named(wait.by_pid) {
+            wait.by_comm = OTHER.into();
+        }
+    }
+    for other in &mut batch.neighbours {
+        if !may_be_named(other.pid) {
+            other.comm = OTHER.into();
+        }
+        (other.cgroup, other.tenant) = (String::new(), String::new());
+    }
 }
 
 fn forget_paths(batch: &mut Batch, folder: &str) {
@@ -57,6 +68,15 @@ fn forget_paths(batch: &mut Batch, folder: &str) {
         (process.job_name, process.job_user, process.job_queue) = (None, None, None);
         (process.cpus_allowed, process.mems_allowed) = (None, None);
         process.tenant = String::new();
+    }
+    for wait in &mut batch.wait_events {
+        if let Some(path) = wait.file.as_mut().and_then(|file| file.path.as_mut()) {
+            *path = file_name(path);
+        }
+    }
+    for frame in batch.stacks.iter_mut().flat_map(|stack| &mut stack.frames) {
+        frame.module = file_name(&frame.module);
+        frame.file = frame.file.as_deref().map(file_name);
     }
     for library in &mut batch.libraries {
         library.file = file_name(&library.file);

@@ -51,6 +51,7 @@ struct stack_part_record {
 /* Where a thread puts its stack together: its own, as programs can be preempted. */
 struct scratch {
     struct python_stack python;
+    struct state_search search;
 };
 
 struct {
@@ -198,15 +199,12 @@ static __noinline u64 take_stack(u32 cpu, struct pt_regs *regs, struct task *tas
     u64 key = mix_stack(mix_stack(mix_stack(tgid, ip), sp), 1);
     struct scratch *scratch = 0;
     struct python *python = bpf_map_lookup_elem(&pythons, &tgid);
-    struct state_search search = {};
     u32 frames = 0;
     if (python) {
         scratch = bpf_task_storage_get(&scratches, current, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-        search.thread = thread_pointer(current);
-        if (scratch)
-            python_thread(python, task, &search);
-        if (scratch && search.found)
-            frames = walk_frames(python, &scratch->python, innermost_frame(python, search.found));
+        u64 state = scratch ? python_thread(python, task, &scratch->search, thread_pointer(current)) : 0;
+        if (state)
+            frames = walk_frames(python, &scratch->python, innermost_frame(python, state));
     }
     if (frames && scratch) {
         key = hash_frames(&scratch->python, frames, key);
@@ -235,7 +233,7 @@ static __noinline u64 take_stack(u32 cpu, struct pt_regs *regs, struct task *tas
     long native = native_stack(regs, out->native, sizeof(out->native));
     out->native_bytes = native > 0 ? native : 0;
     out->python_frames = frames;
-    out->python_cut = search.is_cut && !search.found;
+    out->python_cut = python && scratch && scratch->search.is_cut && !scratch->search.found;
     out->reserved = 0;
     if (frames && scratch)
         bpf_probe_read_kernel(&out->python, sizeof(out->python), &scratch->python);

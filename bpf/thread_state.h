@@ -119,18 +119,20 @@ __noinline int find_state(struct python *python, struct state_search *search) {
     return 0;
 }
 
-static __always_inline void python_thread(struct python *python, struct task *task,
-                                          struct state_search *search) {
+static __always_inline u64 python_thread(struct python *python, struct task *task,
+                                         struct state_search *search, u64 self) {
     u64 first = user_word(python->runtime + python->interpreters_head);
     bool only = first && !user_word(first + python->interp_next);
-    if (only && is_thread(python, task->python_thread, search->thread)) {
-        search->found = task->python_thread;
-        return;
-    }
+    search->is_cut = 0;
+    if (only && is_thread(python, task->python_thread, self))
+        return task->python_thread;
     u32 window = bpf_ktime_get_ns() / WINDOW_NS;
+    search->thread = self;
+    search->tries = 0;
     search->is_brief = task->python_missed == window;
     find_state(python, search);
     task->python_thread = search->found;
     if (!search->found)
         task->python_missed = window;
+    return search->found;
 }

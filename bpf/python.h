@@ -19,6 +19,7 @@ struct python_frame {
     u64 address; /* of the code object */
     u32 instr;   /* byte offset of the executing instruction */
     u32 flags;   /* enum frame_flags */
+    u64 foot;    /* of an entry: where on the native stack its run of the eval loop is; 0 where not known */
 };
 
 struct python_stack {
@@ -125,7 +126,12 @@ __noinline int take_frame(struct python *python, struct python_stack *stack, str
         stack->frames[count & (PYTHON_FRAMES - 1)] = read;
         walk->count = count + 1;
     } else if (count) {
-        stack->frames[(count - 1) & (PYTHON_FRAMES - 1)].flags |= FRAME_ENTRY;
+        /* From 3.12 on a run of the loop has a frame of its own among its variables. The thread state may
+         * have another one beyond. */
+        struct python_frame *entry = &stack->frames[(count - 1) & (PYTHON_FRAMES - 1)];
+        entry->flags |= FRAME_ENTRY;
+        if (!entry->foot)
+            entry->foot = walk->frame;
     }
     walk->frame = previous;
     return 1;

@@ -216,13 +216,6 @@ fn check_order(python: &Python, told: &Told, stored: &Stored) {
         let last = stored.frames.last().unwrap();
         assert!(last.function == "_start" || last.kind == "native", "{context}");
     }
-    let kinds: Vec<&str> = stored.frames[innermost..].iter().map(|frame| frame.kind.as_str()).collect();
-    let together = kinds.iter().skip_while(|kind| **kind == "python").all(|kind| *kind == "native");
-    if python.minor >= 14 && together {
-        // Compilers make one function for each instruction of it: what runs Python has no name of its own then.
-        eprintln!("Python {}: its loop has no name, so {} is in order by itself", python.version, told.case);
-        return;
-    }
     if told.case == "callbacks" {
         // Each was called back from C, so that native frames are between it and its caller.
         let at = |name: &str| stored.position(&python.name(&format!("callbacks.<locals>.{name}"))).unwrap();

@@ -19,8 +19,19 @@ const PATIENCE: Duration = Duration::from_millis(600);
 #[derive(Debug)]
 pub(crate) struct Unnamed {
     pub(crate) stack: Stack,
-    /// Python's frames, and which of them are the outermost of a run of the eval loop.
-    pub(crate) python: Vec<(Frame, bool)>,
+    /// Where the stack of each of its addresses begins; empty where that is not known.
+    pub(crate) stack_pointers: Vec<u64>,
+    pub(crate) python: Vec<Ran>,
+}
+
+/// A Python function that ran.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) function: Frame,
+    /// It is the outermost of a run of the eval loop.
+    pub(crate) entry: bool,
+    /// Where on the native stack that run is, if that is known.
+    pub(crate) foot: Option<u64>,
 }
 
 enum Request {
@@ -65,7 +76,7 @@ impl Names {
 
     pub(crate) fn ask(&mut self, unnamed: Unnamed) {
         let mut plain = unnamed.stack.clone();
-        plain.frames = unnamed.python.iter().map(|(frame, _)| frame.clone()).collect();
+        plain.frames = unnamed.python.iter().map(|ran| ran.function.clone()).collect();
         if self.waiting.len() >= MOST_WAITING || self.requests.is_none() {
             self.done.push(plain);
             return;
@@ -148,59 +159,82 @@ fn run(inbox: &Receiver<Request>, outbox: &Sender<Stack>) {
 }
 
 fn name(symbols: &mut Symbols, unnamed: Unnamed) -> Stack {
-    let Unnamed { mut stack, python } = unnamed;
+    let Unnamed { mut stack, stack_pointers, python } = unnamed;
+    let ends = stack_pointers.into_iter().skip(1).map(Some).chain(std::iter::repeat(None));
     // The innermost one is a return address too: stacks are taken where a call returns to.
-    let native = stack.addresses.iter().flat_map(|address| symbols.frames_at(stack.pid, *address, true));
-    let native = native.map(|frame| Frame {
-        kind: FrameKind::Native,
-        function: frame.function,
-        file: frame.file,
-        line: frame.line,
-        module: frame.module,
-        address: frame.address,
-        inlined: frame.inlined,
+    let native = stack.addresses.iter().zip(ends).flat_map(|(address, end)| {
+        let frames = symbols.frames_at(stack.pid, *address, true);
+        frames.into_iter().map(move |frame| (end, frame))
+    });
+    let native = native.map(|(end, frame)| Native {
+        end,
+        function: Frame {
+            kind: FrameKind::Native,
+            function: frame.function,
+            file: frame.file,
+            line: frame.line,
+            module: frame.module,
+            address: frame.address,
+            inlined: frame.inlined,
+        },
     });
     stack.frames = merge(native, python);
     stack
 }
 
-/// Each run of the eval loop gives way to the Python functions it ran. Python frames that no native one was found for
-/// come last, as the native stack was cut; or, in a program without names, inside of what started Python.
-fn merge(native: impl Iterator<Item = Frame>, python: Vec<(Frame, bool)>) -> Vec<Frame> {
-    let mut python = python.into_iter().filter(|(frame, _)| !is_trampoline(frame));
-    let mut merged = Vec::new();
-    let mut more = true;
-    let mut loops = 0;
-    for frame in native {
-        let runs_python = frame.function.as_deref().is_some_and(|name| {
-            name == EVAL_LOOP || name.strip_prefix(EVAL_LOOP).is_some_and(|rest| rest.starts_with('.'))
-        });
-        // The loop's own parts, put into it by the compiler, are no run of their own.
-        if !runs_python || frame.inlined || !more {
-            merged.push(frame);
-            continue;
-        }
-        loops += 1;
-        let before = merged.len();
-        loop {
-            match python.next() {
-                Some((function, entry)) => {
-                    merged.push(function);
-                    if entry {
-                        break;
-                    }
-                }
-                None => {
-                    more = false;
-                    break;
-                }
-            }
-        }
-        if merged.len() == before {
-            merged.push(frame);
+struct Native {
+    function: Frame,
+    /// Where its stack ends and its caller's begins, if that is known.
+    end: Option<u64>,
+}
+
+/// The functions of one run of the eval loop.
+#[derive(Default)]
+struct Run {
+    functions: Vec<Frame>,
+    foot: Option<u64>,
+}
+
+fn runs(python: Vec<Ran>) -> VecDeque<Run> {
+    let mut runs = VecDeque::new();
+    let mut run = Run::default();
+    for ran in python.into_iter().filter(|ran| !is_trampoline(&ran.function)) {
+        run.functions.push(ran.function);
+        if ran.entry {
+            run.foot = ran.foot;
+            runs.push_back(std::mem::take(&mut run));
         }
     }
-    let rest: Vec<Frame> = python.map(|(function, _)| function).collect();
+    if !run.functions.is_empty() {
+        runs.push_back(run);
+    }
+    runs
+}
+
+/// Each run of the eval loop gives way to the Python functions it ran: the native function whose stack it is on, else the
+/// next one with the loop's name. Python frames that no native one was found for come last, as the native stack was cut;
+/// or, in a program without names, inside of what started Python.
+fn merge(native: impl Iterator<Item = Native>, python: Vec<Ran>) -> Vec<Frame> {
+    let mut runs = runs(python);
+    let mut merged = Vec::new();
+    let mut loops = 0;
+    for Native { function, end } in native {
+        let is_here = |run: &Run| match (run.foot, end) {
+            (Some(foot), Some(end)) => foot < end,
+            _ => is_loop(&function),
+        };
+        // The loop's own parts, put into it by the compiler, are no run of their own.
+        let is_run = !function.inlined && runs.front().is_some_and(is_here);
+        if is_run && let Some(run) = runs.pop_front() {
+            loops += 1;
+            merged.extend(run.functions);
+        }
+        // Compilers make several functions of the loop, without names; or put it into another one, which stays.
+        if !is_run || !(is_loop(&function) || function.function.is_none()) {
+            merged.push(function);
+        }
+    }
+    let rest: Vec<Frame> = runs.into_iter().flat_map(|run| run.functions).collect();
     let place = if loops == 0 { merged.iter().rposition(starts_python) } else { None };
     let place = place.unwrap_or(merged.len());
     merged.splice(place..place, rest);
@@ -208,6 +242,12 @@ fn merge(native: impl Iterator<Item = Frame>, python: Vec<(Frame, bool)>) -> Vec
     let cut = merged.split_off(merged.len().min(MOST_FRAMES));
     merged.extend(cut.into_iter().filter(|frame| frame.kind == FrameKind::Python));
     merged
+}
+
+fn is_loop(frame: &Frame) -> bool {
+    frame.function.as_deref().is_some_and(|name| {
+        name == EVAL_LOOP || name.strip_prefix(EVAL_LOOP).is_some_and(|rest| rest.starts_with('.'))
+    })
 }
 
 /// It is exported by every Python, and runs the outermost code of a program.
@@ -226,12 +266,13 @@ fn is_trampoline(frame: &Frame) -> bool {
 mod tests {
     use super::*;
 
-    fn native(name: &str) -> Frame {
-        Frame { function: Some(name.into()), ..Frame::default() }
+    fn native(name: &str) -> Native {
+        Native { function: Frame { function: Some(name.into()), ..Frame::default() }, end: None }
     }
 
-    fn python(name: &str, entry: bool) -> (Frame, bool) {
-        (Frame { kind: FrameKind::Python, function: Some(name.into()), ..Frame::default() }, entry)
+    fn python(name: &str, entry: bool) -> Ran {
+        let function = Frame { kind: FrameKind::Python, function: Some(name.into()), ..Frame::default() };
+        Ran { function, entry, foot: None }
     }
 
     fn names(frames: &[Frame]) -> Vec<&str> {
@@ -255,17 +296,55 @@ mod tests {
     }
 
     #[test]
+    fn a_loop_without_a_name_is_told_by_its_stack() {
+        let at = |name: Option<&str>, end| {
+            let function = Frame { function: name.map(Into::into), ..Frame::default() };
+            Native { function, end: Some(end) }
+        };
+        let natives = [
+            at(Some("cuLaunchKernel"), 10),
+            at(None, 20),
+            at(None, 30),
+            at(Some("map_next"), 40),
+            // Of another interpreter.
+            at(Some(EVAL_LOOP), 50),
+            // The loop was put into it.
+            at(Some("_PyEval_Vector"), 60),
+            at(Some("main"), 70),
+        ];
+        let ran = |name, foot: Option<u64>| Ran { foot, ..python(name, foot.is_some()) };
+        let pythons = vec![ran("inner", None), ran("middle", Some(25)), ran("outer", Some(55))];
+        assert_eq!(
+            merge(natives.into_iter(), pythons)
+                .iter()
+                .map(|frame| frame.function.as_deref())
+                .collect::<Vec<_>>(),
+            [
+                Some("cuLaunchKernel"),
+                None,
+                Some("inner"),
+                Some("middle"),
+                Some("map_next"),
+                Some(EVAL_LOOP),
+                Some("outer"),
+                Some("_PyEval_Vector"),
+                Some("main")
+            ]
+        );
+    }
+
+    #[test]
     fn the_interpreters_own_frames_are_not_told() {
-        let check =
-            Frame { function: Some("__init__".into()), file: Some("__init__".into()), ..python("", false).0 };
-        let frames = vec![python("Model.__init__", false), (check, false), python("make", true)];
+        let mut check = python("__init__", false);
+        check.function.file = Some("__init__".into());
+        let frames = vec![python("Model.__init__", false), check, python("make", true)];
         assert_eq!(names(&merge([native(EVAL_LOOP)].into_iter(), frames)), ["Model.__init__", "make"]);
     }
 
     #[test]
     fn a_long_stack_keeps_its_python_functions() {
-        let natives =
-            std::iter::repeat_n(native("call_it"), MOST_FRAMES).chain([native(EVAL_LOOP), native("main")]);
+        let natives = (0..MOST_FRAMES).map(|_| native("call_it"));
+        let natives = natives.chain([native(EVAL_LOOP), native("main")]);
         let merged = merge(natives, vec![python("inner", true), python("outer", true)]);
         assert_eq!(names(&merged)[MOST_FRAMES..], ["inner", "outer"]);
     }

@@ -1,10 +1,10 @@
 //! Stacks as the kernel took them: unwound, told apart, and given to be named.
 
 use crate::ended::Ended;
-use crate::names::{Names, Unnamed};
+use crate::names::{Names, Ran, Unnamed};
 use crate::pythons::Pythons;
 use gpuwhy_model::{Batch, Frame, FrameKind, ProcessEventKind, RawStack, Stack};
-use gpuwhy_symbols::{Limits, Registers, Swapped, Symbols};
+use gpuwhy_symbols::{Limits, Registers, Swapped, Symbols, Unwound};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -150,36 +150,40 @@ impl Stacks {
     }
 
     fn make(&mut self, raw: &RawStack, pythons: &mut Pythons) -> Unnamed {
-        let (addresses, complete) = self.unwind(raw);
-        let python: Vec<(Frame, bool)> =
-            raw.python.iter().map(|frame| (python_frame(raw, frame, pythons), frame.entry)).collect();
+        let Unwound { addresses, stack_pointers, complete } = self.unwind(raw);
+        let python = raw.python.iter().map(|frame| Ran {
+            function: python_frame(raw, frame, pythons),
+            entry: frame.entry,
+            foot: Some(frame.foot).filter(|foot| *foot >= raw.sp),
+        });
+        let python: Vec<Ran> = python.collect();
         let mut hasher = DefaultHasher::new();
         (raw.pid, &addresses).hash(&mut hasher);
-        for (frame, _) in &python {
-            (&frame.function, &frame.file, frame.line).hash(&mut hasher);
+        for Ran { function, .. } in &python {
+            (&function.function, &function.file, function.line).hash(&mut hasher);
         }
         let stack =
             Stack { stack_id: hasher.finish() as i64, pid: raw.pid, addresses, frames: Vec::new(), complete };
-        Unnamed { stack, python }
+        Unnamed { stack, stack_pointers, python }
     }
 
     /// By the tables of the files the process runs; by frame pointers where the stack was not copied.
-    fn unwind(&mut self, raw: &RawStack) -> (Vec<u64>, bool) {
+    fn unwind(&mut self, raw: &RawStack) -> Unwound {
         if raw.copied.is_empty() {
-            return (self.believable(raw), false);
+            return self.believable(raw);
         }
         let registers = Registers { ip: raw.ip, sp: raw.sp, bp: raw.bp };
         let swapped: Vec<Swapped> =
             raw.swapped.iter().map(|(at, original)| Swapped { at: *at, original: *original }).collect();
         let unwound = self.symbols.unwind(raw.pid, registers, &raw.copied, &swapped, MOST_FRAMES);
         match unwound.complete || unwound.addresses.len() >= raw.native.len() {
-            true => (unwound.addresses, unwound.complete),
-            false => (self.believable(raw), false),
+            true => unwound,
+            false => self.believable(raw),
         }
     }
 
     /// What frame pointers lead to, as far as it is code: in a library without them they lead anywhere.
-    fn believable(&mut self, raw: &RawStack) -> Vec<u64> {
+    fn believable(&mut self, raw: &RawStack) -> Unwound {
         let mut addresses = vec![raw.ip];
         for address in raw.native.iter().skip(1) {
             if self.symbols.module_of(raw.pid, *address).is_none() {
@@ -187,7 +191,7 @@ impl Stacks {
             }
             addresses.push(*address);
         }
-        addresses
+        Unwound { addresses, ..Unwound::default() }
     }
 }
 

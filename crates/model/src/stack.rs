@@ -82,6 +82,8 @@ pub struct PythonFrame {
     pub instr: u32,
     /// The outermost of one run of the eval loop.
     pub entry: bool,
+    /// Where on the native stack that run has its own frame; 0 where not known.
+    pub foot: u64,
 }
 
 /// A code object as the kernel read it, once.

@@ -56,6 +56,7 @@ impl Parts {
                     address: frame.address,
                     instr: frame.instr,
                     entry: frame.flags & raw::FRAME_ENTRY != 0,
+                    foot: frame.foot,
                 })
                 .collect(),
             python_cut: record.python_cut != 0,

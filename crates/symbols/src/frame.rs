@@ -25,6 +25,8 @@ pub struct Swapped {
 pub struct Unwound {
     /// Innermost first. The first is the instruction pointer, the others are return addresses.
     pub addresses: Vec<u64>,
+    /// Where the stack of each of them begins: it goes up to where that of the next one does.
+    pub stack_pointers: Vec<u64>,
     /// The thread's outermost frame was reached.
     pub complete: bool,
 }

@@ -101,9 +101,10 @@ impl Symbols {
     ) -> Unwound {
         let stack = Stack { start: registers.sp, bytes: stack, swapped };
         let mut place = Place::new(registers);
-        let mut unwound = Unwound { addresses: Vec::with_capacity(32), complete: false };
+        let mut unwound = Unwound::default();
         while unwound.addresses.len() < most_frames {
             unwound.addresses.push(place.ip);
+            unwound.stack_pointers.push(place.sp());
             match self.step(pid, &mut place, &stack) {
                 Step::Caller => {}
                 Step::Outermost => {

@@ -50,6 +50,11 @@ pub(crate) enum Step {
 }
 
 impl Place {
+    /// The lowest address where it is not known.
+    pub(crate) fn sp(&self) -> u64 {
+        self.registers[arch::STACK].unwrap_or(0)
+    }
+
     pub(crate) fn new(registers: Registers) -> Place {
         let mut known = [None; COUNT];
         known[arch::STACK] = Some(registers.sp);

@@ -49,6 +49,8 @@ pub struct Evidence {
 /// Kept calls of an operation at and above a quantile.
 #[derive(Debug, Clone, Default)]
 pub struct TailSum {
+    /// Nothing for all processes together.
+    pub pid: Option<u32>,
     pub op: String,
     pub quantile: String,
     pub p_ns: u64,

@@ -10,6 +10,13 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tail {
     pub op: String,
+    /// Of one process, with its rank and cgroup, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<String>,
     /// As `p99`.
     pub quantile: String,
     pub p_us: f64,
@@ -40,14 +47,18 @@ pub(crate) fn tails(evidence: &Evidence) -> Vec<Tail> {
                 .map(|(class, ns)| TailShare { class, share_pct: percent(ns, total) })
                 .collect();
             by_cause.sort_by(|a, b| b.share_pct.total_cmp(&a.share_pct).then(a.class.cmp(&b.class)));
+            let process = evidence.processes.iter().rfind(|process| tail.pid == Some(process.pid));
             Tail {
                 op: tail.op.clone(),
+                pid: tail.pid,
+                rank: process.and_then(|process| process.rank),
+                cgroup: process.map(|process| process.cgroup.clone()).filter(|path| !path.is_empty()),
                 quantile: tail.quantile.clone(),
                 p_us: tail.p_ns as f64 / 1e3,
                 by_cause,
             }
         })
         .collect();
-    tails.sort_by(|a, b| (&a.op, a.quantile.len(), &a.quantile).cmp(&(&b.op, b.quantile.len(), &b.quantile)));
+    tails.sort_by_key(|tail| (tail.pid, tail.op.clone(), tail.quantile.len(), tail.quantile.clone()));
     tails
 }

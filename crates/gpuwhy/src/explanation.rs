@@ -272,7 +272,7 @@ fn write_idle(idle: &[Idle], out: &mut impl Write) -> io::Result<()> {
 pub(crate) fn write_tail(tails: &[Tail], quantile: &str, out: &mut impl Write) -> io::Result<()> {
     const MOST_OPS: usize = 20;
     let mut chosen: Vec<&Tail> = tails.iter().filter(|tail| tail.quantile == quantile).collect();
-    chosen.sort_by(|a, b| b.p_us.total_cmp(&a.p_us).then_with(|| a.op.cmp(&b.op)));
+    chosen.sort_by(|a, b| a.pid.cmp(&b.pid).then(b.p_us.total_cmp(&a.p_us)).then_with(|| a.op.cmp(&b.op)));
     writeln!(out, "\nCalls at {quantile} and above, by what their time was spent on:")?;
     for tail in chosen.iter().take(MOST_OPS) {
         let parts: Vec<String> = tail
@@ -281,9 +281,10 @@ pub(crate) fn write_tail(tails: &[Tail], quantile: &str, out: &mut impl Write) -
             .filter(|share| share.share_pct >= LEAST_SHARE_PCT)
             .map(|share| format!("{:.0}% {}", share.share_pct, share.class.name()))
             .collect();
+        let of = tail.pid.map_or_else(String::new, |pid| format!("{pid:<8} "));
         writeln!(
             out,
-            "  {:<28} {quantile} {:>8}  {}",
+            "  {of}{:<28} {quantile} {:>8}  {}",
             printable(&tail.op),
             duration((tail.p_us * 1e3) as u64),
             parts.join(", ")

@@ -50,6 +50,7 @@ fn evidence(side: &Side<'_>) -> Result<Evidence, QueryError> {
             start_ns: side.from_ns.unwrap_or(span.start_ns).max(span.start_ns),
             end_ns: side.to_ns.unwrap_or(span.end_ns).min(span.end_ns),
         },
+        false,
     )?;
     if evidence.sums.is_empty() && evidence.foreign.is_empty() {
         return Err(QueryError::NoData(format!(

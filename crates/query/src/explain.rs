@@ -18,6 +18,8 @@ pub struct ExplainRequest {
     /// Unix time in nanoseconds.
     pub from_ns: Option<u64>,
     pub to_ns: Option<u64>,
+    /// The tails of each process, too.
+    pub per_process: bool,
 }
 
 /// Its fields are those of `explain --json`.
@@ -43,7 +45,7 @@ pub struct TraceInShort {
 pub fn explain(reader: &Reader, request: &ExplainRequest) -> Result<Explained, QueryError> {
     let about = trace(reader, &TraceRequest::default())?;
     let span = span(reader, request, &about)?;
-    let evidence = gather(reader, span)?;
+    let evidence = gather(reader, span, request.per_process)?;
     let empty = evidence.sums.is_empty()
         && evidence.foreign.is_empty()
         && evidence.collectives.is_empty()

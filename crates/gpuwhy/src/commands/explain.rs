@@ -17,6 +17,7 @@ pub(crate) fn run(options: &ExplainOptions) -> Result<(), Failure> {
         since: options.since.map(|since| format!("{}s", since.as_secs_f64())),
         from_ns: options.from,
         to_ns: options.to,
+        per_process: options.per_process,
     };
     let explained = explain(&reader, &request)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());

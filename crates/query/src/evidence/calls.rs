@@ -122,7 +122,12 @@ fn blame(row: &Row, at: usize) -> Blame {
 }
 
 /// Slow, failed and rare calls are looked at more often than those that were kept because all were.
-pub(super) fn kept(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) -> Result<(), QueryError> {
+pub(super) fn kept(
+    reader: &Reader,
+    times: [u64; 2],
+    per_process: bool,
+    evidence: &mut Evidence,
+) -> Result<(), QueryError> {
     let counts = "SELECT total(kept = 2), count(*) FROM calls WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2";
     let counts = rows(reader, counts, times)?;
     let (slow, all) = counts.first().map_or((0, 0), |row| (row.number(0), row.number(1)));
@@ -135,26 +140,29 @@ pub(super) fn kept(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) ->
          iif(c.kept = 2, c.timestamp_ns % {every_slow} = 0, c.timestamp_ns % {every_other} = 0)",
         parts()
     );
-    let limits = tail_limits(evidence);
+    let limits = tail_limits(evidence, per_process);
     let names = kernel_names(reader, times)?;
     let mut sites: BTreeMap<(u32, String, i64, Option<String>), Site> = BTreeMap::new();
-    let mut tails: BTreeMap<(String, &'static str), TailSum> = BTreeMap::new();
+    let mut tails: BTreeMap<(Option<u32>, String, &'static str), TailSum> = BTreeMap::new();
     for row in rows(reader, &sql, times)? {
         let (pid, op, duration_ns) = (row.id(0), row.text(1), row.number(3));
         let is_slow = row.number(4) == 2;
         let weight = if row.number(4) == 3 { row.number(5).max(1) } else { 1 };
         let weight = weight * if is_slow { every_slow } else { every_other };
-        for (quantile, p_ns) in limits.get(&op).into_iter().flatten() {
-            if duration_ns < *p_ns {
-                continue;
+        for of in [None, Some(pid)] {
+            for (quantile, p_ns) in limits.get(&(of, op.clone())).into_iter().flatten() {
+                if duration_ns < *p_ns {
+                    continue;
+                }
+                let tail = tails.entry((of, op.clone(), quantile)).or_insert_with(|| TailSum {
+                    pid: of,
+                    op: op.clone(),
+                    quantile: (*quantile).into(),
+                    p_ns: *p_ns,
+                    ..TailSum::default()
+                });
+                add_weighted(&mut tail.blame, &blame(&row, 7), weight);
             }
-            let tail = tails.entry((op.clone(), quantile)).or_insert_with(|| TailSum {
-                op: op.clone(),
-                quantile: (*quantile).into(),
-                p_ns: *p_ns,
-                ..TailSum::default()
-            });
-            add_weighted(&mut tail.blame, &blame(&row, 7), weight);
         }
         let Some(stack_id) = row.signed(2) else { continue };
         let kernel = row.signed(6).and_then(|handle| names.get(&(pid, handle)).cloned());
@@ -184,21 +192,27 @@ fn add_weighted(sum: &mut Blame, part: &Blame, weight: u64) {
     }
 }
 
-/// The quantiles of each operation over all processes; the median is told by the exact sums.
-fn tail_limits(evidence: &mut Evidence) -> HashMap<String, Vec<(&'static str, u64)>> {
-    let mut all: BTreeMap<&str, (Histogram, u64, Blame)> = BTreeMap::new();
+/// A quantile's name, and the duration from which on calls are counted.
+type Limits = Vec<(&'static str, u64)>;
+
+/// The quantiles of each operation, of all processes together and of each by itself where that is wanted; the median is
+/// told by the exact sums.
+fn tail_limits(evidence: &mut Evidence, per_process: bool) -> HashMap<(Option<u32>, String), Limits> {
+    let mut all: BTreeMap<(Option<u32>, &str), (Histogram, u64, Blame)> = BTreeMap::new();
     for sums in &evidence.sums {
-        let (hist, max_ns, blame) = all.entry(&sums.op).or_default();
-        hist.merge(&sums.hist);
-        *max_ns = (*max_ns).max(sums.max_ns);
-        blame.add(&sums.blame);
+        for pid in [None, Some(sums.pid)].into_iter().take(if per_process { 2 } else { 1 }) {
+            let (hist, max_ns, blame) = all.entry((pid, &sums.op)).or_default();
+            hist.merge(&sums.hist);
+            *max_ns = (*max_ns).max(sums.max_ns);
+            blame.add(&sums.blame);
+        }
     }
     let mut limits = HashMap::new();
     let mut medians = Vec::new();
-    for (op, (hist, max_ns, blame)) in all {
+    for ((pid, op), (hist, max_ns, blame)) in all {
         let at = |q: f64| hist.quantile_ns(q).min(max_ns);
-        medians.push(TailSum { op: op.into(), quantile: "p50".into(), p_ns: at(0.5), blame });
-        limits.insert(op.to_string(), vec![("p99", at(0.99)), ("p99.9", at(0.999))]);
+        medians.push(TailSum { pid, op: op.into(), quantile: "p50".into(), p_ns: at(0.5), blame });
+        limits.insert((pid, op.to_string()), vec![("p99", at(0.99)), ("p99.9", at(0.999))]);
     }
     evidence.tails = medians;
     limits

@@ -13,8 +13,8 @@ use gpuwhy_cause::Evidence;
 use gpuwhy_model::Span;
 use gpuwhy_store::{Filter, Reader};
 
-/// What happened in a time.
-pub(crate) fn gather(reader: &Reader, span: Span) -> Result<Evidence, QueryError> {
+/// What happened in a time; `per_process`: the tails of each process, too.
+pub(crate) fn gather(reader: &Reader, span: Span, per_process: bool) -> Result<Evidence, QueryError> {
     // A window that began before holds calls of the time, too; the end is part of it.
     let times = [span.start_ns, span.end_ns.saturating_add(1)];
     let sessions = reader.sessions()?;
@@ -35,7 +35,7 @@ pub(crate) fn gather(reader: &Reader, span: Span) -> Result<Evidence, QueryError
     }
     calls::sums(reader, &filter, &mut evidence)?;
     calls::bills(reader, times, &mut evidence)?;
-    calls::kept(reader, times, &mut evidence)?;
+    calls::kept(reader, times, per_process, &mut evidence)?;
     calls::cold(reader, times, &mut evidence)?;
     calls::failed(reader, times, &mut evidence)?;
     host::waits(reader, times, &mut evidence)?;

@@ -3,10 +3,12 @@
 use crate::summary::write_coverage;
 use gpuwhy_cause::{Idle, Tail};
 use gpuwhy_model::units::{count, duration, printable};
-use gpuwhy_model::{CauseShare, Finding, Severity};
+use gpuwhy_model::{Cause, CauseShare, Finding, Severity};
 use gpuwhy_query::Explained;
 use std::io::{self, Write};
 
+/// Errors and memory cost no time by themselves.
+const LEAST_MS: f64 = 0.001;
 /// Findings told in full; the others get a line each.
 const MOST_IN_FULL: usize = 5;
 const MOST_LINES: usize = 40;
@@ -88,12 +90,12 @@ fn write_some(
     style: Style,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    for (number, finding) in findings.iter().enumerate().take(most) {
+    let (full, rest) = in_full(findings, most);
+    for (number, finding) in full {
         write_finding(number + 1, finding, file, style, out)?;
     }
-    let rest = findings.iter().enumerate().skip(most);
-    for (number, finding) in rest.clone().take(MOST_LINES) {
-        if number == most {
+    for (at, (number, finding)) in rest.iter().enumerate().take(MOST_LINES) {
+        if at == 0 {
             writeln!(out, "\nAlso:")?;
         }
         writeln!(
@@ -108,6 +110,26 @@ fn write_some(
         writeln!(out, "    and {} more; --json has them all", rest.len() - MOST_LINES)?;
     }
     Ok(())
+}
+
+type Numbered<'a> = Vec<(usize, &'a Finding)>;
+
+/// The first ones, and of those that say the same of a process only the first: where the GPU is the limit, every operation
+/// waits for it.
+fn in_full<'a>(findings: &[&'a Finding], most: usize) -> (Numbered<'a>, Numbered<'a>) {
+    let mut said: Vec<(Option<u32>, &str, Option<Cause>)> = Vec::new();
+    let (mut full, mut rest) = (Vec::new(), Vec::new());
+    for (number, finding) in findings.iter().enumerate() {
+        let class = finding.causes.first().map(|cause| cause.class);
+        let what = (finding.pid, finding.severity.name(), class);
+        if full.len() < most && (finding.severity != Severity::Low || !said.contains(&what)) {
+            said.push(what);
+            full.push((number, *finding));
+        } else {
+            rest.push((number, *finding));
+        }
+    }
+    (full, rest)
 }
 
 /// The worst ones in full, the rest in a line each.
@@ -180,7 +202,10 @@ fn cause_line(share: &CauseShare, own_pid: Option<u32>) -> String {
             };
             let pid = by.pid.map_or_else(String::new, |pid| format!("[{pid}]"));
             let rank = by.rank.map_or_else(String::new, |rank| format!("rank {rank}, "));
-            format!("{whose}{rank}{}{pid} {}", printable(&by.comm), duration((by.ms * 1e6) as u64))
+            // What costs no time has a culprit all the same.
+            let took =
+                if by.ms < LEAST_MS { String::new() } else { format!(" {}", duration((by.ms * 1e6) as u64)) };
+            format!("{whose}{rank}{}{pid}{took}", printable(&by.comm))
         })
         .collect();
     if !culprits.is_empty() {
@@ -214,8 +239,12 @@ fn place(finding: &Finding) -> Option<String> {
 fn cost(finding: &Finding) -> String {
     let impact = &finding.impact;
     let us = |us: f64| duration((us * 1e3) as u64);
-    let mut words =
-        format!("{} ({:.1}% of its time)", duration((impact.excess_ms * 1e6) as u64), impact.wall_pct);
+    let mut words = match impact.excess_ms < LEAST_MS {
+        true => "no time of its own".to_string(),
+        false => {
+            format!("{} ({:.1}% of its time)", duration((impact.excess_ms * 1e6) as u64), impact.wall_pct)
+        }
+    };
     if impact.calls > 0 {
         words += &format!(
             "; {} of {} calls slow; usually {}, p99 {}, at worst {}",

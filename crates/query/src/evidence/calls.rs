@@ -1,6 +1,6 @@
 //! Calls: exact sums of all, and of the kept ones where they were made and what their tails are made of.
 
-use super::row::{Row, rows};
+use super::row::{Row, each_row, rows};
 use crate::QueryError;
 use gpuwhy_cause::Evidence;
 use gpuwhy_cause::evidence::{Billed, ColdCall, FailedCalls, ForeignOp, OpSums, Pace, Site, TailSum};
@@ -113,7 +113,7 @@ fn parts() -> String {
     format!("c.oncpu_ns, c.runq_ns, {}", reasons.join(", "))
 }
 
-fn blame(row: &Row, at: usize) -> Blame {
+fn blame(row: &Row<'_>, at: usize) -> Blame {
     let mut blame = Blame { oncpu_ns: row.number(at), runq_ns: row.number(at + 1), ..Blame::default() };
     for (place, ns) in blame.blocked_ns.iter_mut().enumerate() {
         *ns = row.number(at + 2 + place);
@@ -144,7 +144,7 @@ pub(super) fn kept(
     let names = kernel_names(reader, times)?;
     let mut sites: BTreeMap<(u32, String, i64, Option<String>), Site> = BTreeMap::new();
     let mut tails: BTreeMap<(Option<u32>, String, &'static str), TailSum> = BTreeMap::new();
-    for row in rows(reader, &sql, times)? {
+    each_row(reader, &sql, times, |row| {
         let (pid, op, duration_ns) = (row.id(0), row.text(1), row.number(3));
         let is_slow = row.number(4) == 2;
         let weight = if row.number(4) == 3 { row.number(5).max(1) } else { 1 };
@@ -161,10 +161,10 @@ pub(super) fn kept(
                     p_ns: *p_ns,
                     ..TailSum::default()
                 });
-                add_weighted(&mut tail.blame, &blame(&row, 7), weight);
+                add_weighted(&mut tail.blame, &blame(row, 7), weight);
             }
         }
-        let Some(stack_id) = row.signed(2) else { continue };
+        let Some(stack_id) = row.signed(2) else { return };
         let kernel = row.signed(6).and_then(|handle| names.get(&(pid, handle)).cloned());
         let site = sites.entry((pid, op.clone(), stack_id, kernel.clone())).or_insert_with(|| Site {
             pid,
@@ -178,7 +178,7 @@ pub(super) fn kept(
         site.calls += weight;
         site.ns += duration_ns * weight;
         site.slow_ns += if is_slow { duration_ns * weight } else { 0 };
-    }
+    })?;
     evidence.sites = sites.into_values().collect();
     evidence.tails.extend(tails.into_values());
     Ok(())

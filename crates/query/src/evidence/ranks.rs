@@ -50,7 +50,7 @@ pub(super) fn collectives(
 pub(super) fn in_flight(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) -> Result<(), QueryError> {
     let sql = "SELECT start_ns, pid, tid, op, comm_id_hash, rank, nranks, seq, seen_ns, ended_ns, stack_id FROM calls_in_flight \
                WHERE seen_ns >= ?1 AND start_ns < ?2 AND ended_ns IS NULL ORDER BY 1, 2, 3 LIMIT 10000";
-    let hash = |row: &Row| u64::from_str_radix(row.text(4).trim_start_matches("0x"), 16).ok();
+    let hash = |row: &Row<'_>| u64::from_str_radix(row.text(4).trim_start_matches("0x"), 16).ok();
     for row in rows(reader, sql, times)? {
         let op = row.text(3);
         evidence.in_flight.push(HangingCall {

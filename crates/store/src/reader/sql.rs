@@ -43,6 +43,29 @@ impl Reader {
         })
     }
 
+    /// The same, one row at a time: of what would not fit into memory.
+    pub fn select_each(
+        &self,
+        sql: &str,
+        values: &[Value],
+        mut visit: impl FnMut(&[Value]),
+    ) -> Result<(), StoreError> {
+        let mut row_values: Vec<Value> = Vec::new();
+        self.each(
+            sql,
+            params_from_iter(values),
+            |row| {
+                row_values.clear();
+                for at in 0..row.as_ref().column_count() {
+                    row_values.push(owned(row.get_ref(at)?));
+                }
+                visit(&row_values);
+                Ok(())
+            },
+            |()| {},
+        )
+    }
+
     fn limited(&self, sql: &str, values: Option<&[Value]>, limits: &Limits) -> Result<Answer, StoreError> {
         self.deadline.set(limits.time);
         let answer = self.run(sql, values, limits);

@@ -77,6 +77,8 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
     LATE_RANK,
     MISSING_RANK,
     HOT_GPU,
+    H200_ITEM,
+    H200_LOADER,
     TOUR,
 ];
 
@@ -272,6 +274,31 @@ const HOT_GPU: Scenario = Scenario {
     fault: None,
     ending: Ending::Explain,
     recording: Recorded::Batches(include_bytes!("../../../recordings/hot-gpu.json.gz")),
+};
+
+const H200: &str = "a run on an NVIDIA H200 with PyTorch 2.11 and Python 3.12, of 2026-11-15";
+
+const H200_ITEM: Scenario = Scenario {
+    name: "h200-item",
+    about: "recorded on a real H200: a forgotten .item() in a PyTorch training loop",
+    story: "A PyTorch training loop on an H200 logs its loss in every step: `loss.item()` has to wait until the GPU is done, so\n\
+            the host never runs ahead of it.",
+    environment: &[],
+    workloads: &[],
+    fault: None,
+    ending: Ending::Explain,
+    recording: Recorded::File { trace: include_bytes!("../../../recordings/h200-item.db.gz"), about: H200 },
+};
+
+const H200_LOADER: Scenario = Scenario {
+    name: "h200-loader",
+    about: "recorded on a real H200: a PyTorch training loop that reads its batches from a slow disk",
+    story: "A PyTorch training loop on an H200 reads each batch from a disk, past the page cache, in the thread that launches.",
+    environment: &[],
+    workloads: &[],
+    fault: None,
+    ending: Ending::Explain,
+    recording: Recorded::File { trace: include_bytes!("../../../recordings/h200-loader.db.gz"), about: H200 },
 };
 
 const TOUR: Scenario = Scenario {

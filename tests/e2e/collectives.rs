@@ -26,13 +26,18 @@ impl Ranks {
                 all.extend(["--id-file".to_string(), id.clone()]);
                 all.extend(words.iter().map(ToString::to_string));
                 all.extend(extra(rank));
-                Gated::start(&simwork(), &all.iter().map(String::as_str).collect::<Vec<_>>())
+                let words: Vec<&str> = all.iter().map(String::as_str).collect();
+                Gated::start(&simwork(), &words)
             })
             .collect();
         Ranks { ranks, _folder: folder }
     }
 
-    fn open(&self) {
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        self.ranks.iter().map(Gated::pid).collect()
+    }
+
+    pub(crate) fn open(&self) {
         self.ranks.iter().for_each(Gated::open);
     }
 

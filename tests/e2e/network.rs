@@ -5,18 +5,18 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Two hosts with a cable between them, which loses every fourth segment that goes over one port.
-struct Hosts {
+/// Two hosts with a cable between them, which loses some of the segments that go over one port.
+pub(crate) struct Hosts {
     near: String,
     far: String,
 }
 
-const LOSSY_PORT: &str = "4711";
-const CLEAN_PORT: &str = "4712";
+pub(crate) const LOSSY_PORT: &str = "4711";
+pub(crate) const CLEAN_PORT: &str = "4712";
 const BYTES: u64 = 400_000;
 
 /// Addresses of the two in either family.
-const ADDRESSES: [(&str, &str); 2] = [("10.87.0.1", "10.87.0.2"), ("fd87::1", "fd87::2")];
+pub(crate) const ADDRESSES: [(&str, &str); 2] = [("10.87.0.1", "10.87.0.2"), ("fd87::1", "fd87::2")];
 
 fn runs(words: &str) -> Result<(), String> {
     let mut words = words.split(' ');
@@ -29,8 +29,8 @@ fn runs(words: &str) -> Result<(), String> {
 }
 
 impl Hosts {
-    /// Or what the host lacks for it.
-    fn make() -> Result<Hosts, String> {
+    /// Loses every so manieth segment. Or what the host lacks for it.
+    pub(crate) fn make(every: u64) -> Result<Hosts, String> {
         let own = std::process::id();
         let hosts = Hosts { near: format!("gpuwhy-near-{own}"), far: format!("gpuwhy-far-{own}") };
         let Hosts { near, far } = &hosts;
@@ -47,19 +47,19 @@ impl Hosts {
             runs(&format!("ip -n {host} link set cable gso_max_segs 1"))?;
             runs(&format!("ip -n {host} link set cable up"))?;
         }
-        hosts.lose()?;
+        hosts.lose(every)?;
         Ok(hosts)
     }
 
     /// What arrives at the far end, from or to the lossy port. Connections are let begin, as that takes seconds to
     /// try again.
-    fn lose(&self) -> Result<(), String> {
+    fn lose(&self, every: u64) -> Result<(), String> {
         let nft = |words: &str| runs(&format!("ip netns exec {} nft {words}", self.far));
         nft("add table inet lossy")?;
         nft("add chain inet lossy arriving { type filter hook input priority 0 ; }")?;
         for end in ["sport", "dport"] {
             nft(&format!(
-                "add rule inet lossy arriving tcp {end} {LOSSY_PORT} tcp flags & syn == 0 numgen inc mod 4 0 drop"
+                "add rule inet lossy arriving tcp {end} {LOSSY_PORT} tcp flags & syn == 0 numgen inc mod {every} 0 drop"
             ))?;
         }
         Ok(())
@@ -75,20 +75,20 @@ impl Drop for Hosts {
 }
 
 /// One that sends and launches, at the near end; held at its gate.
-fn sender(hosts: &Hosts, rank: &str, words: &[&str]) -> Gated {
+pub(crate) fn sender(hosts: &Hosts, rank: &str, words: &[&str]) -> Gated {
     let program = simwork();
     let all = [&["netns", "exec", hosts.near.as_str(), program.to_str().unwrap(), "send"], words].concat();
     Gated::start_with(Path::new("ip"), &all, &[("RANK", rank), ("WORLD_SIZE", "8")])
 }
 
 /// One that receives and makes no calls, at the far end.
-fn receiver(hosts: &Hosts, words: &[&str]) -> Ended {
+pub(crate) fn receiver(hosts: &Hosts, words: &[&str]) -> Ended {
     let mut command = Command::new("ip");
     command.args(["netns", "exec", &hosts.far]).arg(simwork()).arg("receive").args(words);
     Ended(command.stdout(Stdio::piped()).spawn().unwrap())
 }
 
-fn received(mut receiver: Ended) -> u64 {
+pub(crate) fn received(mut receiver: Ended) -> u64 {
     let status = receiver.0.wait().unwrap();
     let mut said = Vec::new();
     std::io::Read::read_to_end(receiver.0.stdout.as_mut().unwrap(), &mut said).unwrap();
@@ -152,7 +152,7 @@ fn what_was_sent_again_is_its_senders() {
         return;
     }
     let _turn = alone();
-    let hosts = match Hosts::make() {
+    let hosts = match Hosts::make(4) {
         Ok(hosts) => hosts,
         Err(lack) => return skip(TEST, &format!("no lossy network could be made: {}", lack.trim())),
     };

@@ -12,6 +12,8 @@ mod gpu;
 mod judge;
 mod lock;
 mod memory;
+mod network;
+mod rank;
 mod report;
 mod setup;
 mod stillness;
@@ -59,11 +61,16 @@ enum Culprit {
 
 /// The tables of all files.
 fn scenarios() -> impl Iterator<Item = &'static Scenario> {
-    let mut all: Vec<&Scenario> =
-        [cpu::SCENARIOS, gpu::SCENARIOS, lock::SCENARIOS, memory::SCENARIOS, work::SCENARIOS]
-            .into_iter()
-            .flatten()
-            .collect();
+    let tables = [
+        cpu::SCENARIOS,
+        gpu::SCENARIOS,
+        lock::SCENARIOS,
+        memory::SCENARIOS,
+        network::SCENARIOS,
+        rank::SCENARIOS,
+        work::SCENARIOS,
+    ];
+    let mut all: Vec<&Scenario> = tables.into_iter().flatten().collect();
     all.sort_by_key(|scenario| scenario.number);
     all.into_iter()
 }

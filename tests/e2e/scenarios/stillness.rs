@@ -29,6 +29,17 @@ impl Stillness {
     }
 }
 
+/// What is started meanwhile may run on every CPU.
+pub(super) fn everywhere<T>(start: impl FnOnce() -> T) -> T {
+    let before = rustix::thread::sched_getaffinity(None).unwrap();
+    let mut all = CpuSet::new();
+    (0..CpuSet::MAX_CPU).for_each(|cpu| all.set(cpu));
+    rustix::thread::sched_setaffinity(None, &all).unwrap();
+    let started = start();
+    rustix::thread::sched_setaffinity(None, &before).unwrap();
+    started
+}
+
 impl Drop for Stillness {
     fn drop(&mut self) {
         let _ = fs::write(GROUP, self.group.rsplit(' ').next().unwrap_or("0").trim());

@@ -53,8 +53,9 @@ fn slow_disk(draw: &mut Draw) -> Setup {
     let batch = draw.between(64, 512) << 10;
     let file = Setup::file(16 << 20);
     let (launches, kernel_us) = (draw.between(5, 30), draw.between(5, 100));
+    let words_of_cold = words("--cached 0");
     let words = words(&format!(
-        "train --steps 0 --seconds 3 --launches-per-step {launches} --kernel-us {kernel_us} --data {} --data-bytes {batch}",
+        "train --steps 0 --seconds 3 --launches-per-step {launches} --kernel-us {kernel_us} --data {} --data-bytes {batch} --cached 1",
         file.path()
     ));
     // Where there is no disk to limit, the cgroup cannot be made, and that is said.
@@ -67,7 +68,7 @@ fn slow_disk(draw: &mut Draw) -> Setup {
     Setup {
         words,
         file: Some(file),
-        fault: Fault { limit: Some(limit), ..Fault::default() },
+        fault: Fault { words: words_of_cold, limit: Some(limit), ..Fault::default() },
         ..Setup::default()
     }
 }

@@ -14,13 +14,16 @@ pub(super) const RULE: Rule = Rule {
     name: "retransmits",
     about: "TCP segments of a traced process that had to be sent again, and the time its threads waited on sockets meanwhile",
     causes: &[Cause::NetTcp],
-    threshold: "10 segments: a healthy network loses one now and then. As bad as the time its threads waited for sockets while \
-                segments were lost",
+    threshold: "10 segments: a healthy network loses one now and then. As bad as the time its threads waited for sockets, \
+                but 200 ms a segment at most: that is how long its timer takes",
     refuted_by: "the same waits without rows in `tcp_events`, or in a process that has no such connection",
     find,
 };
 
 const LEAST: u64 = 10;
+/// Before a segment is sent again its timer has run out, which takes that long at first: other waits for sockets, as for
+/// the next request, are not the network's doing.
+const TIMER_NS: u64 = 200_000_000;
 
 fn find(case: &Case<'_>) -> Vec<Draft> {
     let mut by_process: BTreeMap<u32, Vec<&Retransmits>> = BTreeMap::new();
@@ -39,7 +42,8 @@ fn draft(case: &Case<'_>, pid: u32, mut connections: Vec<&Retransmits>) -> Optio
     let wall = case.wall(pid).ns();
     let waited = |row: &&Billed| row.pid == pid && matches!(row.cause, Cause::NetWait | Cause::NetTcp);
     let rows: Vec<&Billed> = case.evidence.bills.iter().filter(waited).collect();
-    let lost: u64 = rows.iter().map(|row| row.ns).sum();
+    let waited: u64 = rows.iter().map(|row| row.ns).sum();
+    let lost = waited.min(count.saturating_mul(TIMER_NS));
     let op =
         rows.iter().filter(|row| row.op.is_some()).max_by_key(|row| (row.ns, std::cmp::Reverse(row.tid)));
     let mut bills = Bills::default();

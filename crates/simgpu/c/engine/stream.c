@@ -144,7 +144,9 @@ void stream_advance(struct stream *stream) {
 static uint64_t thread_due_ns(struct stream *stream) {
     uint64_t due = NEVER;
     pthread_mutex_lock(&stream->lock);
-    if (stream->retired != stream->pushed && (stream->code_queued || CONTROL(stream_threads))) {
+    // Who blocked while code was queued counts on the thread for the time that follows the code, too.
+    bool drives = stream->code_queued || stream->waiters || CONTROL(stream_threads);
+    if (stream->retired != stream->pushed && drives) {
         due = stream->free_at_ns;
         for (uint64_t at = stream->retired; at != stream->pushed; at++) {
             struct item *item = &stream->ring[at % STREAM_QUEUE];

@@ -25,7 +25,7 @@
 
 static const char *address = "127.0.0.1", *port = "0";
 static uint64_t bytes = 1 << 20;
-static bool listens;
+static bool listens, answers;
 
 static _Noreturn void cannot(const char *what) {
     options_refuse("cannot %s %s port %s: %s", what, address, port, strerror(errno));
@@ -119,6 +119,7 @@ int command_send(char **arguments) {
         TEXT("port", port, "port"),
         NUMBER("bytes", bytes, "bytes to send; a launch goes before every 8 KiB"),
         FLAG("listen", listens, "be connected to"),
+        FLAG("answers", answers, "wait for an answer to every 8 KiB, as ranks do that exchange something"),
         END,
     };
     options_parse("send", "sends over a TCP connection, and launches now and then", arguments, options);
@@ -137,6 +138,9 @@ int command_send(char **arguments) {
         if (taken < 0)
             cannot("send to");
         sent += taken;
+        char answer;
+        if (answers && recv(connection, &answer, 1, 0) != 1)
+            cannot("get an answer from");
     }
     await_close(connection);
     print_retransmits(connection);
@@ -151,6 +155,7 @@ int command_receive(char **arguments) {
         TEXT("to", address, "address to connect to, or to listen on"),
         TEXT("port", port, "port"),
         FLAG("listen", listens, "be connected to"),
+        FLAG("answers", answers, "answer every 8 KiB"),
         END,
     };
     options_parse("receive", "receives over a TCP connection, and makes no calls", arguments, options);
@@ -159,8 +164,11 @@ int command_receive(char **arguments) {
     int connection = make_connection();
     static char piece[PIECE];
     uint64_t received = 0;
-    for (ssize_t got; (got = recv(connection, piece, sizeof piece, 0)) > 0;)
+    for (ssize_t got; (got = recv(connection, piece, sizeof piece, answers ? MSG_WAITALL : 0)) > 0;) {
         received += got;
+        if (answers && send(connection, "x", 1, MSG_NOSIGNAL) != 1)
+            break;
+    }
     fprintf(truth_more(), ",\"received\":%" PRIu64, received);
     truth_print("receive");
     return 0;

@@ -15,7 +15,7 @@
 static uint64_t steps = 100, launches_per_step = 50, kernel_us = 20, copy_bytes = 1 << 20, malloc_every,
                 malloc_bytes, seconds, cpu = ANY_CPU, data_bytes = 1 << 20;
 static const char *data_file;
-static bool pageable;
+static bool pageable, cached;
 
 static struct {
     cudaStream_t stream;
@@ -26,7 +26,8 @@ static struct {
 
 static struct { uint64_t load, copy, alloc, launch, sync; } spent_ns;
 
-// The data loader: reads a batch past the page cache, so that the disk's pace is the loader's.
+// The data loader: reads a batch past the page cache, so that the disk's pace is the loader's, unless it may
+// use the cache.
 __attribute__((noinline)) void train_load(void) {
     if (!data_file)
         return;
@@ -39,7 +40,9 @@ __attribute__((noinline)) void train_load(void) {
             loop.data_at = 0;
             continue;
         }
-        posix_fadvise(loop.data, (off_t)loop.data_at, got, POSIX_FADV_DONTNEED);
+        // All of the file: what is cached in larger pieces than are read would stay.
+        if (!cached)
+            posix_fadvise(loop.data, 0, 0, POSIX_FADV_DONTNEED);
         loop.data_at += (uint64_t)got;
         done += (uint64_t)got;
     }
@@ -132,6 +135,7 @@ int command_train(char **arguments) {
         NUMBER("malloc-every", malloc_every, "allocate and free in every Nth step"),
         NUMBER("malloc-bytes", malloc_bytes, "how much"),
         TEXT("data", data_file, "read each batch from this file, past the page cache"),
+        FLAG("cached", cached, "through the page cache instead"),
         NUMBER("data-bytes", data_bytes, "how much in a step"),
         NUMBER("seconds", seconds, "stop after so long; 0: no limit"),
         NUMBER("cpu", cpu, "pin the training thread to this CPU"),

@@ -9,7 +9,7 @@ CARGO ?= cargo
 # Versions of clang-format disagree; this one decides.
 CLANG_FORMAT := 14
 
-.PHONY: all setup demo test test-kernels lint bench docs static deny clean
+.PHONY: all setup demo test test-kernels accuracy lint bench docs static deny clean
 
 all: setup
 	$(CARGO) build --release -p gpuwhy
@@ -39,6 +39,15 @@ test-kernels:
 	$(CARGO) build -p gpuwhy
 	$(CARGO) run -q -p gpuwhy-simgpu --example unpack $(TARGET)/kernels/stand-in
 	@scripts/kernels/run.py $(TARGET)/debug/gpuwhy $(TARGET)/kernels/stand-in $(TARGET)/kernels $(KERNELS)
+
+# Every scenario with random parameters: is the right cause named? GPUWHY_SEED=N makes a run come again.
+accuracy: export GPUWHY_RUNS ?= 5
+accuracy: export GPUWHY_SEED ?= $(shell date -u +%s)
+accuracy: DATE ?= $(shell date -u +%F)
+accuracy: export GPUWHY_ACCURACY = $(CURDIR)/docs/measurements/$(DATE)-accuracy.md
+accuracy:
+	@scripts/setup.sh test
+	$(CARGO) test -p gpuwhy --test e2e faults_are_named_and_nobody_else -- --nocapture
 
 # Each check runs where its tool is installed.
 lint:

@@ -15,6 +15,15 @@ pub(crate) struct Ranks {
 impl Ranks {
     /// `extra` gives each rank options of its own.
     pub(crate) fn start(count: usize, words: &[&str], extra: impl Fn(usize) -> Vec<String>) -> Ranks {
+        Self::start_with(count, words, &[], extra)
+    }
+
+    pub(crate) fn start_with(
+        count: usize,
+        words: &[&str],
+        environment: &[(&str, &str)],
+        extra: impl Fn(usize) -> Vec<String>,
+    ) -> Ranks {
         let folder = tempfile::tempdir().unwrap();
         let id = folder.path().join("id").display().to_string();
         let ranks = (0..count)
@@ -27,7 +36,7 @@ impl Ranks {
                 all.extend(words.iter().map(ToString::to_string));
                 all.extend(extra(rank));
                 let words: Vec<&str> = all.iter().map(String::as_str).collect();
-                Gated::start(&simwork(), &words)
+                Gated::start_with(&simwork(), &words, environment)
             })
             .collect();
         Ranks { ranks, _folder: folder }

@@ -102,6 +102,11 @@ fn play(scenario: &Scenario, seed: u64, run: u32) -> Result<Outcome, String> {
     Ok(Outcome { run, words: setup.in_short(), verdict, alarms })
 }
 
+fn today() -> String {
+    let output = std::process::Command::new("date").args(["-u", "+%F"]).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).trim().to_string()
+}
+
 /// For whoever wants to know why something else was said.
 fn keep(played: &Played, scenario: &Scenario, run: u32, what: &str) {
     if let Some(folder) = std::env::var_os("GPUWHY_KEEP") {
@@ -146,7 +151,8 @@ fn faults_are_named_and_nobody_else() {
     }
     eprintln!("{}", report.text());
     if let Some(path) = std::env::var_os("GPUWHY_ACCURACY") {
-        std::fs::write(path, report.text()).unwrap();
+        let head = format!("# Accuracy: injected faults and what was said of them, {}\n\n", today());
+        std::fs::write(path, head + &report.text()).unwrap();
     }
     report.assert_holds();
 }

@@ -82,11 +82,13 @@ fn fabric(draw: &mut Draw) -> Setup {
             ..Setup::default()
         },
         event => Setup {
-            words: words("ibverbs --events 1"),
+            words: words("ibverbs --events 0"),
             flags: words("--rdma-verbs"),
             fault: Fault {
+                words: words("--events 1"),
                 env: vec![("SIMGPU_ASYNC_EVENT", event.to_string())],
-                culprit: Some(Who::Comm("simib0 port 1".into())),
+                // An event does not tell its adapter; whose it is, it does.
+                culprit: Some(Who::Own),
                 ..Fault::default()
             },
             ..Setup::default()

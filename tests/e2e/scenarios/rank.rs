@@ -102,8 +102,12 @@ fn play(setup: &Setup, ranks: usize, odd: usize, faulty: bool) -> Played {
     let stop_file = stop.display().to_string();
     options.extend(["--stop-file", &stop_file]);
     let fault = if faulty { &setup.fault.words[..] } else { &[] };
+    // There may be more ranks than CPUs: those that wait do not spin.
     let ranks = everywhere(|| {
-        Ranks::start(ranks, &options, |rank| if rank == odd { fault.to_vec() } else { Vec::new() })
+        Ranks::start_with(ranks, &options, &[("SIMGPU_SYNC", "block")], |rank| match rank == odd {
+            true => fault.to_vec(),
+            false => Vec::new(),
+        })
     });
     let victims = ranks.pids();
     let pids: Vec<String> = victims.iter().map(u32::to_string).collect();

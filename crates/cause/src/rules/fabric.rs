@@ -25,11 +25,17 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
     for event in &case.evidence.fabric {
         devices.entry((&event.device, event.port)).or_default().push(event);
     }
-    devices.into_iter().map(|((device, port), events)| draft(device, port, &events)).collect()
+    devices.into_iter().map(|((device, port), events)| draft(case, device, port, &events)).collect()
 }
 
-fn draft(device: &str, port: Option<u32>, events: &[&RdmaEvent]) -> Draft {
-    let name = port.map_or_else(|| device.to_string(), |port| format!("{device} port {port}"));
+fn draft(case: &Case<'_>, device: &str, port: Option<u32>, events: &[&RdmaEvent]) -> Draft {
+    // An event that a process was told of does not say of which adapter.
+    let told = events.iter().find_map(|event| event.pid).filter(|_| device.is_empty());
+    let name = match (told, port) {
+        (Some(pid), _) => format!("an adapter of {}", case.name(pid)),
+        (None, Some(port)) => format!("{device} port {port}"),
+        (None, None) => device.to_string(),
+    };
     let mut bills = Bills::default();
     bills.add(Cause::RdmaFabric, 1);
     let mut rises: BTreeMap<&str, u64> = BTreeMap::new();
@@ -40,7 +46,8 @@ fn draft(device: &str, port: Option<u32>, events: &[&RdmaEvent]) -> Draft {
     for (what, rise) in &rises {
         bills.say(Cause::RdmaFabric, format!("{name}: {what} rose by {rise}"));
     }
-    let share = Share { comm: name.clone(), ns: 1, count: rises.values().sum(), ..Share::default() };
+    let share =
+        Share { comm: name.clone(), pid: told, ns: 1, count: rises.values().sum(), ..Share::default() };
     bills.blame(Cause::RdmaFabric, Who::Named(name.clone()), share);
     let congestion = rises.keys().all(|what| CONGESTION.iter().any(|mark| what.contains(mark)));
     let list: Vec<String> = rises.iter().map(|(what, rise)| format!("{what} +{rise}")).collect();
@@ -49,7 +56,8 @@ fn draft(device: &str, port: Option<u32>, events: &[&RdmaEvent]) -> Draft {
         title: format!("the fabric at {name} reports errors: {}", list.join(", ")),
         fixes: vec![
             format!(
-                "ibv_devinfo -d {device}; perfquery, or `rdma statistic show link {device}/{}`",
+                "ibv_devinfo -d {0}; perfquery, or `rdma statistic show link {0}/{1}`",
+                if device.is_empty() { "DEVICE" } else { device },
                 port.unwrap_or(1)
             ),
             "check the cable and the switch port; swap the cable first".into(),
@@ -58,6 +66,7 @@ fn draft(device: &str, port: Option<u32>, events: &[&RdmaEvent]) -> Draft {
             "SELECT timestamp_ns, event, counter, delta FROM rdma_events WHERE device = '{}'",
             device.replace('\'', "''")
         ),
+        pid: told.filter(|pid| case.process(*pid).is_some()),
         bills,
         ..Draft::default()
     }

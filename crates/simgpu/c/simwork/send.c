@@ -139,7 +139,7 @@ int command_send(char **arguments) {
             cannot("send to");
         sent += taken;
         char answer;
-        if (answers && recv(connection, &answer, 1, 0) != 1)
+        if (answers && sent % PIECE == 0 && recv(connection, &answer, 1, 0) != 1)
             cannot("get an answer from");
     }
     await_close(connection);
@@ -163,11 +163,12 @@ int command_receive(char **arguments) {
     gate_wait();
     int connection = make_connection();
     static char piece[PIECE];
-    uint64_t received = 0;
-    for (ssize_t got; (got = recv(connection, piece, sizeof piece, answers ? MSG_WAITALL : 0)) > 0;) {
+    uint64_t received = 0, answered = 0;
+    for (ssize_t got; (got = recv(connection, piece, sizeof piece, 0)) > 0;) {
         received += got;
-        if (answers && send(connection, "x", 1, MSG_NOSIGNAL) != 1)
-            break;
+        for (; answers && answered < received / PIECE; answered++)
+            if (send(connection, "x", 1, MSG_NOSIGNAL) != 1)
+                cannot("answer");
     }
     fprintf(truth_more(), ",\"received\":%" PRIu64, received);
     truth_print("receive");

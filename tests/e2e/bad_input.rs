@@ -238,7 +238,7 @@ fn without_privileges_the_demo_is_replayed_and_says_so() {
     let Some(nobody) = Nobody::new("without_privileges_the_demo_is_replayed_and_says_so") else { return };
     let text = done(nobody.gpuwhy().arg("demo").output().unwrap());
     assert!(text.contains("REPLAYED from a recording"), "{text}");
-    assert!(text.contains("cpu.preempted") && text.contains("FIX"), "{text}");
+    assert!(text.contains("cpu.preempted") && text.contains("renice"), "{text}");
     assert_eq!(text.matches("A training loop").count(), 1, "{text}");
     // The file it names can be asked.
     let file = text.split_whitespace().find(|word| word.ends_with(".db")).unwrap();

@@ -15,6 +15,7 @@ mod blame;
 mod collectives;
 mod counting;
 mod discovery;
+mod explain;
 mod governor;
 mod gpu;
 mod graphs;

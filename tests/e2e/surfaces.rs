@@ -103,6 +103,8 @@ fn help_has_examples_everywhere() {
         &["check", "--help"],
         &["trace", "--help"],
         &["query", "--help"],
+        &["explain", "--help"],
+        &["compare", "--help"],
         &["demo", "--help"],
     ] {
         let text = done(gpuwhy().args(words).output().unwrap());

@@ -126,10 +126,17 @@ fn bill_full_queue(excess: &mut Bills, sums: &OpSums, normal_ns: u64) -> u64 {
 /// than they normally are was lost. The rest was waiting all the same.
 fn leave_to_the_gpu(excess: &mut Bills, own: Cause, sums: &OpSums, p50_ns: u64) {
     let longer = sums.sum_ns.saturating_sub(sums.count.saturating_mul(p50_ns));
-    // A lock or a peer is waited for instead of the GPU, not beside it.
-    let of_cpu =
-        [Cause::CpuPreempted, Cause::CpuThrottled, Cause::CpuInterrupt, Cause::MemFault, Cause::Unknown];
-    let others = of_cpu.map(|cause| (cause, excess.ns(cause)));
+    // A peer is waited for instead of the GPU, not beside it; a lock may be how the library's own thread tells that the GPU
+    // is done.
+    let beside = [
+        Cause::CpuPreempted,
+        Cause::CpuThrottled,
+        Cause::CpuInterrupt,
+        Cause::MemFault,
+        Cause::LockFutex,
+        Cause::Unknown,
+    ];
+    let others = beside.map(|cause| (cause, excess.ns(cause)));
     let taken: u64 = others.iter().map(|(_, ns)| ns).sum();
     if taken <= longer {
         return;
@@ -322,8 +329,8 @@ mod tests {
         ];
         let info = info(Family::Sync, true);
         let ledger = OpLedger::new(&sums, &info, &rows.iter().collect::<Vec<_>>(), &[]);
-        assert_eq!(ledger.gpu_wait_ns, 300_000_000);
-        assert_eq!(ledger.taken_ns(), 200_000_000);
+        // All calls are alike: whoever of the library wakes it tells that the GPU is done.
+        assert!(ledger.gpu_wait_ns > 480_000_000 && ledger.taken_ns() < 20_000_000, "{ledger:?}");
     }
 
     #[test]

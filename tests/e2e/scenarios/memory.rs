@@ -69,7 +69,7 @@ fn reclaim(draw: &mut Draw) -> Setup {
     };
     Setup {
         words,
-        file: Some(file),
+        _file: Some(file),
         fault: Fault { limit: Some(limit), ..Fault::default() },
         ..Setup::default()
     }

@@ -23,7 +23,7 @@ pub(super) struct Setup {
     /// Not on the first CPU only, which the tracer leaves alone.
     pub(super) anywhere: bool,
     /// That the workload reads.
-    pub(super) file: Option<DataFile>,
+    pub(super) _file: Option<DataFile>,
     /// Some scenarios need more than one process and its neighbours.
     pub(super) stage: Option<Stage>,
     pub(super) fault: Fault,
@@ -90,7 +90,8 @@ pub(super) fn words(text: &str) -> Vec<String> {
 }
 
 pub(super) fn hog(cpu: u64, name: &str, nice: u64) -> Neighbour {
-    Neighbour { words: words(&format!("hog --cpu {cpu} --name {name}")), nice }
+    // It ends by itself where the test cannot end it.
+    Neighbour { words: words(&format!("hog --cpu {cpu} --name {name} --seconds 60")), nice }
 }
 
 /// As `taskset` reads it: the test itself may not run on all of them.

@@ -67,7 +67,7 @@ fn slow_disk(draw: &mut Draw) -> Setup {
     };
     Setup {
         words,
-        file: Some(file),
+        _file: Some(file),
         fault: Fault { words: words_of_cold, limit: Some(limit), ..Fault::default() },
         ..Setup::default()
     }

@@ -27,7 +27,8 @@ const TIMER_NS: u64 = 200_000_000;
 
 fn find(case: &Case<'_>) -> Vec<Draft> {
     let mut by_process: BTreeMap<u32, Vec<&Retransmits>> = BTreeMap::new();
-    for connection in case.evidence.retransmits.iter().filter(|connection| connection.pid != 0) {
+    // Everybody's are told of; only traced processes are judged.
+    for connection in case.evidence.retransmits.iter().filter(|it| case.process(it.pid).is_some()) {
         by_process.entry(connection.pid).or_default().push(connection);
     }
     by_process.into_iter().filter_map(|(pid, connections)| draft(case, pid, connections)).collect()

@@ -110,7 +110,8 @@ fn script(workloads: &[Workload], cpu: &str) -> String {
             let variables: String =
                 workload.environment.iter().map(|(name, value)| format!("{name}={value} ")).collect();
             let arguments = workload.arguments.replace("{cpu}", cpu).replace("{folder}", "\"$FOLDER\"");
-            format!("{variables}\"$SIMWORK\" {arguments}")
+            let limit = workload.seconds.map_or_else(String::new, |seconds| format!("timeout {seconds} "));
+            format!("{variables}{limit}\"$SIMWORK\" {arguments}")
         })
         .collect();
     match lines.as_slice() {
@@ -179,12 +180,16 @@ mod tests {
 
     #[test]
     fn one_process_replaces_the_shell_and_several_are_waited_for() {
-        let one = Workload { environment: &[], arguments: "train --cpu {cpu}" };
-        let two = Workload { environment: &[("RANK", "1")], arguments: "nccl --id-file {folder}/id" };
+        let one = Workload { environment: &[], seconds: None, arguments: "train --cpu {cpu}" };
+        let two = Workload {
+            environment: &[("RANK", "1")],
+            seconds: Some(8),
+            arguments: "nccl --id-file {folder}/id",
+        };
         assert_eq!(script(std::slice::from_ref(&one), "3"), "exec \"$SIMWORK\" train --cpu 3");
         assert_eq!(
             script(&[one, two], "3"),
-            "\"$SIMWORK\" train --cpu 3 & RANK=1 \"$SIMWORK\" nccl --id-file \"$FOLDER\"/id & wait"
+            "\"$SIMWORK\" train --cpu 3 & RANK=1 timeout 8 \"$SIMWORK\" nccl --id-file \"$FOLDER\"/id & wait"
         );
     }
 }

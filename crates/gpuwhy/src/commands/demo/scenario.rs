@@ -32,6 +32,8 @@ pub(crate) type Variables = &'static [(&'static str, &'static str)];
 pub(crate) struct Workload {
     pub(crate) environment: Variables,
     pub(crate) arguments: &'static str,
+    /// It does not end by itself.
+    pub(crate) seconds: Option<u32>,
 }
 
 /// A process that does harm, and when it starts.
@@ -75,7 +77,7 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
     RECAPTURE,
     OUT_OF_MEMORY,
     LATE_RANK,
-    MISSING_RANK,
+    MISMATCH,
     HOT_GPU,
     H200_ITEM,
     H200_LOADER,
@@ -93,6 +95,7 @@ const CPU_HOG: Scenario = Scenario {
     environment: &[REAL_LAUNCH],
     workloads: &[Workload {
         environment: &[],
+        seconds: None,
         arguments: "train --steps 0 --seconds 7 --launches-per-step 200 --kernel-us 2 --cpu {cpu}",
     }],
     fault: Some(Fault { arguments: "hog --seconds 4 --cpu {cpu}", after: Duration::from_secs(2) }),
@@ -108,6 +111,7 @@ const LOCK: Scenario = Scenario {
     environment: &[REAL_LAUNCH],
     workloads: &[Workload {
         environment: &[],
+        seconds: None,
         arguments: "mutex --hold-ms 20 --rounds 150 --calm-launches 60000",
     }],
     fault: None,
@@ -123,6 +127,7 @@ const PAGE_FAULTS: Scenario = Scenario {
     environment: &[REAL_LAUNCH, ("SIMGPU_FAULT_BYTES", "1M")],
     workloads: &[Workload {
         environment: &[],
+        seconds: None,
         arguments: "train --steps 0 --seconds 4 --launches-per-step 50 --kernel-us 20",
     }],
     fault: None,
@@ -138,7 +143,8 @@ const COLD_START: Scenario = Scenario {
     environment: &[REAL_LAUNCH, ("SIMGPU_COLD_US", "900000"), ("SIMGPU_MODULE_US", "150000")],
     workloads: &[Workload {
         environment: &[],
-        arguments: "train --steps 0 --seconds 3 --launches-per-step 50 --kernel-us 20",
+        seconds: None,
+        arguments: "train --steps 0 --seconds 3 --launches-per-step 50 --kernel-us 1 --copy-bytes 4096",
     }],
     fault: None,
     ending: Ending::Explain,
@@ -153,6 +159,7 @@ const FREES: Scenario = Scenario {
     environment: &[REAL_LAUNCH],
     workloads: &[Workload {
         environment: &[],
+        seconds: None,
         arguments: "train --steps 0 --seconds 4 --launches-per-step 40 --kernel-us 250 --malloc-every 1 --malloc-bytes 67108864",
     }],
     fault: None,
@@ -168,6 +175,7 @@ const GPU_BUSY: Scenario = Scenario {
     environment: &[REAL_LAUNCH],
     workloads: &[Workload {
         environment: &[],
+        seconds: None,
         arguments: "train --steps 0 --seconds 4 --launches-per-step 20 --kernel-us 2000",
     }],
     fault: None,
@@ -182,7 +190,8 @@ const COPIES: Scenario = Scenario {
     environment: &[REAL_LAUNCH, ("SIMGPU_COPY_BYTES_PER_S", "6G")],
     workloads: &[Workload {
         environment: &[],
-        arguments: "train --steps 0 --seconds 4 --launches-per-step 20 --kernel-us 20 --copy-bytes 67108864",
+        seconds: None,
+        arguments: "train --steps 0 --seconds 4 --launches-per-step 20 --kernel-us 20 --copy-bytes 67108864 --pageable",
     }],
     fault: None,
     ending: Ending::Explain,
@@ -197,7 +206,8 @@ const RECAPTURE: Scenario = Scenario {
     environment: &[REAL_LAUNCH],
     workloads: &[Workload {
         environment: &[],
-        arguments: "graph --replays 1500 --nodes 200 --kernel-us 2 --recapture-every 1",
+        seconds: None,
+        arguments: "graph --replays 200 --nodes 200 --kernel-us 2 --recapture-every 1",
     }],
     fault: None,
     ending: Ending::Explain,
@@ -209,7 +219,7 @@ const OUT_OF_MEMORY: Scenario = Scenario {
     about: "memory that is never freed, until an allocation fails",
     story: "A program allocates device memory and never frees it, until there is none left.",
     environment: &[REAL_LAUNCH, ("SIMGPU_ALLOC_SPIN_NS", "100000")],
-    workloads: &[Workload { environment: &[], arguments: "leak --bytes 4194304" }],
+    workloads: &[Workload { environment: &[], seconds: None, arguments: "leak --bytes 4194304" }],
     fault: None,
     ending: Ending::Explain,
     recording: Recorded::Batches(include_bytes!("../../../recordings/out-of-memory.json.gz")),
@@ -233,19 +243,20 @@ const LATE_RANK: Scenario = Scenario {
     recording: Recorded::Batches(include_bytes!("../../../recordings/late-rank.json.gz")),
 };
 
-const MISSING_RANK: Scenario = Scenario {
-    name: "missing-rank",
+const MISMATCH: Scenario = Scenario {
+    name: "mismatch",
     about: "one of three ranks calls a collective with another count than the others",
-    story: "Three ranks reduce gradients together. In its 40th collective rank 1 passes another count than the others.",
+    story: "Three ranks reduce gradients together. In its 40th collective rank 1 passes another count than the\n\
+            others: nobody gets any further.",
     environment: &[REAL_LAUNCH, FOUR_GPUS, ("SIMGPU_SYNC", "block"), ("SIMGPU_STREAM_THREADS", "1")],
     workloads: &[
-        rank(&[("RANK", "0"), ("WORLD_SIZE", "3")], ODD_RANK_0),
-        rank(&[("RANK", "1"), ("WORLD_SIZE", "3")], ODD_RANK_1),
-        rank(&[("RANK", "2"), ("WORLD_SIZE", "3")], ODD_RANK_2),
+        hanging_rank(&[("RANK", "0"), ("WORLD_SIZE", "3")], ODD_RANK_0),
+        hanging_rank(&[("RANK", "1"), ("WORLD_SIZE", "3")], ODD_RANK_1),
+        hanging_rank(&[("RANK", "2"), ("WORLD_SIZE", "3")], ODD_RANK_2),
     ],
     fault: None,
     ending: Ending::Explain,
-    recording: Recorded::Batches(include_bytes!("../../../recordings/missing-rank.json.gz")),
+    recording: Recorded::Batches(include_bytes!("../../../recordings/mismatch.json.gz")),
 };
 
 const ODD_RANK_0: &str =
@@ -269,6 +280,7 @@ const HOT_GPU: Scenario = Scenario {
     ],
     workloads: &[Workload {
         environment: &[],
+        seconds: None,
         arguments: "train --steps 0 --seconds 4 --launches-per-step 20 --kernel-us 1000",
     }],
     fault: None,
@@ -326,10 +338,12 @@ const TOUR: Scenario = Scenario {
         rank(&[("RANK", "3"), ("LOCAL_RANK", "3"), ("WORLD_SIZE", "4")], RANK_3),
         Workload {
             environment: &[],
+            seconds: None,
             arguments: "graph --replays 3000 --nodes 24 --copies 2 --kernel-us 20 --recapture-every 1000",
         },
         Workload {
             environment: &[],
+            seconds: None,
             arguments: "train --steps 0 --seconds 4 --launches-per-step 100 --kernel-us 100 --malloc-every 5 --malloc-bytes 67108864",
         },
     ],
@@ -339,7 +353,12 @@ const TOUR: Scenario = Scenario {
 };
 
 const fn rank(environment: Variables, arguments: &'static str) -> Workload {
-    Workload { environment, arguments }
+    Workload { environment, arguments, seconds: None }
+}
+
+/// One that may hang, and then is ended.
+const fn hanging_rank(environment: Variables, arguments: &'static str) -> Workload {
+    Workload { environment, arguments, seconds: Some(8) }
 }
 
 const RANK_0: &str =

@@ -89,7 +89,7 @@ fn many_neighbours(draw: &mut Draw) -> Setup {
 }
 
 fn quota(draw: &mut Draw) -> Setup {
-    let percent = draw.between(10, 30);
+    let percent = draw.between(10, 50);
     let period_us = draw.one_of(&[20_000, 50_000, 100_000]);
     let quota_us = period_us * percent / 100;
     let limit = Limit {

@@ -129,3 +129,18 @@ fn judge_quiet(played: &Played, findings: &[Value]) -> Verdict {
         Some(finding) => Verdict { said: in_short(finding), ..Verdict::silence(false) },
     }
 }
+
+/// Whether somebody who is no part of it had the CPU: then a finding that says so is true of a host that is not quiet.
+pub(super) fn names_a_visitor(played: &Played, finding: &Value) -> bool {
+    let is_ours = |by: &Value| {
+        let comm = by["comm"].as_str().unwrap_or_default();
+        let of_tracer = comm.starts_with("gpuwhy");
+        of_tracer || by["pid"].as_u64().is_some_and(|pid| played.victims.contains(&(pid as u32)))
+    };
+    let causes = finding["causes"].as_array().unwrap();
+    let taken = causes.iter().find(|cause| cause["class"] != "gpu.wait");
+    taken.is_some_and(|cause| {
+        cause["class"] == "cpu.preempted"
+            && cause["by"].as_array().unwrap().first().is_some_and(|by| !is_ours(by))
+    })
+}

@@ -94,12 +94,12 @@ fn play(scenario: &Scenario, seed: u64, run: u32) -> Result<Outcome, String> {
     drop(played);
     let twin = setup.play(false)?;
     keep(&twin, scenario, run, "twin");
-    let alarms = judge::findings(&twin)
-        .iter()
-        .filter(|finding| judge::is_serious(finding))
-        .map(judge::in_short)
-        .collect();
-    Ok(Outcome { run, words: setup.in_short(), verdict, alarms })
+    let serious = judge::findings(&twin).into_iter().filter(judge::is_serious);
+    let (noise, alarms): (Vec<_>, Vec<_>) =
+        serious.partition(|finding| judge::names_a_visitor(&twin, finding));
+    let in_short = |findings: Vec<_>| findings.iter().map(judge::in_short).collect();
+    let (noise, alarms) = (in_short(noise), in_short(alarms));
+    Ok(Outcome { run, words: setup.in_short(), verdict, alarms, noise })
 }
 
 fn today() -> String {

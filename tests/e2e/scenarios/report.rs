@@ -13,6 +13,8 @@ pub(super) struct Outcome {
     pub(super) verdict: Verdict,
     /// Findings of the twin that say that something was taken from it.
     pub(super) alarms: Vec<String>,
+    /// The same where the culprit is somebody else on this host, which is no false alarm.
+    pub(super) noise: Vec<String>,
 }
 
 struct Line {
@@ -141,6 +143,15 @@ impl Report {
                     ));
                 }
             }
+        }
+        let noise: Vec<&String> =
+            self.lines.values().flat_map(|row| &row.outcomes).flat_map(|one| &one.noise).collect();
+        if !noise.is_empty() {
+            line(format!(
+                "- The host was not quiet: in {} twins a finding names somebody who is no part of this, as {}",
+                noise.len(),
+                noise[0]
+            ));
         }
         for lack in &self.lacks {
             line(format!("- Not tried: {lack}"));

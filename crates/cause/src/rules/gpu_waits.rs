@@ -7,14 +7,15 @@ use crate::draft::{Draft, cause_in_words, in_short, place_of, seconds};
 use crate::fixes::fixes;
 use crate::op_ledger::OpLedger;
 use crate::severity::{matters, of_taken, percent};
-use gpuwhy_model::{Cause, Family};
+use gpuwhy_model::{Cause, Family, Severity};
 
 pub(super) const RULE: Rule = Rule {
     name: "gpu_waits",
     about: "time the host waits for queued GPU work, and what took time from it meanwhile",
     causes: &[Cause::GpuWait, Cause::CopyPcie],
     threshold: "10% of the time in which the process used the GPU: below it waiting cannot be what limits it. Low, as the GPU \
-                works meanwhile; what others took from the calls counts as in `slow_calls`",
+                works meanwhile; what others took from the calls counts as in `slow_calls`, and where that is what makes calls longer \
+                than usual, the usual wait is left out",
     refuted_by: "the GPU idle while the call waits: `SELECT * FROM gpu_time` with `busy_upper_ns` far below `window_ns`",
     find,
 };
@@ -29,15 +30,24 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
         .collect()
 }
 
+/// Whether what was taken is what makes calls longer than they usually are. Then the usual wait is no part of the matter.
+/// Where it is in every call alike, nobody can tell it from what is usual, and all of the time is divided.
+fn stands_out(op: &OpLedger<'_>, taken_ns: u64) -> bool {
+    let usual = op.p50_ns.saturating_mul(op.sums.count);
+    op.sums.sum_ns.saturating_sub(usual) >= taken_ns / 2
+}
+
 fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
     let pid = op.sums.pid;
     let wall = case.wall(pid).ns();
-    let mut bills = op.excess.clone();
-    let varying = bills.take(Cause::GpuWait, u64::MAX);
-    bills.add(Cause::GpuWait, op.gpu_wait_ns.max(varying));
     let taken = op.taken_ns();
-    if percent(bills.ns(Cause::GpuWait), wall) < LEAST_PCT && !matters(taken, wall) {
+    if percent(op.gpu_wait_ns, wall) < LEAST_PCT && !matters(taken, wall) {
         return None;
+    }
+    let mut bills = op.excess.clone();
+    if of_taken(taken, wall) == Severity::Low || !stands_out(op, taken) {
+        let varying = bills.take(Cause::GpuWait, u64::MAX);
+        bills.add(Cause::GpuWait, op.gpu_wait_ns.max(varying));
     }
     let main = bills.main()?;
     let place = place_of(case, pid, &op.sums.op);
@@ -82,4 +92,41 @@ fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
         place,
         ..Draft::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::{Billed, OpSums};
+    use gpuwhy_model::{Histogram, Layer, OpId, OpInfo, Role};
+
+    fn stands_out_in(calls: &[u64], taken_ns: u64) -> bool {
+        let mut hist = Histogram::default();
+        calls.iter().for_each(|ns| hist.record(*ns));
+        let sums = OpSums {
+            op: "cudaStreamSynchronize".into(),
+            count: calls.len() as u64,
+            sum_ns: calls.iter().sum(),
+            max_ns: *calls.iter().max().unwrap(),
+            hist,
+            ..OpSums::default()
+        };
+        let info = OpInfo {
+            id: OpId(1),
+            name: sums.op.clone(),
+            layer: Layer::Cuda,
+            family: Family::Sync,
+            waits_for_gpu: true,
+            role: Role::None,
+        };
+        stands_out(&OpLedger::new(&sums, &info, &[] as &[&Billed], &[]), taken_ns)
+    }
+
+    #[test]
+    fn a_neighbour_between_short_waits_stands_out_and_one_behind_every_long_wait_does_not() {
+        let mut calls = vec![1_000_000; 75];
+        calls.extend([4_000_000; 25]);
+        assert!(stands_out_in(&calls, 75_000_000));
+        assert!(!stands_out_in(&[20_000_000; 100], 1_000_000_000));
+    }
 }

@@ -50,17 +50,10 @@ fn mismatch(case: &Case<'_>, comm: &str, rounds: &BTreeMap<u64, Vec<&Arrival>>) 
         let about =
             format!("at number {seq} rank {} called {}, the others {}", ranks.join(", "), odd.0, usual.0);
         let first = odd.1.first()?;
-        return Some(draft(
-            case,
-            comm,
-            *seq,
-            first.rank,
-            first.pid,
-            first.stack_id,
-            &usual.1.first()?.op,
-            &about,
-            "does not match",
-        ));
+        let op = usual.1.first()?.op.clone();
+        let odd =
+            Odd { comm, seq: *seq, rank: first.rank, pid: Some(first.pid), stack_id: first.stack_id, op };
+        return Some(draft(case, &odd, "does not match", &about));
     }
     None
 }
@@ -130,8 +123,8 @@ fn missing(case: &Case<'_>, comm: &str, rounds: &BTreeMap<u64, Vec<&Arrival>>) -
         }
         _ => ": it was never seen on this node".into(),
     };
-    let op = &arrivals.first()?.op;
-    Some(draft(case, comm, *seq, rank, pid.unwrap_or(0), stack_id, op, &about, "never came"))
+    let op = arrivals.first()?.op.clone();
+    Some(draft(case, &Odd { comm, seq: *seq, rank, pid, stack_id, op }, "never came", &about))
 }
 
 /// In a collective, or in a call that waits for the GPU, where a collective's kernel waits.
@@ -141,51 +134,45 @@ fn waits_for_others(case: &Case<'_>, hanging: &HangingCall) -> bool {
         || info.is_some_and(|info| info.waits_for_gpu || info.layer == gpuwhy_model::Layer::Nccl)
 }
 
-#[allow(clippy::too_many_arguments)]
-fn draft(
-    case: &Case<'_>,
-    comm: &str,
+/// The rank that is not where the others are.
+struct Odd<'a> {
+    comm: &'a str,
     seq: u64,
     rank: i32,
-    pid: u32,
+    pid: Option<u32>,
     stack_id: Option<i64>,
-    op: &str,
-    about: &str,
-    verb: &str,
-) -> Draft {
+    op: String,
+}
+
+fn draft(case: &Case<'_>, odd: &Odd<'_>, verb: &str, about: &str) -> Draft {
+    let Odd { comm, seq, rank, pid, stack_id, op } = odd;
     let span = case.evidence.span;
     let start = case
         .evidence
         .collectives
         .iter()
-        .filter(|arrival| arrival.comm == comm && arrival.seq == seq)
+        .filter(|arrival| arrival.comm == *comm && arrival.seq == *seq)
         .map(|arrival| arrival.start_ns)
         .min()
         .unwrap_or(span.start_ns);
     let lost = span.end_ns.saturating_sub(start).max(1);
     let mut bills = Bills::default();
     bills.add(Cause::RankHang, lost);
-    let comm_name =
-        case.process(pid).map(|process| process.comm.clone()).unwrap_or_else(|| format!("rank {rank}"));
-    let share = Share {
-        comm: comm_name,
-        pid: Some(pid).filter(|pid| *pid != 0),
-        ns: lost,
-        count: 1,
-        ..Share::default()
-    };
-    bills.blame(Cause::RankHang, Who::Rank(rank), share);
+    let process = pid.and_then(|pid| case.process(pid));
+    let comm_name = process.map_or_else(|| format!("rank {rank}"), |process| process.comm.clone());
+    let share = Share { comm: comm_name, pid: *pid, ns: lost, count: 1, ..Share::default() };
+    bills.blame(Cause::RankHang, Who::Rank(*rank), share);
     bills.say(Cause::RankHang, about.to_string());
-    let place = place_of_stack(case, stack_id);
+    let place = place_of_stack(case, *stack_id);
     let at = in_short(&place).map_or_else(String::new, |line| format!(", last seen at {line}"));
     Draft {
         severity: Some(Severity::Critical),
-        title: format!("rank {rank} {verb} at collective {seq} ({op}) of communicator {comm}{at}: {about}"),
-        op: Some(op.to_string()),
-        pid: Some(pid).filter(|pid| *pid != 0),
-        rank: Some(rank),
+        title: format!("rank {rank} {verb} at collective {seq} ({op}){at}: {about}"),
+        op: Some(op.clone()),
+        pid: *pid,
+        rank: Some(*rank),
         window: Some(Span { start_ns: start, end_ns: span.end_ns }),
-        fixes: fixes(case, pid, &bills),
+        fixes: fixes(case, pid.unwrap_or_default(), &bills),
         sql: format!(
             "SELECT rank, pid, seq, op, count, datatype, timestamp_ns FROM nccl_events WHERE comm_id_hash = '{comm}' \
              AND seq >= {seq} ORDER BY seq, rank"

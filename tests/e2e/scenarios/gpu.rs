@@ -11,7 +11,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         name: "cold start",
         quick: true,
         set: cold,
-        hit: Hit::Op("cuLaunchKernel"),
+        hit: Hit::Anywhere,
         classes: &["gpu.coldstart"],
         culprit: Culprit::NotJudged,
         explained: true,
@@ -74,12 +74,21 @@ fn train(seconds: u64, launches: u64, kernel_us: u64) -> Vec<String> {
     ))
 }
 
-/// The first launch of a process loads what it runs.
+/// The first launch of a process loads what it runs; or modules are loaded, and compiled, by name.
 fn cold(draw: &mut Draw) -> Setup {
     let cold_us = draw.between(60_000, 600_000);
+    let by_name = draw.between(0, 1) == 1;
+    let variables: &[&str] =
+        if by_name { &["SIMGPU_MODULE_US", "SIMGPU_JIT_US"] } else { &["SIMGPU_COLD_US"] };
     Setup {
-        words: train(2, draw.between(5, 50), draw.between(5, 50)),
-        fault: Fault { env: vec![("SIMGPU_COLD_US", cold_us.to_string())], ..Fault::default() },
+        words: match by_name {
+            true => words(&format!("coldstart --launches {}", draw.between(1_000, 20_000))),
+            false => train(2, draw.between(5, 50), draw.between(5, 50)),
+        },
+        fault: Fault {
+            env: variables.iter().map(|name| (*name, cold_us.to_string())).collect(),
+            ..Fault::default()
+        },
         ..Setup::default()
     }
 }

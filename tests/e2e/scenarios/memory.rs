@@ -1,7 +1,7 @@
 //! Memory: the host's pages, and the device's.
 
 use super::draw::Draw;
-use super::setup::{Fault, Limit, Setup, Who, words};
+use super::setup::{Fault, Setup, Who, words};
 use super::{Culprit, Hit, Scenario};
 
 pub(super) const SCENARIOS: &[Scenario] = &[
@@ -9,7 +9,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         number: 8,
         name: "page faults",
         quick: true,
-        set: faults,
+        set: fresh_memory,
         hit: Hit::Op("cuLaunchKernel"),
         classes: &["mem.fault", "mem.reclaim"],
         culprit: Culprit::NotJudged,
@@ -37,14 +37,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     },
 ];
 
-/// Launches that touch memory that is not there yet; or that read more through the page cache than their cgroup may keep.
-fn faults(draw: &mut Draw) -> Setup {
-    match draw.between(0, 1) {
-        0 => fresh_memory(draw),
-        _ => reclaim(draw),
-    }
-}
-
+/// Launches that touch memory that is not there yet.
 fn fresh_memory(draw: &mut Draw) -> Setup {
     let bytes = draw.between(256, 8192) << 10;
     let (launches, kernel_us) = (draw.between(5, 50), draw.between(5, 50));
@@ -53,24 +46,6 @@ fn fresh_memory(draw: &mut Draw) -> Setup {
             "train --steps 0 --seconds 2 --launches-per-step {launches} --kernel-us {kernel_us}"
         )),
         fault: Fault { env: vec![("SIMGPU_FAULT_BYTES", bytes.to_string())], ..Fault::default() },
-        ..Setup::default()
-    }
-}
-
-fn reclaim(draw: &mut Draw) -> Setup {
-    let file_bytes = draw.between(48, 96) << 20;
-    let limit = (draw.between(16, 32) << 20).to_string();
-    let file = Setup::file(file_bytes);
-    let words = words(&format!("hold --for reread --rounds {} --file {}", draw.between(30, 60), file.path()));
-    let limit = Limit {
-        controller: "memory",
-        version_1: vec![("memory.limit_in_bytes", limit.clone())],
-        version_2: vec![("memory.max", limit)],
-    };
-    Setup {
-        words,
-        _file: Some(file),
-        fault: Fault { limit: Some(limit), ..Fault::default() },
         ..Setup::default()
     }
 }

@@ -18,7 +18,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         number: 2,
         name: "many neighbours, none dominant",
-        quick: true,
+        quick: false,
         set: many_neighbours,
         hit: Hit::Anywhere,
         classes: &["cpu.preempted"],
@@ -28,7 +28,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         number: 3,
         name: "cgroup quota",
-        quick: true,
+        quick: false,
         set: quota,
         hit: Hit::Anywhere,
         classes: &["cpu.throttled"],

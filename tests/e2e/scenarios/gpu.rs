@@ -9,7 +9,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         number: 6,
         name: "cold start",
-        quick: true,
+        quick: false,
         set: cold,
         hit: Hit::Anywhere,
         classes: &["gpu.coldstart"],
@@ -19,7 +19,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         number: 11,
         name: "GPU busy",
-        quick: true,
+        quick: false,
         set: busy,
         hit: Hit::Op("cudaStreamSynchronize"),
         classes: &["gpu.wait"],
@@ -59,7 +59,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         number: 23,
         name: "two faults at once: CPU taken, GPU busy",
-        quick: true,
+        quick: false,
         set: busy_and_taken,
         hit: Hit::Op("cudaStreamSynchronize"),
         classes: &["cpu.preempted", "gpu.wait"],

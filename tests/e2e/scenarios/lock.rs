@@ -18,7 +18,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         number: 5,
         name: "Python's GIL",
-        quick: true,
+        quick: false,
         set: gil,
         hit: Hit::Anywhere,
         classes: &["python.gil"],

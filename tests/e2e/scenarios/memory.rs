@@ -8,7 +8,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         number: 8,
         name: "page faults",
-        quick: true,
+        quick: false,
         set: fresh_memory,
         hit: Hit::Op("cuLaunchKernel"),
         classes: &["mem.fault", "mem.reclaim"],

@@ -12,7 +12,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         number: 16,
         name: "slow peer",
-        quick: true,
+        quick: false,
         set: late,
         hit: Hit::Op("ncclAllReduce"),
         classes: &["rank.straggler"],

@@ -19,7 +19,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         number: 12,
         name: "copy bound",
-        quick: true,
+        quick: false,
         set: copies,
         hit: Hit::Op("cudaMemcpy"),
         classes: &["copy.pcie"],
@@ -29,7 +29,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         number: 13,
         name: "launch bound",
-        quick: true,
+        quick: false,
         set: launches,
         hit: Hit::Op("cuLaunchKernel"),
         classes: &["launch.bound"],

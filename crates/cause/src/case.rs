@@ -2,7 +2,7 @@
 
 use crate::evidence::{Billed, ColdCall, Evidence};
 use crate::op_ledger::OpLedger;
-use crate::thread_ledger::{ThreadLedger, thread_ledgers};
+use crate::thread_ledger::{ThreadLedger, WINDOW_NS, thread_ledgers};
 use gpuwhy_model::{Cause, Family, Layer, OpInfo, Process, Span};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,6 +37,12 @@ impl<'a> Case<'a> {
             let wall = walls.entry(sums.pid).or_insert(Span { start_ns: u64::MAX, end_ns: 0 });
             wall.start_ns = wall.start_ns.min(sums.first_ns);
             wall.end_ns = wall.end_ns.max(sums.last_ns);
+        }
+        // A call that has not returned is in no sum yet, but its waits are billed.
+        for row in evidence.bills.iter().filter(|row| row.op.as_deref().is_some_and(is_library)) {
+            if let Some(wall) = walls.get_mut(&row.pid) {
+                wall.end_ns = wall.end_ns.max(row.last_ns + WINDOW_NS);
+            }
         }
         for process in &evidence.processes {
             if let Some(wall) = walls.get_mut(&process.pid) {

@@ -34,8 +34,8 @@ pub(crate) fn is_idle(cause: Cause) -> bool {
     !cause.is_taken() || matches!(cause, Cause::LockFutex | Cause::IoFile)
 }
 
-/// A window of calls may begin before its first call.
-const WINDOW_NS: u64 = 500_000_000;
+/// Sums are kept by windows of this length.
+pub(crate) const WINDOW_NS: u64 = 500_000_000;
 
 /// Every thread with a good part of its process's calls.
 pub(crate) fn thread_ledgers(bills: &[Billed], is_library: impl Fn(&str) -> bool) -> Vec<ThreadLedger> {

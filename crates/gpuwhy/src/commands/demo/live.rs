@@ -110,7 +110,8 @@ fn script(workloads: &[Workload], cpu: &str) -> String {
             let variables: String =
                 workload.environment.iter().map(|(name, value)| format!("{name}={value} ")).collect();
             let arguments = workload.arguments.replace("{cpu}", cpu).replace("{folder}", "\"$FOLDER\"");
-            let limit = workload.seconds.map_or_else(String::new, |seconds| format!("timeout {seconds} "));
+            let limit =
+                workload.seconds.map_or_else(String::new, |seconds| format!("timeout -s KILL {seconds} "));
             format!("{variables}{limit}\"$SIMWORK\" {arguments}")
         })
         .collect();
@@ -189,7 +190,7 @@ mod tests {
         assert_eq!(script(std::slice::from_ref(&one), "3"), "exec \"$SIMWORK\" train --cpu 3");
         assert_eq!(
             script(&[one, two], "3"),
-            "\"$SIMWORK\" train --cpu 3 & RANK=1 timeout 8 \"$SIMWORK\" nccl --id-file \"$FOLDER\"/id & wait"
+            "\"$SIMWORK\" train --cpu 3 & RANK=1 timeout -s KILL 8 \"$SIMWORK\" nccl --id-file \"$FOLDER\"/id & wait"
         );
     }
 }

@@ -140,7 +140,7 @@ const COLD_START: Scenario = Scenario {
     about: "a fresh process whose first launch loads its code",
     story: "A fresh process answers its first requests: its first launch has to load the code, and takes longer than the\n\
             thousand that follow.",
-    environment: &[REAL_LAUNCH, ("SIMGPU_COLD_US", "900000"), ("SIMGPU_MODULE_US", "150000")],
+    environment: &[REAL_LAUNCH, ("SIMGPU_COLD_US", "2200000"), ("SIMGPU_MODULE_US", "150000")],
     workloads: &[Workload {
         environment: &[],
         seconds: None,

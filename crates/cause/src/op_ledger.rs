@@ -33,7 +33,10 @@ impl<'a> OpLedger<'a> {
         let p50_ns = sums.quantile_ns(0.5);
         let mut all = Bills::default();
         for row in billed {
-            all.add_billed(cause_in(info, row), row);
+            match info.waits_for_gpu && is_woken_by_no_holder(row) {
+                true => all.add(own_time(info), row.ns),
+                false => all.add_billed(row.cause, row),
+            }
         }
         // What a wait is for may become known after the call: the sums of the calls are the measure.
         let seen = all.total_ns();
@@ -71,15 +74,10 @@ impl<'a> OpLedger<'a> {
     }
 }
 
-/// What a wait is in a call of this kind. A lock has somebody who releases it: who sleeps in a call that is there to wait for
-/// the GPU, and is woken by no task, waits for the GPU.
-fn cause_in(info: &OpInfo, row: &Billed) -> Cause {
-    match row.cause {
-        Cause::LockFutex if info.waits_for_gpu && row.by_pid == 0 => {
-            Cause::of_part(Some(info), Part::OnCpu, 0)
-        }
-        cause => cause,
-    }
+/// A lock has somebody in the same process who releases it. Who sleeps in a call that is there to wait for the GPU, and is
+/// woken by none of his own, waits for the GPU.
+fn is_woken_by_no_holder(row: &Billed) -> bool {
+    row.cause == Cause::LockFutex && row.by_pid != row.pid
 }
 
 /// What the time of a call on the CPU is, as the blame rows call it.
@@ -324,7 +322,8 @@ mod tests {
     fn a_sync_that_sleeps_until_nobody_wakes_it_waits_for_the_gpu() {
         let sums = sums(&[10_000_000; 50]);
         let rows = [
-            billed(Cause::LockFutex, (0, ""), 300_000_000),
+            billed(Cause::LockFutex, (0, ""), 200_000_000),
+            billed(Cause::LockFutex, (99, "bystander"), 100_000_000),
             billed(Cause::LockFutex, (7, "worker"), 200_000_000),
         ];
         let info = info(Family::Sync, true);

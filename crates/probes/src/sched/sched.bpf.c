@@ -294,6 +294,9 @@ int on_switch(u64 *ctx) {
 static __always_inline bool wakes_on_purpose(struct task_struct *waker, u8 reason) {
     long nr = syscall_of(waker);
     if (reason == REASON_FUTEX || reason == REASON_GIL) {
+        /* A timer may run out while somebody is in such a call, and a process takes long to end. */
+        if (in_interrupt())
+            return false;
         for (u32 i = 0; i < 4; i++)
             if (nr == (long)futex_syscalls[i])
                 return true;

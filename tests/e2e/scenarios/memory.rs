@@ -28,7 +28,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         number: 10,
         name: "synchronising free",
-        quick: true,
+        quick: false,
         set: free_waits,
         hit: Hit::Op("cudaFree"),
         classes: &["gpu.alloc"],

@@ -69,6 +69,7 @@ pub(super) fn in_short(finding: &Value) -> String {
 fn is_hit(hit: Hit, finding: &Value) -> bool {
     match hit {
         Hit::Op(op) => finding["op"] == op,
+        Hit::OneOf(ops) => finding["op"].as_str().is_some_and(|op| ops.contains(&op)),
         Hit::Between => finding["op"].is_null(),
         Hit::Anywhere => true,
     }

@@ -43,6 +43,8 @@ pub(crate) struct Scenario {
 #[derive(Clone, Copy)]
 enum Hit {
     Op(&'static str),
+    /// Whichever of them comes first.
+    OneOf(&'static [&'static str]),
     Between,
     Anywhere,
 }

@@ -188,8 +188,8 @@ static __noinline u64 take_stack(u32 cpu, struct pt_regs *regs, struct task *tas
     void *ring = ring_of_cpu(cpu);
     if (!ring)
         return 0;
-    /* A stack is large, and calls and processes go first: half of a ring is theirs. */
-    if (bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > RING_WAKES / 2 * ring_wake_bytes) {
+    /* A stack is large, and calls and processes go first: a quarter of a ring is theirs alone. */
+    if (bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > RING_WAKES * 3 / 4 * ring_wake_bytes) {
         count_loss(LOSS_STACK_RING);
         return 0;
     }

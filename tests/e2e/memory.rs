@@ -23,7 +23,10 @@ fn every_path_of_allocation_counts_once() {
         ));
         assert_eq!(seen, live.as_i64().unwrap(), "{kind}: live at the end");
     }
-    assert_eq!(trace.number("SELECT count(*) FROM allocations WHERE stack_id IS NULL"), 0);
+    // All are made within milliseconds: stacks that do not fit into the rings then are counted as lost.
+    let lost = trace.number("SELECT ifnull(sum(count), 0) FROM loss WHERE reason LIKE '%a stack was lost'");
+    let without = trace.number("SELECT count(*) FROM allocations WHERE stack_id IS NULL");
+    assert!(without <= lost, "{without} allocations have no stack, and {lost} stacks were lost");
 }
 
 #[test]

@@ -353,7 +353,8 @@ fn the_sqlite_shell_opens_the_file_as_it_is() {
 fn a_trace_without_calls_answers_with_nothing() {
     let trace = changed_by(
         "DELETE FROM calls; DELETE FROM call_stats; DELETE FROM blame; DELETE FROM process_events; \
-         DELETE FROM coldstart_events; DELETE FROM gpu_errors; DELETE FROM nccl_events",
+         DELETE FROM coldstart_events; DELETE FROM gpu_errors; DELETE FROM nccl_events; DELETE FROM sched_events; \
+         DELETE FROM mem_events; DELETE FROM io_events; DELETE FROM net_events; DELETE FROM tcp_events",
     );
     assert_eq!(answer(&trace, "SELECT op FROM op_summary", "csv"), "op\r\n");
     refused(

@@ -1,11 +1,11 @@
 //! What the kernel could not say of the host's events: names of files, devices and threads, and whose socket it was.
 
 use gpuwhy_model::{Batch, Part, Process, ProcessEventKind, Reason};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Descriptors of processes are gone through at most so often, for the same socket and for all processes.
+/// All descriptors of all processes are gone through at most so often.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Sockets and names remembered; beyond it all are forgotten.
 const MOST_KNOWN: usize = 16_384;
@@ -17,8 +17,8 @@ pub(crate) struct HostEvents {
     sockets: HashMap<u64, u32>,
     threads: HashMap<(u32, u32), String>,
     looked: Option<Instant>,
-    /// Sockets that were nobody's, and since when: those of the kernel, and of processes that are gone.
-    nobodys: HashMap<u64, Instant>,
+    /// Sockets that are nobody's just now: the kernel's, those of processes that are gone, and those not accepted yet.
+    nobodys: HashSet<u64>,
 }
 
 impl HostEvents {
@@ -51,6 +51,7 @@ impl HostEvents {
         for request in &mut batch.io_events {
             request.device_name = self.device_name(request.device);
         }
+        self.nobodys.clear();
         for event in &mut batch.tcp_events {
             if event.pid == 0 {
                 event.pid = self.owner_of(event.inode, processes).unwrap_or(0);
@@ -96,14 +97,12 @@ impl HostEvents {
         if let Some(pid) = self.sockets.get(&inode) {
             return Some(*pid);
         }
-        let is_recent = |at: &Instant| at.elapsed() < LOOK_EVERY;
-        if self.nobodys.get(&inode).is_some_and(is_recent) {
+        if self.nobodys.contains(&inode) {
             return None;
         }
         let found = self.find_owner(inode, traced);
         if found.is_none() {
-            self.nobodys.retain(|_, at| is_recent(at));
-            self.nobodys.insert(inode, Instant::now());
+            self.nobodys.insert(inode);
         }
         found
     }

@@ -78,8 +78,10 @@ fn look(path: &Path, since: Option<&str>, from_ns: Option<u64>) -> Result<Explai
 pub(crate) fn conclude(path: &Path, start_ns: u64) -> Option<Explained> {
     let is_large = std::fs::metadata(path).is_ok_and(|metadata| metadata.len() > LARGE_FILE);
     let since = is_large.then_some(LOOK_BACK);
-    let explained = look(path, since, Some(start_ns)).ok()?;
-    // The trace is whole without them: `gpuwhy explain` finds them again.
-    let _ = write_findings(path, &explained.findings);
-    Some(explained)
+    let explained = look(path, since, Some(start_ns)).ok();
+    // The trace is whole without them: `gpuwhy explain` finds them again. Done where there are none, too: only who may
+    // write can put away the log that readers left behind.
+    let findings = explained.as_ref().map_or(&[][..], |explained| explained.findings.as_slice());
+    let _ = write_findings(path, findings);
+    explained
 }

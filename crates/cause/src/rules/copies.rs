@@ -83,7 +83,7 @@ fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
         ),
     };
     Some(Draft {
-        severity: Some(of_taken(taken, wall)),
+        severity: Some(of_taken(op.lost_ns(), wall)),
         title,
         fixes: fixes(case, pid, &bills),
         sql: sql(pid, &op.sums.op),

@@ -16,9 +16,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const PARTNER: &str = "simwork-partner";
 const PERCENT: f64 = 5.0;
-/// Of what comes in thousands of short pieces and has the kernel's tracer as its witness: that one stands at the same
-/// tracepoints as the probes, before or after them, and takes time of its own at both ends of each piece.
-const WITNESSED_PERCENT: f64 = 10.0;
 
 /// Nanoseconds of all launches in a column.
 fn launches(trace: &Trace, column: &str) -> i64 {
@@ -384,9 +381,9 @@ fn freeing_memory_at_a_limit_is_reclaim() {
         }
     });
     assert_parts_sum(&trace);
-    assert_close("reclaim", launches(&trace, "reclaim_ns"), really, WITNESSED_PERCENT);
+    assert_close("reclaim", launches(&trace, "reclaim_ns"), really, PERCENT);
     let billed = "SELECT sum(ns) FROM blame WHERE op = 'cuLaunchKernel' AND cause = 'mem.reclaim'";
-    assert_close("mem.reclaim in blame", trace.number(billed), really, WITNESSED_PERCENT);
+    assert_close("mem.reclaim in blame", trace.number(billed), really, PERCENT);
 }
 
 /// Packets that arrive over the loopback are handled on the first CPU, until it is dropped.
@@ -462,8 +459,8 @@ fn packets_for_others_are_an_interruption() {
     });
     assert_parts_sum(&trace);
     let by_packets = "SELECT sum(ns) FROM blame WHERE cause = 'cpu.interrupt' AND by_comm = 'softirq NET_RX'";
-    assert_close("softirq NET_RX", trace.number(by_packets), really, WITNESSED_PERCENT);
-    assert_close("interrupts", launches(&trace, "interrupt_ns"), all, WITNESSED_PERCENT);
+    assert_close("softirq NET_RX", trace.number(by_packets), really, PERCENT);
+    assert_close("interrupts", launches(&trace, "interrupt_ns"), all, PERCENT);
 }
 
 #[test]

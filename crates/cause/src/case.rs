@@ -1,6 +1,6 @@
 //! The evidence in order: ledgers of operations and threads, and who is who. Rules read it.
 
-use crate::evidence::{Billed, ColdCall, Evidence};
+use crate::evidence::{Arrival, Billed, ColdCall, Evidence};
 use crate::op_ledger::OpLedger;
 use crate::thread_ledger::{ThreadLedger, WINDOW_NS, thread_ledgers};
 use gpuwhy_model::{Cause, Family, Layer, OpInfo, Process, Span};
@@ -89,6 +89,35 @@ impl<'a> Case<'a> {
             self.evidence.neighbours.iter().find(|other| other.pid == pid).map(|other| other.comm.as_str())
         });
         format!("{}[{pid}]", comm.filter(|comm| !comm.is_empty()).unwrap_or("process"))
+    }
+
+    /// Its name alone; empty where it is not known.
+    pub(crate) fn comm(&self, pid: u32) -> String {
+        self.process(pid).map(|process| process.comm.clone()).unwrap_or_default()
+    }
+
+    /// The thread with most of a process's calls.
+    pub(crate) fn main_thread(&self, pid: u32) -> Option<&ThreadLedger> {
+        let of_process = self.threads.iter().filter(|thread| thread.pid == pid);
+        of_process.max_by_key(|thread| (thread.calls, std::cmp::Reverse(thread.tid)))
+    }
+
+    /// Who arrived at each collective, by communicator and number.
+    pub(crate) fn rounds(&self) -> BTreeMap<&'a str, BTreeMap<u64, Vec<&'a Arrival>>> {
+        let mut comms: BTreeMap<&str, BTreeMap<u64, Vec<&Arrival>>> = BTreeMap::new();
+        for arrival in &self.evidence.collectives {
+            comms.entry(&arrival.comm).or_default().entry(arrival.seq).or_default().push(arrival);
+        }
+        comms
+    }
+
+    /// How long a process's streams were followed, and busy at least and at most of that.
+    pub(crate) fn streams(&self, pid: u32) -> (u64, u64, u64) {
+        let times = self.evidence.gpu_times.iter().filter(|time| time.pid == pid);
+        times.fold((0, 0, 0), |(window, lower, upper), time| {
+            let within = |ns: u64| ns.min(time.window_ns);
+            (window + time.window_ns, lower + within(time.busy_lower_ns), upper + within(time.busy_upper_ns))
+        })
     }
 
     pub(crate) fn wall(&self, pid: u32) -> Span {

@@ -2,8 +2,8 @@
 //! what the traces themselves vary by.
 
 use crate::evidence::{Evidence, OpSums};
-use crate::severity::percent;
-use gpuwhy_model::{Blame, Cause, Histogram, Part};
+use crate::tail::shares_by_cause;
+use gpuwhy_model::{Cause, Histogram};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,13 +68,7 @@ pub fn compare(a: &Evidence, b: &Evidence) -> Comparison {
 fn by_op(evidence: &Evidence) -> BTreeMap<String, OpSums> {
     let mut ops: BTreeMap<String, OpSums> = BTreeMap::new();
     for sums in evidence.sums.iter().chain(&evidence.stored) {
-        let op = ops.entry(sums.op.clone()).or_default();
-        op.count += sums.count;
-        op.errors += sums.errors;
-        op.sum_ns += sums.sum_ns;
-        op.max_ns = op.max_ns.max(sums.max_ns);
-        op.hist.merge(&sums.hist);
-        op.blame.add(&sums.blame);
+        ops.entry(sums.op.clone()).or_default().merge(sums);
     }
     ops
 }
@@ -90,21 +84,8 @@ fn side(evidence: &Evidence, op: &str, sums: &OpSums) -> OpSide {
         p999_us: us(sums.quantile_ns(0.999)),
         max_us: us(sums.max_ns),
         mean_us: us(sums.sum_ns) / sums.count.max(1) as f64,
-        by_cause: by_cause(evidence, op, &sums.blame),
+        by_cause: shares_by_cause(evidence.ops.get(op), &sums.blame),
     }
-}
-
-fn by_cause(evidence: &Evidence, op: &str, blame: &Blame) -> Vec<(Cause, f64)> {
-    let mut causes: BTreeMap<Cause, u64> = BTreeMap::new();
-    for (part, ns) in blame.parts() {
-        let by = u32::from(part == Part::Runnable);
-        *causes.entry(Cause::of_part(evidence.ops.get(op), part, by)).or_default() += ns;
-    }
-    let total: u64 = causes.values().sum();
-    let mut shares: Vec<(Cause, f64)> =
-        causes.into_iter().map(|(cause, ns)| (cause, percent(ns, total))).collect();
-    shares.sort_by(|x, y| y.1.total_cmp(&x.1).then(x.0.cmp(&y.0)));
-    shares
 }
 
 fn change(op: &str, a: (&Evidence, Option<&OpSums>), b: (&Evidence, Option<&OpSums>)) -> OpChange {

@@ -151,6 +151,11 @@ pub(crate) fn in_short(place: &Place) -> Option<String> {
     None
 }
 
+/// The same for the middle of a sentence: ` at train.py:142 forward`, or nothing.
+pub(crate) fn at(place: &Place) -> String {
+    in_short(place).map_or_else(String::new, |line| format!(" at {line}"))
+}
+
 /// Time in words for titles.
 pub(crate) fn seconds(ns: u64) -> String {
     gpuwhy_model::units::duration(ns)

@@ -77,6 +77,22 @@ pub struct OpSums {
 }
 
 impl OpSums {
+    /// The time of all calls beyond what they would have taken at the median.
+    pub fn beyond_median_ns(&self) -> u64 {
+        self.sum_ns.saturating_sub(self.count.saturating_mul(self.quantile_ns(0.5)))
+    }
+
+    /// Adds calls of another process, or of another time.
+    pub fn merge(&mut self, other: &OpSums) {
+        self.count += other.count;
+        self.errors += other.errors;
+        self.bytes += other.bytes;
+        self.sum_ns += other.sum_ns;
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.hist.merge(&other.hist);
+        self.blame.add(&other.blame);
+    }
+
     pub fn quantile_ns(&self, q: f64) -> u64 {
         self.hist.quantile_ns(q).min(self.max_ns)
     }

@@ -29,11 +29,7 @@ pub(crate) fn idle(case: &Case<'_>) -> Vec<Idle> {
 }
 
 fn of_process(case: &Case<'_>, pid: u32) -> Option<Idle> {
-    let thread = case
-        .threads
-        .iter()
-        .filter(|thread| thread.pid == pid)
-        .max_by_key(|thread| (thread.calls, std::cmp::Reverse(thread.tid)))?;
+    let thread = case.main_thread(pid)?;
     let mut instead = thread.waits.only(|cause| cause != Cause::GpuWait);
     // Waits through others are told by what kept those.
     for share in thread.taken.shares(|_| None) {
@@ -52,12 +48,7 @@ fn of_process(case: &Case<'_>, pid: u32) -> Option<Idle> {
             instead.add(share.class, (share.ms * 1e6) as u64);
         }
     }
-    let times: Vec<_> = case.evidence.gpu_times.iter().filter(|time| time.pid == pid).collect();
-    let window: u64 = times.iter().map(|time| time.window_ns).sum();
-    let bound = |of: fn(&crate::evidence::StreamTime) -> u64| -> u64 {
-        times.iter().map(|time| of(time).min(time.window_ns)).sum()
-    };
-    let (lower, upper) = (bound(|time| time.busy_lower_ns), bound(|time| time.busy_upper_ns));
+    let (window, lower, upper) = case.streams(pid);
     let starved = (window > 0).then(|| window - upper);
     let causes = match starved {
         Some(starved) => scaled(&instead, starved),

@@ -44,7 +44,7 @@ impl<'a> OpLedger<'a> {
         let mut excess = all;
         take_cold(&mut excess, cold);
         if info.waits_for_gpu {
-            leave_to_the_gpu(&mut excess, own_time(info), sums, p50_ns);
+            leave_to_the_gpu(&mut excess, own_time(info), sums);
         }
         let mut gpu_wait_ns = excess.ns(Cause::GpuWait);
         let normal = normal_ns(info, p50_ns).saturating_mul(sums.count);
@@ -70,8 +70,8 @@ impl<'a> OpLedger<'a> {
     /// Of what was taken, what was lost by it: the GPU goes on while the one who waits for it is kept from the CPU, so only
     /// what made calls longer than they normally are.
     pub(crate) fn lost_ns(&self) -> u64 {
-        let longer = self.sums.sum_ns.saturating_sub(self.sums.count.saturating_mul(self.p50_ns));
-        if self.info.waits_for_gpu { self.taken_ns().min(longer) } else { self.taken_ns() }
+        let taken = self.taken_ns();
+        if self.info.waits_for_gpu { taken.min(self.sums.beyond_median_ns()) } else { taken }
     }
 
     /// Inside of a call that is there for something else, to wait for a peer or to sleep is time taken, too.
@@ -129,8 +129,8 @@ fn bill_full_queue(excess: &mut Bills, sums: &OpSums, normal_ns: u64) -> u64 {
 
 /// A lock may be how the library's own thread tells that the GPU is done: where all calls are alike, it is that; only what
 /// made calls longer than they normally are was a lock.
-fn leave_to_the_gpu(excess: &mut Bills, own: Cause, sums: &OpSums, p50_ns: u64) {
-    let longer = sums.sum_ns.saturating_sub(sums.count.saturating_mul(p50_ns));
+fn leave_to_the_gpu(excess: &mut Bills, own: Cause, sums: &OpSums) {
+    let longer = sums.beyond_median_ns();
     let beside = [Cause::LockFutex, Cause::Unknown];
     let others = beside.map(|cause| (cause, excess.ns(cause)));
     let taken: u64 = others.iter().map(|(_, ns)| ns).sum();

@@ -2,7 +2,7 @@
 
 use crate::evidence::Evidence;
 use crate::severity::percent;
-use gpuwhy_model::{Cause, Part};
+use gpuwhy_model::{Blame, Cause, OpInfo, Part};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -35,18 +35,10 @@ pub(crate) fn tails(evidence: &Evidence) -> Vec<Tail> {
         .iter()
         .map(|tail| {
             let op = evidence.ops.get(&tail.op);
-            let mut causes: BTreeMap<Cause, u64> = BTreeMap::new();
-            for (part, ns) in tail.blame.parts() {
-                // Who had the CPU is not told by call; somebody had.
-                let by = u32::from(part == Part::Runnable);
-                *causes.entry(Cause::of_part(op, part, by)).or_default() += ns;
-            }
-            let total: u64 = causes.values().sum();
-            let mut by_cause: Vec<TailShare> = causes
+            let by_cause = shares_by_cause(op, &tail.blame)
                 .into_iter()
-                .map(|(class, ns)| TailShare { class, share_pct: percent(ns, total) })
+                .map(|(class, share_pct)| TailShare { class, share_pct })
                 .collect();
-            by_cause.sort_by(|a, b| b.share_pct.total_cmp(&a.share_pct).then(a.class.cmp(&b.class)));
             let process = evidence.processes.iter().rfind(|process| tail.pid == Some(process.pid));
             Tail {
                 op: tail.op.clone(),
@@ -61,4 +53,18 @@ pub(crate) fn tails(evidence: &Evidence) -> Vec<Tail> {
         .collect();
     tails.sort_by_key(|tail| (tail.pid, tail.op.clone(), tail.quantile.len(), tail.quantile.clone()));
     tails
+}
+
+/// What time is as causes, in percent, largest first. Who had the CPU is not told by call; somebody had.
+pub(crate) fn shares_by_cause(op: Option<&OpInfo>, blame: &Blame) -> Vec<(Cause, f64)> {
+    let mut causes: BTreeMap<Cause, u64> = BTreeMap::new();
+    for (part, ns) in blame.parts() {
+        let by = u32::from(part == Part::Runnable);
+        *causes.entry(Cause::of_part(op, part, by)).or_default() += ns;
+    }
+    let total: u64 = causes.values().sum();
+    let mut shares: Vec<(Cause, f64)> =
+        causes.into_iter().map(|(cause, ns)| (cause, percent(ns, total))).collect();
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    shares
 }

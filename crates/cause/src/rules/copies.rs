@@ -1,10 +1,9 @@
 //! Copies between host and device: time that the bytes themselves take, and time spent waiting for the GPU to get there.
 
 use super::Rule;
-use super::slow_calls::{sql, waits_for_gpu};
+use super::slow_calls::{lost, of_calls, waits_for_gpu};
 use crate::case::Case;
-use crate::draft::{Draft, cause_in_words, in_short, place_of, seconds};
-use crate::fixes::fixes;
+use crate::draft::{Draft, at, place_of};
 use crate::op_ledger::OpLedger;
 use crate::severity::{matters, of_taken, percent};
 use gpuwhy_model::{Cause, Family, units};
@@ -44,7 +43,7 @@ fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
     }
     let main = bills.main()?;
     let place = place_of(case, pid, &op.sums.op);
-    let at = in_short(&place).map_or_else(String::new, |line| format!(" at {line}"));
+    let at = at(&place);
     let rate = op.sums.bytes as f64 / (own_ns.max(1) as f64 / 1e9);
     bills.say(
         Cause::CopyPcie,
@@ -73,24 +72,7 @@ fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
             op.sums.op
         ),
         Cause::GpuWait => waits_for_gpu(case, op, bills.ns(main), &at),
-        _ => format!(
-            "{} of {}{at} lost {} ({:.0}% of its time): {}",
-            op.sums.op,
-            case.name(pid),
-            seconds(taken),
-            percent(taken, wall),
-            cause_in_words(case, &bills, main)
-        ),
+        _ => lost(case, op, taken, &bills, &at),
     };
-    Some(Draft {
-        severity: Some(of_taken(op.lost_ns(), wall)),
-        title,
-        fixes: fixes(case, pid, &bills),
-        sql: sql(pid, &op.sums.op),
-        op: Some(op.sums.op.clone()),
-        pid: Some(pid),
-        bills,
-        place,
-        ..Draft::default()
-    })
+    Some(Draft { severity: Some(of_taken(op.lost_ns(), wall)), title, ..of_calls(case, op, bills, place) })
 }

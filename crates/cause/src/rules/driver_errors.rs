@@ -3,7 +3,7 @@
 use super::Rule;
 use crate::bills::{Bills, Share, Who};
 use crate::case::Case;
-use crate::draft::{Draft, in_short, place_of_stack};
+use crate::draft::{Draft, at, place_of_stack};
 use crate::evidence::FailedCalls;
 use gpuwhy_model::{Cause, Family, GpuError, Severity};
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ fn of_gpus(case: &Case<'_>) -> Vec<Draft> {
         bills.say(Cause::GpuError, format!("{name} on {on}, {} times: {}", errors.len(), first.message));
         let pid = errors.iter().find_map(|error| error.pid).filter(|pid| *pid != 0);
         if let Some(pid) = pid {
-            let comm = case.process(pid).map(|process| process.comm.clone()).unwrap_or_default();
+            let comm = case.comm(pid);
             let share = Share { comm, pid: Some(pid), ns: 1, count: errors.len() as u64, ..Share::default() };
             bills.blame(Cause::GpuError, Who::Process(pid), share);
         }
@@ -111,7 +111,7 @@ fn of_calls(case: &Case<'_>, failed: &FailedCalls) -> Option<Draft> {
     bills.add(Cause::GpuError, failed.ns.max(1));
     bills.say(Cause::GpuError, format!("{} calls returned {}", failed.count, failed.ret));
     let place = place_of_stack(case, failed.stack_id);
-    let at = in_short(&place).map_or_else(String::new, |line| format!(" at {line}"));
+    let at = at(&place);
     Some(Draft {
         severity: Some(Severity::Medium),
         title: format!(

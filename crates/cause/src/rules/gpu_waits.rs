@@ -1,10 +1,9 @@
 //! Calls that are there to wait for the GPU, and copies that have to: whose wait it is.
 
 use super::Rule;
-use super::slow_calls::{sql, waits_for_gpu};
+use super::slow_calls::{lost, of_calls, waits_for_gpu};
 use crate::case::Case;
-use crate::draft::{Draft, cause_in_words, in_short, place_of, seconds};
-use crate::fixes::fixes;
+use crate::draft::{Draft, at, place_of, seconds};
 use crate::op_ledger::OpLedger;
 use crate::severity::{matters, of_taken, percent};
 use gpuwhy_model::{Cause, Family, Severity};
@@ -33,8 +32,7 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
 /// Whether what was taken is what makes calls longer than they usually are. Then the usual wait is no part of the matter.
 /// Where it is in every call alike, nobody can tell it from what is usual, and all of the time is divided.
 fn stands_out(op: &OpLedger<'_>, taken_ns: u64) -> bool {
-    let usual = op.p50_ns.saturating_mul(op.sums.count);
-    op.sums.sum_ns.saturating_sub(usual) >= taken_ns / 2
+    op.sums.beyond_median_ns() >= taken_ns / 2
 }
 
 fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
@@ -51,11 +49,8 @@ fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
     }
     let main = bills.main()?;
     let place = place_of(case, pid, &op.sums.op);
-    let at = in_short(&place).map_or_else(String::new, |line| format!(" at {line}"));
-    let times = case.evidence.gpu_times.iter().filter(|time| time.pid == pid);
-    let (window, busy) = times.fold((0, 0), |(window, busy), time| {
-        (window + time.window_ns, busy + time.busy_upper_ns.min(time.window_ns))
-    });
+    let at = at(&place);
+    let (window, _, busy) = case.streams(pid);
     if bills.ns(Cause::GpuWait) > 0 {
         let each = bills.ns(Cause::GpuWait) / op.sums.count.max(1);
         bills
@@ -72,26 +67,9 @@ fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
     }
     let title = match main {
         Cause::GpuWait => waits_for_gpu(case, op, bills.ns(main), &at),
-        _ => format!(
-            "{} of {}{at} lost {} ({:.0}% of its time): {}",
-            op.sums.op,
-            case.name(pid),
-            seconds(taken),
-            percent(taken, wall),
-            cause_in_words(case, &bills, main)
-        ),
+        _ => lost(case, op, taken, &bills, &at),
     };
-    Some(Draft {
-        severity: Some(of_taken(op.lost_ns(), wall)),
-        title,
-        fixes: fixes(case, pid, &bills),
-        sql: sql(pid, &op.sums.op),
-        op: Some(op.sums.op.clone()),
-        pid: Some(pid),
-        bills,
-        place,
-        ..Draft::default()
-    })
+    Some(Draft { severity: Some(of_taken(op.lost_ns(), wall)), title, ..of_calls(case, op, bills, place) })
 }
 
 #[cfg(test)]

@@ -22,11 +22,7 @@ pub(super) const RULE: Rule = Rule {
 const LEAST_NS: u64 = 2_000_000_000;
 
 fn find(case: &Case<'_>) -> Vec<Draft> {
-    let mut comms: BTreeMap<&str, BTreeMap<u64, Vec<&Arrival>>> = BTreeMap::new();
-    for arrival in &case.evidence.collectives {
-        comms.entry(&arrival.comm).or_default().entry(arrival.seq).or_default().push(arrival);
-    }
-    comms
+    case.rounds()
         .into_iter()
         .filter_map(|(comm, rounds)| mismatch(case, comm, &rounds).or_else(|| missing(case, comm, &rounds)))
         .collect()

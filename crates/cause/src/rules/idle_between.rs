@@ -3,7 +3,7 @@
 use super::Rule;
 use super::lost_between::{place, say_what_was_waited_for};
 use crate::case::Case;
-use crate::draft::{Draft, cause_in_words, in_short, seconds};
+use crate::draft::{Draft, at, cause_in_words, seconds};
 use crate::fixes::fixes;
 use crate::severity::percent;
 use crate::thread_ledger::{ThreadLedger, is_idle};
@@ -24,12 +24,7 @@ const LEAST_PCT: f64 = 20.0;
 fn find(case: &Case<'_>) -> Vec<Draft> {
     let mut pids: Vec<u32> = case.threads.iter().map(|thread| thread.pid).collect();
     pids.dedup();
-    pids.into_iter().filter_map(|pid| draft(case, busiest(case, pid)?)).collect()
-}
-
-fn busiest<'a>(case: &'a Case<'_>, pid: u32) -> Option<&'a ThreadLedger> {
-    let of_process = case.threads.iter().filter(|thread| thread.pid == pid);
-    of_process.max_by_key(|thread| (thread.calls, std::cmp::Reverse(thread.tid)))
+    pids.into_iter().filter_map(|pid| draft(case, case.main_thread(pid)?)).collect()
 }
 
 fn draft(case: &Case<'_>, thread: &ThreadLedger) -> Option<Draft> {
@@ -44,7 +39,7 @@ fn draft(case: &Case<'_>, thread: &ThreadLedger) -> Option<Draft> {
     let main = bills.main()?;
     say_what_was_waited_for(case, thread, &mut bills);
     let place = place(case, thread, main);
-    let at = in_short(&place).map_or_else(String::new, |line| format!(" at {line}"));
+    let at = at(&place);
     Some(Draft {
         severity: Some(Severity::Low),
         title: format!(

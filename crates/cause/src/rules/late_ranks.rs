@@ -3,7 +3,7 @@
 use super::Rule;
 use crate::bills::{Bills, Share, Who};
 use crate::case::Case;
-use crate::draft::{Draft, in_short, place_of_stack, seconds};
+use crate::draft::{Draft, at, place_of_stack, seconds};
 use crate::evidence::Arrival;
 use crate::fixes::fixes;
 use crate::severity::{matters, of_taken, percent};
@@ -70,7 +70,7 @@ fn draft(case: &Case<'_>, rounds: &BTreeMap<u64, Vec<&Arrival>>) -> Option<Draft
         .map(|(op, _)| op.clone());
     let mut bills = Bills::default();
     bills.add(Cause::RankStraggler, lost);
-    let comm = case.process(late.pid).map(|process| process.comm.clone()).unwrap_or_default();
+    let comm = case.comm(late.pid);
     let share = Share { comm, pid: Some(late.pid), ns: lost, count: late.last, ..Share::default() };
     bills.blame(Cause::RankStraggler, Who::Rank(rank), share);
     bills.say(
@@ -85,7 +85,7 @@ fn draft(case: &Case<'_>, rounds: &BTreeMap<u64, Vec<&Arrival>>) -> Option<Draft
         bills.say(Cause::RankStraggler, why);
     }
     let place = place_of_stack(case, late.stack_id);
-    let at = in_short(&place).map_or_else(String::new, |line| format!(" at {line}"));
+    let at = at(&place);
     Some(Draft {
         severity: Some(of_taken(late.alone_ns, wall)),
         title: format!(
@@ -107,11 +107,7 @@ fn draft(case: &Case<'_>, rounds: &BTreeMap<u64, Vec<&Arrival>>) -> Option<Draft
 
 /// What kept the rank itself, as far as that was seen.
 fn why_late(case: &Case<'_>, pid: u32) -> Option<String> {
-    let thread = case
-        .threads
-        .iter()
-        .filter(|thread| thread.pid == pid)
-        .max_by_key(|thread| (thread.calls, std::cmp::Reverse(thread.tid)))?;
+    let thread = case.main_thread(pid)?;
     let (cause, ns) = [&thread.taken, &thread.waits]
         .into_iter()
         .find_map(|bills| bills.main().map(|cause| (cause, bills.ns(cause))))?;

@@ -2,7 +2,7 @@
 
 use super::Rule;
 use crate::case::Case;
-use crate::draft::{Draft, in_short, place_of};
+use crate::draft::{Draft, at, place_of};
 use crate::fixes::fixes;
 use crate::severity::percent;
 use gpuwhy_model::{Cause, Family, Severity, units};
@@ -37,11 +37,7 @@ fn draft(case: &Case<'_>, pid: u32) -> Option<Draft> {
         return None;
     }
     let op = case.main_op(pid, Family::Launch)?;
-    let thread = case
-        .threads
-        .iter()
-        .filter(|thread| thread.pid == pid)
-        .max_by_key(|thread| (thread.calls, std::cmp::Reverse(thread.tid)))?;
+    let thread = case.main_thread(pid)?;
     // What happens once is no limit of the loop.
     let cold = op.excess.ns(Cause::GpuColdstart);
     let launching = op.sums.blame.oncpu_ns.saturating_sub(cold);
@@ -62,7 +58,7 @@ fn draft(case: &Case<'_>, pid: u32) -> Option<Draft> {
         ),
     );
     let place = place_of(case, pid, &op.sums.op);
-    let at = in_short(&place).map_or_else(String::new, |line| format!(" at {line}"));
+    let at = at(&place);
     Some(Draft {
         severity: Some(Severity::Low),
         title: format!(

@@ -2,7 +2,7 @@
 
 use super::Rule;
 use crate::case::Case;
-use crate::draft::{Draft, cause_in_words, in_short, place_of_stack, seconds};
+use crate::draft::{Draft, at, cause_in_words, place_of_stack, seconds};
 use crate::fixes::fixes;
 use crate::severity::{matters, of_taken, percent};
 use crate::thread_ledger::ThreadLedger;
@@ -48,7 +48,7 @@ fn draft(case: &Case<'_>, thread: &ThreadLedger) -> Option<Draft> {
     let main = bills.main()?;
     say_what_was_waited_for(case, thread, &mut bills);
     let place = place(case, thread, main);
-    let at = in_short(&place).map_or_else(String::new, |line| format!(" at {line}"));
+    let at = at(&place);
     Some(Draft {
         severity: Some(of_taken(taken, wall)),
         title: format!(

@@ -3,7 +3,7 @@
 use super::Rule;
 use crate::bills::{Bills, Share, Who};
 use crate::case::Case;
-use crate::draft::{Draft, in_short, place_of_stack};
+use crate::draft::{Draft, at, in_short, place_of_stack};
 use crate::fixes::fixes;
 use gpuwhy_model::{Cause, MemoryFailure, Severity, units};
 use std::collections::BTreeMap;
@@ -67,13 +67,13 @@ fn draft(case: &Case<'_>, pid: u32, failures: &[&MemoryFailure]) -> Option<Draft
     }
     let held: u64 = by_holder.values().map(|(bytes, _)| bytes).sum();
     for (holder, (bytes, count)) in by_holder {
-        let comm = case.process(holder).map(|process| process.comm.clone()).unwrap_or_default();
+        let comm = case.comm(holder);
         let ns = (spent.max(1) as f64 * bytes as f64 / held.max(1) as f64) as u64;
         let share = Share { comm, pid: Some(holder), ns: ns.max(1), count, ..Share::default() };
         bills.blame(Cause::GpuMemory, Who::Process(holder), share);
     }
     let place = place_of_stack(case, last.stack_id);
-    let at = in_short(&place).map_or_else(String::new, |line| format!(" at {line}"));
+    let at = at(&place);
     Some(Draft {
         severity: Some(Severity::High),
         title: format!(

@@ -93,7 +93,7 @@ fn draft(case: &Case<'_>, pid: u32, mut uses: Vec<&MemoryUse>) -> Option<Draft> 
             ),
         );
     }
-    let comm = case.process(pid).map(|process| process.comm.clone()).unwrap_or_default();
+    let comm = case.comm(pid);
     bills.blame(
         Cause::GpuMemory,
         Who::Process(pid),

@@ -39,7 +39,7 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
         );
         if let Some((pid, bytes)) = gpu.largest {
             bills.say(Cause::GpuMemory, format!("{} uses {}", case.name(pid), units::size(bytes)));
-            let comm = case.process(pid).map(|process| process.comm.clone()).unwrap_or_default();
+            let comm = case.comm(pid);
             let share = Share { comm, pid: Some(pid), ns: 1, count: 1, ..Share::default() };
             bills.blame(Cause::GpuMemory, Who::Process(pid), share);
         }

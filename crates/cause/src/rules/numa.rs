@@ -60,7 +60,7 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
             );
         }
         let target = far_gpu.unwrap_or(home.node);
-        let comm = case.process(home.pid).map(|process| process.comm.clone()).unwrap_or_default();
+        let comm = case.comm(home.pid);
         bills.blame(
             Cause::NumaRemote,
             Who::Process(home.pid),

@@ -3,7 +3,7 @@
 use super::Rule;
 use crate::bills::Bills;
 use crate::case::Case;
-use crate::draft::{Draft, in_short, place_of_stack, seconds};
+use crate::draft::{Draft, at, place_of_stack, seconds};
 use crate::fixes::fixes;
 use crate::severity::{matters, of_taken, percent};
 use gpuwhy_model::{Cause, Family, Role};
@@ -45,7 +45,7 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
             ),
         );
         let place = place_of_stack(case, graphs.stack_id);
-        let at = in_short(&place).map_or_else(String::new, |line| format!(" at {line}"));
+        let at = at(&place);
         let makes = |role: Role| matches!(role, Role::GraphInstantiate | Role::CaptureEnd);
         let op = case
             .ops_of(graphs.pid)

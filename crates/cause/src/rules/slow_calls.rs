@@ -3,11 +3,11 @@
 use super::Rule;
 use crate::bills::Bills;
 use crate::case::Case;
-use crate::draft::{Draft, cause_in_words, in_short, place_of, seconds};
+use crate::draft::{Draft, at, cause_in_words, place_of, seconds};
 use crate::fixes::fixes;
 use crate::op_ledger::OpLedger;
 use crate::severity::{matters, of_taken, percent};
-use gpuwhy_model::{Cause, Family, Layer, Severity};
+use gpuwhy_model::{Cause, Family, Layer, Place, Severity};
 
 pub(super) const RULE: Rule = Rule {
     name: "slow_calls",
@@ -57,33 +57,20 @@ fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
     }
     let main = bills.main()?;
     let place = place_of(case, pid, &op.sums.op);
-    let at = in_short(&place).map_or_else(String::new, |line| format!(" at {line}"));
+    let at = at(&place);
     Some(Draft {
         severity: Some(severity(op, &bills, main, wall)),
         title: match main {
             Cause::GpuWait => waits_for_gpu(case, op, bills.ns(main), &at),
-            _ => format!(
-                "{} of {}{at} lost {} ({:.0}% of its time): {}",
-                op.sums.op,
-                case.name(pid),
-                seconds(bills.total_ns()),
-                percent(bills.total_ns(), wall),
-                cause_in_words(case, &bills, main)
-            ),
+            _ => lost(case, op, bills.total_ns(), &bills, &at),
         },
-        fixes: fixes(case, pid, &bills),
-        sql: sql(pid, &op.sums.op),
-        op: Some(op.sums.op.clone()),
-        pid: Some(pid),
-        bills,
-        place,
-        ..Draft::default()
+        ..of_calls(case, op, bills, place)
     })
 }
 
 /// What is not explained is worse where it is more, but nobody is accused by it.
 fn severity(op: &OpLedger<'_>, bills: &Bills, main: Cause, wall_ns: u64) -> Severity {
-    let taken = of_taken(bills.sum_of(|cause| op.is_taken(cause)), wall_ns);
+    let taken = of_taken(op.taken_ns(), wall_ns);
     let unexplained = bills.sum_of(|cause| !cause.explains());
     let unexplained = match main.explains() {
         false => of_taken(unexplained / 2, wall_ns).max(Severity::Medium),
@@ -92,6 +79,34 @@ fn severity(op: &OpLedger<'_>, bills: &Bills, main: Cause, wall_ns: u64) -> Seve
     taken.min(unexplained)
 }
 
+/// A finding about the calls of an operation, but for what it says of them.
+pub(super) fn of_calls(case: &Case<'_>, op: &OpLedger<'_>, bills: Bills, place: Place) -> Draft {
+    let pid = op.sums.pid;
+    Draft {
+        fixes: fixes(case, pid, &bills),
+        sql: sql(pid, &op.sums.op),
+        op: Some(op.sums.op.clone()),
+        pid: Some(pid),
+        bills,
+        place,
+        ..Draft::default()
+    }
+}
+
+/// The title of calls that lost time, and to what.
+pub(super) fn lost(case: &Case<'_>, op: &OpLedger<'_>, ns: u64, bills: &Bills, at: &str) -> String {
+    let pid = op.sums.pid;
+    let why = bills.main().map(|main| cause_in_words(case, bills, main)).unwrap_or_default();
+    format!(
+        "{} of {}{at} lost {} ({:.0}% of its time): {why}",
+        op.sums.op,
+        case.name(pid),
+        seconds(ns),
+        percent(ns, case.wall(pid).ns())
+    )
+}
+
+/// The title of calls whose time is the GPU's.
 pub(super) fn waits_for_gpu(case: &Case<'_>, op: &OpLedger<'_>, ns: u64, at: &str) -> String {
     let pid = op.sums.pid;
     format!(
@@ -103,7 +118,7 @@ pub(super) fn waits_for_gpu(case: &Case<'_>, op: &OpLedger<'_>, ns: u64, at: &st
     )
 }
 
-pub(super) fn sql(pid: u32, op: &str) -> String {
+fn sql(pid: u32, op: &str) -> String {
     format!(
         "SELECT cause, by_pid, by_comm, sum(ns) / 1e6 AS ms, sum(count) AS count FROM blame WHERE pid = {pid} AND op = '{}' \
          GROUP BY 1, 2, 3 ORDER BY ms DESC",

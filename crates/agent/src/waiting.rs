@@ -6,7 +6,7 @@ use gpuwhy_model::{Batch, Frame, Waiting};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(250);
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Shorter waits are not worth reading a stack for.
 const LEAST_NS: u64 = 2_000_000;
 /// Stacks read at one look.

@@ -146,7 +146,7 @@ impl<'a> Case<'a> {
 
     /// Who waits in the driver for somebody else who is in it waits for him.
     fn bill_driver_contention(&mut self) {
-        let users: BTreeSet<u32> = self.evidence.driver_users.iter().map(|user| user.pid).collect();
+        let users: BTreeSet<u32> = self.evidence.driver_users.iter().copied().collect();
         if users.is_empty() {
             return;
         }

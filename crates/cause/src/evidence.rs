@@ -1,8 +1,8 @@
 //! Everything `explain` may look at, as values: sums and rows of a trace, read by somebody else. Order does not matter.
 
 use gpuwhy_model::{
-    Blame, CallInFlight, Cause, Coverage, Direction, Frame, GpuError, Histogram, MemoryFailure, MemoryKind,
-    MemoryUse, Neighbour, OomEvent, OpInfo, Process, RdmaEvent, Reason, Span,
+    Blame, CallInFlight, Cause, Coverage, Frame, GpuError, Histogram, MemoryFailure, MemoryKind, MemoryUse,
+    Neighbour, OomEvent, OpInfo, Process, RdmaEvent, Reason, Span,
 };
 use std::collections::BTreeMap;
 
@@ -26,7 +26,6 @@ pub struct Evidence {
     pub waits: Vec<LongWait>,
     pub wait_sites: Vec<WaitSite>,
     pub cold_calls: Vec<ColdCall>,
-    pub copies: Vec<CopySum>,
     pub graphs: Vec<GraphSum>,
     pub memory: Vec<MemoryUse>,
     pub memory_failures: Vec<MemoryFailure>,
@@ -40,7 +39,8 @@ pub struct Evidence {
     pub in_flight: Vec<HangingCall>,
     pub retransmits: Vec<Retransmits>,
     pub kills: Vec<OomEvent>,
-    pub driver_users: Vec<DriverUser>,
+    /// Processes in the GPU driver.
+    pub driver_users: Vec<u32>,
     pub places: Vec<ThreadHome>,
     pub foreign: Vec<ForeignOp>,
     pub tails: Vec<TailSum>,
@@ -180,15 +180,6 @@ pub struct ColdCall {
     pub stack_id: Option<i64>,
 }
 
-#[derive(Debug, Clone)]
-pub struct CopySum {
-    pub pid: u32,
-    pub direction: Direction,
-    pub count: u64,
-    pub bytes: u64,
-    pub ns: u64,
-}
-
 /// The graphs of a process.
 #[derive(Debug, Clone, Default)]
 pub struct GraphSum {
@@ -297,15 +288,6 @@ pub struct Retransmits {
     pub bytes: u64,
     pub first_ns: u64,
     pub last_ns: u64,
-}
-
-/// A process in the GPU driver.
-#[derive(Debug, Clone, Default)]
-pub struct DriverUser {
-    pub pid: u32,
-    pub comm: String,
-    pub count: u64,
-    pub ns: u64,
 }
 
 /// Where a launching thread runs, where its memory lies and its GPU.

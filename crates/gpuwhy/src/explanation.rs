@@ -5,7 +5,7 @@ use gpuwhy_cause::{Idle, Tail};
 use gpuwhy_model::units::{count, duration, printable};
 use gpuwhy_model::{Cause, CauseShare, Finding, Severity};
 use gpuwhy_query::Explained;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 /// Errors and memory cost no time by themselves.
 const LEAST_MS: f64 = 0.001;
@@ -24,6 +24,14 @@ pub(crate) struct Style {
     pub(crate) colour: bool,
     /// Findings under the process they are of.
     pub(crate) per_process: bool,
+}
+
+impl Style {
+    /// As fits what stdout is.
+    pub(crate) fn of_stdout(per_process: bool) -> Style {
+        let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        Style { colour, per_process }
+    }
 }
 
 pub(crate) fn write(explained: &Explained, style: Style, out: &mut impl Write) -> io::Result<()> {

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::paths;
 use gpuwhy_query::{ExplainRequest, explain};
 use gpuwhy_store::Reader;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 
 pub(crate) fn run(options: &ExplainOptions) -> Result<(), Failure> {
     let file = options.file.clone().or_else(|| options.db.clone()).unwrap_or_else(paths::default_trace);
@@ -25,8 +25,7 @@ pub(crate) fn run(options: &ExplainOptions) -> Result<(), Failure> {
         serde_json::to_writer_pretty(&mut out, &explained)?;
         writeln!(out)?;
     } else {
-        let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        explanation::write(&explained, Style { colour, per_process: options.per_process }, &mut out)?;
+        explanation::write(&explained, Style::of_stdout(options.per_process), &mut out)?;
         if let Some(tail) = options.tail {
             explanation::write_tail(&explained.tail, tail.name(), &mut out)?;
         }

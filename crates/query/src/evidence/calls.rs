@@ -4,7 +4,7 @@ use super::row::{Row, each_row, rows};
 use crate::QueryError;
 use gpuwhy_cause::Evidence;
 use gpuwhy_cause::evidence::{Billed, ColdCall, FailedCalls, ForeignOp, OpSums, Pace, Site, TailSum};
-use gpuwhy_model::{Blame, Cause, Family, Histogram, Reason};
+use gpuwhy_model::{Blame, Cause, Family, Reason};
 use gpuwhy_store::{CallStats, Filter, Reader};
 use std::collections::{BTreeMap, HashMap};
 
@@ -198,20 +198,23 @@ type Limits = Vec<(&'static str, u64)>;
 /// The quantiles of each operation, of all processes together and of each by itself where that is wanted; the median is
 /// told by the exact sums.
 fn tail_limits(evidence: &mut Evidence, per_process: bool) -> HashMap<(Option<u32>, String), Limits> {
-    let mut all: BTreeMap<(Option<u32>, &str), (Histogram, u64, Blame)> = BTreeMap::new();
+    let mut all: BTreeMap<(Option<u32>, &str), OpSums> = BTreeMap::new();
     for sums in &evidence.sums {
         for pid in [None, Some(sums.pid)].into_iter().take(if per_process { 2 } else { 1 }) {
-            let (hist, max_ns, blame) = all.entry((pid, &sums.op)).or_default();
-            hist.merge(&sums.hist);
-            *max_ns = (*max_ns).max(sums.max_ns);
-            blame.add(&sums.blame);
+            all.entry((pid, &sums.op)).or_default().merge(sums);
         }
     }
     let mut limits = HashMap::new();
     let mut medians = Vec::new();
-    for ((pid, op), (hist, max_ns, blame)) in all {
-        let at = |q: f64| hist.quantile_ns(q).min(max_ns);
-        medians.push(TailSum { pid, op: op.into(), quantile: "p50".into(), p_ns: at(0.5), blame });
+    for ((pid, op), sums) in all {
+        let at = |q: f64| sums.quantile_ns(q);
+        medians.push(TailSum {
+            pid,
+            op: op.into(),
+            quantile: "p50".into(),
+            p_ns: at(0.5),
+            blame: sums.blame,
+        });
         limits.insert((pid, op.to_string()), vec![("p99", at(0.99)), ("p99.9", at(0.999))]);
     }
     evidence.tails = medians;

@@ -3,8 +3,8 @@
 use super::row::rows;
 use crate::QueryError;
 use gpuwhy_cause::Evidence;
-use gpuwhy_cause::evidence::{CopySum, GpuSum, GraphSum, HeldMemory, StreamTime};
-use gpuwhy_model::{Direction, GpuError, Holder, MemoryFailure, MemoryKind, MemoryUse, OpId};
+use gpuwhy_cause::evidence::{GpuSum, GraphSum, HeldMemory, StreamTime};
+use gpuwhy_model::{GpuError, Holder, MemoryFailure, MemoryKind, MemoryUse, OpId};
 use gpuwhy_store::Reader;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -20,18 +20,6 @@ pub(super) fn work(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) ->
             launches: row.number(3),
             busy_lower_ns: row.number(4),
             busy_upper_ns: row.number(5),
-        });
-    }
-    let sql = "SELECT pid, direction, sum(count), sum(bytes), sum(sum_ns) FROM copy_stats \
-               WHERE window_start_ns >= ?1 AND window_start_ns < ?2 GROUP BY 1, 2 ORDER BY 1, 2";
-    for row in rows(reader, sql, times)? {
-        let direction = Direction::ALL.into_iter().find(|direction| direction.name() == row.text(1));
-        evidence.copies.push(CopySum {
-            pid: row.id(0),
-            direction: direction.unwrap_or(Direction::Unknown),
-            count: row.number(2),
-            bytes: row.number(3),
-            ns: row.number(4),
         });
     }
     let sql = "SELECT pid, count(*), sum(capture_ns), sum(instantiate_ns), sum(launches), sum(updates), min(created_ns), \

@@ -3,7 +3,7 @@
 use super::row::rows;
 use crate::QueryError;
 use gpuwhy_cause::Evidence;
-use gpuwhy_cause::evidence::{DriverUser, LongWait, Retransmits, ThreadHome, WaitSite};
+use gpuwhy_cause::evidence::{LongWait, Retransmits, ThreadHome, WaitSite};
 use gpuwhy_model::{Neighbour, OomEvent, RdmaEvent, Reason};
 use gpuwhy_store::Reader;
 use std::collections::BTreeMap;
@@ -105,17 +105,8 @@ pub(super) fn others(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) 
             by_comm: row.text(4),
         });
     }
-    let sql = "SELECT d.pid, (SELECT p.comm FROM processes p WHERE p.pid = d.pid ORDER BY p.start_ns DESC LIMIT 1), \
-               sum(d.count), sum(d.sum_ns) FROM driver_stats d WHERE d.window_start_ns >= ?1 AND d.window_start_ns < ?2 \
-               GROUP BY 1 ORDER BY 1";
-    for row in rows(reader, sql, times)? {
-        evidence.driver_users.push(DriverUser {
-            pid: row.id(0),
-            comm: row.text(1),
-            count: row.number(2),
-            ns: row.number(3),
-        });
-    }
+    let sql = "SELECT DISTINCT pid FROM driver_stats WHERE window_start_ns >= ?1 AND window_start_ns < ?2 ORDER BY 1";
+    evidence.driver_users = rows(reader, sql, times)?.iter().map(|row| row.id(0)).collect();
     let sql = "SELECT max(timestamp_ns), event, device, port, counter, sum(delta), max(pid) FROM rdma_events \
                WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 AND (event <> 'counter' OR delta > 0) \
                GROUP BY 2, 3, 4, 5 ORDER BY 2, 3, 4, 5";

@@ -17,7 +17,7 @@ use gpuwhy_query::{ExplainRequest, explain};
 use gpuwhy_store::Reader;
 use scenario::{Ending, SCENARIOS, Scenario};
 use serde_json::json;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// A scenario that was run, one way or the other.
@@ -106,8 +106,7 @@ pub(crate) fn run(options: &DemoOptions) -> Result<(), Failure> {
 /// What `explain` says, and what to go on with.
 fn write_explained(played: &Played, out: &mut impl Write) -> Result<(), Failure> {
     let explained = explain(&Reader::open(&played.file)?, &ExplainRequest::default())?;
-    let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    explanation::write(&explained, Style { colour, per_process: false }, out)?;
+    explanation::write(&explained, Style::of_stdout(false), out)?;
     let file = played.file.display();
     writeln!(
         out,

@@ -166,7 +166,7 @@ fn the_file_keeps_to_its_size() {
     let limit = 8 << 20;
     trace.of_simwork(
         &["--keep-all", "--stacks", "off", "--max-size", "8M"],
-        &["launch", "--threads", "2", "--launches", "150000", "--via", "driver"],
+        &["launch", "--threads", "2", "--launches", "1000000", "--via", "driver"],
     );
     let size = std::fs::metadata(trace.file()).unwrap().len();
     assert!(size <= limit + limit / 10, "{size} bytes");

@@ -4,15 +4,7 @@ use super::Reader;
 use crate::StoreError;
 use crate::ingero::Ingero;
 use crate::schema::TABLES;
-use gpuwhy_model::{Coverage, ProbeState};
-use serde::Serialize;
-
-/// From when until when the file tells something, unix time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Span {
-    pub start_ns: u64,
-    pub end_ns: u64,
-}
+use gpuwhy_model::{Coverage, ProbeState, Span};
 
 impl Reader {
     /// The start of the newest event or window; `--since` counts back from it.

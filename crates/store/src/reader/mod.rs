@@ -18,7 +18,7 @@ use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-pub use facts::Span;
+pub use gpuwhy_model::Span;
 pub use off_cpu::StoredCalls;
 pub use origin::{Maker, Origin};
 pub use records::Filter;

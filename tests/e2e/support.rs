@@ -2,10 +2,12 @@
 
 use rusqlite::Connection;
 use serde_json::Value;
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -153,7 +155,9 @@ impl Trace {
 /// A `gpuwhy trace --json` in the background.
 pub(crate) struct Running {
     pub(crate) child: Child,
-    lines: BufReader<std::process::ChildStdout>,
+    lines: Receiver<String>,
+    /// The most calls told so far, by process and operation.
+    called: HashMap<(u64, String), u64>,
 }
 
 impl Running {
@@ -171,23 +175,30 @@ impl Running {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap());
-        let mut running = Running { child, lines };
+        let (line, lines) = channel();
+        let said = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || said.lines().map_while(Result::ok).try_for_each(|said| line.send(said)));
+        let mut running = Running { child, lines, called: HashMap::new() };
         running.until("started", |_| true);
         running
     }
 
     /// Reads on until a line of this kind fits.
     pub(crate) fn until(&mut self, kind: &str, fits: impl Fn(&Value) -> bool) -> Value {
-        let began = Instant::now();
+        let until = Instant::now() + PATIENCE;
         loop {
-            assert!(began.elapsed() < PATIENCE, "no fitting '{kind}' came");
-            let mut line = String::new();
-            assert!(
-                self.lines.read_line(&mut line).unwrap() > 0,
-                "the trace ended while waiting for '{kind}'"
-            );
+            let line = match self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(line) => line,
+                Err(RecvTimeoutError::Timeout) => panic!("no fitting '{kind}' came"),
+                Err(RecvTimeoutError::Disconnected) => panic!("the trace ended while waiting for '{kind}'"),
+            };
             let value: Value = serde_json::from_str(&line).unwrap();
+            for row in value["operations"].as_array().into_iter().flatten() {
+                if let (Some(pid), Some(op)) = (row["pid"].as_u64(), row["op"].as_str()) {
+                    let most = self.called.entry((pid, op.to_string())).or_default();
+                    *most = (*most).max(row["count"].as_u64().unwrap());
+                }
+            }
             if value["type"] == kind && fits(&value) {
                 return value;
             }
@@ -202,13 +213,10 @@ impl Running {
 
     /// Waits until an operation of a process was called so often.
     pub(crate) fn until_called(&mut self, pid: u64, op: &str, times: u64) {
-        self.until("sums", |sums| {
-            sums["operations"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .any(|row| row["pid"] == pid && row["op"] == op && row["count"].as_u64().unwrap() >= times)
-        });
+        let key = (pid, op.to_string());
+        while self.called.get(&key).is_none_or(|called| *called < times) {
+            self.until("sums", |_| true);
+        }
     }
 
     /// Waits until all of these processes were seen to end, in whichever order.
@@ -235,6 +243,14 @@ impl Running {
         let summary = self.until("summary", |_| true);
         assert!(self.child.wait().unwrap().success());
         (began.elapsed(), summary)
+    }
+}
+
+/// A test that fails leaves nothing running.
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

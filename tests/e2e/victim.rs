@@ -46,7 +46,12 @@ impl Victim {
         pid
     }
 
-    /// Waits for its end.
+    /// Waits for the end of one that was let on.
+    pub(crate) fn until_ended(&mut self, pid: u64) {
+        self.running.until_ended(&[pid as u32]);
+    }
+
+    /// Waits for the end of all.
     pub(crate) fn finish(&mut self) {
         self.running.finish();
     }

@@ -3,7 +3,7 @@
 
 use crate::stacks::MOST_FRAMES;
 use gpuwhy_model::{Frame, FrameKind, Stack};
-use gpuwhy_symbols::{Limits, Symbols};
+use gpuwhy_symbols::{Limits, Met, Symbols};
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ pub(crate) struct Ran {
 }
 
 enum Request {
-    Meet(u32),
+    Meet(u32, Met),
     Inherit(u32, u32),
     Forget(u32),
     Name(Unnamed),
@@ -60,9 +60,9 @@ impl Names {
         Names { requests, named, waiting: HashMap::new(), done: Vec::new() }
     }
 
-    /// To be told early: what a process executes is opened while it lives.
-    pub(crate) fn meet(&self, pid: u32) {
-        self.send(Request::Meet(pid));
+    /// What a process executes; its end may come before its names are looked for.
+    pub(crate) fn meet(&self, pid: u32, met: Met) {
+        self.send(Request::Meet(pid, met));
     }
 
     /// A child has its parent's mappings.
@@ -127,13 +127,13 @@ fn run(inbox: &Receiver<Request>, outbox: &Sender<Stack>) {
     let mut symbols = Symbols::new(Limits::default());
     let mut stacks: VecDeque<Unnamed> = VecDeque::new();
     loop {
-        // Processes first: they may be gone soon.
+        // Processes first: a stack is not named before what its process executes is known.
         let next = match stacks.is_empty() {
             true => inbox.recv().ok(),
             false => inbox.try_recv().ok(),
         };
         match next {
-            Some(Request::Meet(pid)) => symbols.meet(pid),
+            Some(Request::Meet(pid, met)) => symbols.take(pid, met),
             Some(Request::Inherit(parent, child)) => symbols.inherit(parent, child),
             // Not before its stacks have their names.
             Some(Request::Forget(pid)) => {

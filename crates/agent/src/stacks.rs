@@ -145,7 +145,9 @@ impl Stacks {
         // After what the kernel said: an exec comes before what the new program maps.
         for pid in next_to_meet(&mut self.changed, raw_stacks) {
             self.symbols.meet(pid);
-            self.names.meet(pid);
+            if let Some(met) = self.symbols.met(pid) {
+                self.names.meet(pid, met);
+            }
         }
     }
 

@@ -1,5 +1,5 @@
 //! What runtimes keep on disk about a container: its name, image, labels, and the pod it is part of. Files first, for
-//! they need no daemon; nothing on the network is asked.
+//! they need no daemon; then the daemons of this host, over their sockets. Nothing on the network is asked.
 
 use crate::owner::is_id;
 use crate::root::{Inside, word};
@@ -74,7 +74,7 @@ fn take_docker(container: &mut Container, told: &Value, runtime: &str) {
     if let Some(labels) = config.and_then(|config| config.get("Labels")) {
         // Kubernetes over Docker says in labels what others say in annotations.
         take_annotations(container, labels);
-        container.labels = tame(labels);
+        container.labels = tame_json(labels);
     }
     fill(&mut container.name, name);
     fill(&mut container.image, image);
@@ -172,13 +172,17 @@ fn take_annotations(container: &mut Container, annotations: &Value) {
 /// CRI-O writes them as JSON in one annotation.
 fn of_labels(annotations: &Value) -> BTreeMap<String, String> {
     let text = annotations.get("io.kubernetes.cri-o.Labels").and_then(Value::as_str).unwrap_or_default();
-    serde_json::from_str(text).map(|labels| tame(&labels)).unwrap_or_default()
+    serde_json::from_str(text).map(|labels| tame_json(&labels)).unwrap_or_default()
 }
 
-fn tame(labels: &Value) -> BTreeMap<String, String> {
-    let Some(labels) = labels.as_object() else { return BTreeMap::new() };
-    let pairs = labels.iter().filter_map(|(name, value)| Some((word(name)?, word(value.as_str()?)?)));
-    pairs.take(MOST_LABELS).collect()
+fn tame_json(labels: &Value) -> BTreeMap<String, String> {
+    let pairs = labels.as_object().into_iter().flatten();
+    tame(pairs.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?))))
+}
+
+/// Labels are anybody's words: not too many, and each of them one word.
+pub(crate) fn tame<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>) -> BTreeMap<String, String> {
+    labels.filter_map(|(name, value)| Some((word(name)?, word(value)?))).take(MOST_LABELS).collect()
 }
 
 /// What is known stays.

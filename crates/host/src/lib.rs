@@ -5,6 +5,7 @@ mod candidates;
 mod cgroup;
 mod cgroup_names;
 mod container;
+mod cri;
 mod environment;
 mod gpu;
 mod job;

@@ -7,7 +7,7 @@ use crate::owner::is_id;
 use crate::process::start_ticks;
 use crate::tenant::tenant;
 use crate::users::{user, user_name};
-use crate::{Owner, Root, container, pod, tenant_of_cgroup};
+use crate::{Owner, Root, container, cri, pod, tenant_of_cgroup};
 use gpuwhy_model::{Container, Process};
 use std::collections::HashMap;
 
@@ -110,6 +110,7 @@ impl Lookup {
             pod::take_logs(container, host);
         }
         for host in &hosts {
+            cri::take(container, host);
             container::take_socket(container, host);
         }
         if container.name.is_some() && is_unique {

@@ -1,5 +1,5 @@
 //! The names of a pod: from what the kubelet leaves on the node, else from what the pod itself has. The API server is
-//! never asked: that would be a connection to somewhere.
+//! never asked: that would be a connection to somewhere, and the node's runtime knows the same (see `cri`).
 
 use crate::container::fill;
 use crate::environment::Environment;

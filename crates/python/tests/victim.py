@@ -69,7 +69,8 @@ def wait_at_gate():
     with open(gate + ".part", "w") as file:
         file.write(str(os.getpid()))
     os.rename(gate + ".part", gate + ".ready")
-    while not os.path.exists(gate):
+    forgotten = time.monotonic() + 120
+    while not os.path.exists(gate) and time.monotonic() < forgotten:
         time.sleep(0.001)
 
 
@@ -224,6 +225,9 @@ def run_thread():
 
 def run_fork():
     """The child is the one that is told of. The parent waits."""
+    # A thread that ends loads a library, and a child that is forked meanwhile cannot load any.
+    while len(os.listdir("/proc/self/task")) > 1:
+        threading.Event().wait(0.001)
     child = os.fork()
     if child == 0:
         plain(["block", "plain@0"] + ["plain@1"] * 10 + ["run_fork", "<module>"], 10)  # at run_fork

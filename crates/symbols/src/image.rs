@@ -3,6 +3,7 @@
 use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use gpuwhy_proc::Inside;
 
@@ -41,17 +42,23 @@ pub(crate) struct Content {
     modified: (i64, i64),
 }
 
-/// Everything known of one file. Tables and names are read when they are first needed.
-pub(crate) struct Image {
+/// A file that is open, for any thread.
+#[derive(Debug)]
+pub(crate) struct Opened {
     pub(crate) stamp: Stamp,
     /// Nothing if it is no ELF file.
     pub(crate) layout: Option<Layout>,
+    file: File,
+    debug: Option<(File, Layout, Stamp)>,
+}
+
+/// Everything known of one file. Tables and names are read when they are first needed.
+pub(crate) struct Image {
+    pub(crate) opened: Arc<Opened>,
     /// When it was last used, in turns.
     pub(crate) used: u64,
     pub(crate) tables: Lazy<Tables>,
     pub(crate) names: Lazy<Names>,
-    file: File,
-    debug: Option<(File, Layout, Stamp)>,
 }
 
 /// Something that costs memory, so it may be dropped and read again.
@@ -83,9 +90,9 @@ impl<T> Lazy<T> {
     }
 }
 
-impl Image {
+impl Opened {
     /// Finds the debug file too: later the process and its root may be gone.
-    pub(crate) fn open(file: File, path: &str, root: Option<&Inside>) -> Option<Image> {
+    pub(crate) fn open(file: File, path: &str, root: Option<&Inside>) -> Option<Opened> {
         let stamp = Stamp::of(&file.metadata().ok()?);
         let layout = Layout::read(&file);
         let debug = layout
@@ -94,7 +101,7 @@ impl Image {
             .and_then(|layout| debug_file::find(layout, path, root))
             .and_then(|(file, layout)| Some((Stamp::of(&file.metadata().ok()?), file, layout)))
             .map(|(stamp, file, layout)| (file, layout, stamp));
-        Some(Image { stamp, layout, used: 0, tables: Lazy::Unread, names: Lazy::Unread, file, debug })
+        Some(Opened { stamp, layout, file, debug })
     }
 
     pub(crate) fn content(&self) -> Option<Content> {
@@ -121,33 +128,39 @@ impl Image {
         !same(&self.file, &self.stamp)
             || self.debug.as_ref().is_some_and(|(file, _, stamp)| !same(file, stamp))
     }
+}
+
+impl Image {
+    pub(crate) fn new(opened: Arc<Opened>) -> Image {
+        Image { opened, used: 0, tables: Lazy::Unread, names: Lazy::Unread }
+    }
 
     pub(crate) fn table_bytes(&self) -> u64 {
-        self.layout.as_ref().map_or(0, Tables::size_in)
+        self.opened.layout.as_ref().map_or(0, Tables::size_in)
     }
 
     pub(crate) fn read_tables(&mut self, most: u64) {
-        let fits = self.table_bytes() <= most && !self.is_overwritten();
-        let layout = self.layout.as_ref().filter(|_| fits);
-        self.tables = Lazy::from(layout.and_then(|layout| Tables::read(layout, &self.file)));
+        let fits = self.table_bytes() <= most && !self.opened.is_overwritten();
+        let layout = self.opened.layout.as_ref().filter(|_| fits);
+        self.tables = Lazy::from(layout.and_then(|layout| Tables::read(layout, &self.opened.file)));
     }
 
     /// Bytes that names and lines take in memory. Lines that would take more than `most` are not read.
     pub(crate) fn name_bytes(&self, most: u64) -> u64 {
-        let layouts = self.layout.iter().chain(self.debug.iter().map(|(_, layout, _)| layout));
+        let layouts = self.opened.layout.iter().chain(self.opened.debug.iter().map(|(_, layout, _)| layout));
         layouts
             .map(|layout| SymbolTable::size_in(layout).saturating_add(lines_of(layout, most).unwrap_or(0)))
             .sum()
     }
 
     pub(crate) fn read_names(&mut self, most: u64) {
-        let Some(layout) = self.layout.as_ref().filter(|_| !self.is_overwritten()) else {
+        let Some(layout) = self.opened.layout.as_ref().filter(|_| !self.opened.is_overwritten()) else {
             self.names = Lazy::Nothing;
             return;
         };
         let mut names = Names::default();
-        let own = (&self.file, layout);
-        for (file, layout) in self.debug.iter().map(|(file, layout, _)| (file, layout)).chain([own]) {
+        let own = (&self.opened.file, layout);
+        for (file, layout) in self.opened.debug.iter().map(|(file, layout, _)| (file, layout)).chain([own]) {
             names.add_symbols(if SymbolTable::size_in(layout) <= most {
                 SymbolTable::read(layout, file)
             } else {
@@ -161,7 +174,8 @@ impl Image {
     }
 
     pub(crate) fn lines_at(&mut self, address: u64) -> Rc<[Line]> {
-        let files: Vec<&File> = self.debug.iter().map(|(file, ..)| file).chain([&self.file]).collect();
+        let files: Vec<&File> =
+            self.opened.debug.iter().map(|(file, ..)| file).chain([&self.opened.file]).collect();
         match &self.names {
             Lazy::Read(names) => names.at(address, &files),
             Lazy::Unread | Lazy::Nothing => Rc::default(),

@@ -3,11 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use gimli::UnwindContext;
 use gpuwhy_proc::{Inside, Mapping, regular};
 
-use crate::image::{Content, Image, Lazy, Stamp};
+use crate::image::{Content, Image, Lazy, Opened, Stamp};
 use crate::limits::Limits;
 use crate::names::Line;
 use crate::tables::Tables;
@@ -58,26 +59,30 @@ impl Images {
         if let Some(id) = self.by_stamp.get(&stamp).filter(|id| self.images.contains_key(id)) {
             return Some(*id);
         }
-        let image = Image::open(file, &line.path, root)?;
-        Some(self.keep(image))
+        Some(self.keep(Arc::new(Opened::open(file, &line.path, root)?)))
     }
 
-    fn keep(&mut self, mut image: Image) -> ImageId {
-        let content = image.content();
+    /// A file that another has opened.
+    pub(crate) fn take(&mut self, opened: &Arc<Opened>) -> ImageId {
+        let known = self.by_stamp.get(&opened.stamp).copied().filter(|id| self.images.contains_key(id));
+        known.unwrap_or_else(|| self.keep(Arc::clone(opened)))
+    }
+
+    fn keep(&mut self, opened: Arc<Opened>) -> ImageId {
+        let content = opened.content();
         if let Some(id) = content.as_ref().and_then(|content| self.by_content.get(content)).copied() {
-            self.by_stamp.insert(image.stamp, id);
+            self.by_stamp.insert(opened.stamp, id);
             return id;
         }
         self.make_room();
         self.next += 1;
         let id = ImageId(self.next);
-        self.by_stamp.insert(image.stamp, id);
+        self.by_stamp.insert(opened.stamp, id);
         if let Some(content) = content {
             self.by_content.insert(content, id);
         }
         self.turn += 1;
-        image.used = self.turn;
-        self.images.insert(id, image);
+        self.images.insert(id, Image { used: self.turn, ..Image::new(opened) });
         id
     }
 
@@ -103,7 +108,7 @@ impl Images {
             .images
             .iter()
             .filter(|(id, _)| !in_use.contains(id))
-            .map(|(id, image)| (image.used, *id, image.is_deleted()))
+            .map(|(id, image)| (image.used, *id, image.opened.is_deleted()))
             .collect();
         idle.sort_unstable_by_key(|(used, ..)| std::cmp::Reverse(*used));
         for (at, (_, id, deleted)) in idle.into_iter().enumerate() {
@@ -149,7 +154,7 @@ impl Images {
     pub(crate) fn lines_at(&mut self, id: ImageId, address: u64) -> Option<Rc<[Line]>> {
         let most = self.limits.symbol_bytes;
         let image = self.touch(id)?;
-        if image.is_overwritten() {
+        if image.opened.is_overwritten() {
             image.names = Lazy::Nothing;
             return None;
         }

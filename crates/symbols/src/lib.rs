@@ -4,7 +4,7 @@
 //! All of what is read here was written by the processes that are looked at. Everything is bounded: sections, tables,
 //! names, expressions, frames; and a file that has changed since it was mapped is not read any more.
 //!
-//! [`Symbols`] stays in the thread it was made in.
+//! [`Symbols`] stays in the thread it was made in; what it has [`Met`] can be given to another one.
 
 mod debug_file;
 mod demangle;
@@ -27,4 +27,5 @@ mod walk;
 
 pub use frame::{Frame, Module, Registers, Swapped, Unwound};
 pub use limits::Limits;
+pub use process::Met;
 pub use symbols::Symbols;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::Arc;
 
 use gpuwhy_proc::Inside;
 
@@ -14,7 +15,7 @@ const CHUNK: u64 = 1 << 20;
 
 #[derive(Default)]
 pub(crate) struct PerfMap {
-    file: Option<File>,
+    file: Option<Arc<File>>,
     read: u64,
     /// The beginning of a line whose end was not there yet.
     rest: Vec<u8>,
@@ -26,15 +27,30 @@ impl PerfMap {
     /// Reads what is new. The file stays open, so what the process wrote last is read though it has ended.
     pub(crate) fn read(&mut self, pid: u32) {
         if self.file.is_none() {
-            self.file = open(pid);
+            self.file = open(pid).map(Arc::new);
         }
+        self.read_on(|| open(pid).map(Arc::new));
+    }
+
+    /// Reads what is new in a file that another has opened.
+    pub(crate) fn read_of(&mut self, file: Arc<File>) {
+        self.file = Some(Arc::clone(&file));
+        self.read_on(|| Some(file));
+    }
+
+    pub(crate) fn file(&self) -> Option<Arc<File>> {
+        self.file.clone()
+    }
+
+    /// A file that has become shorter is another one, to be opened again.
+    fn read_on(&mut self, again: impl FnOnce() -> Option<Arc<File>>) {
         let Some(size) =
             self.file.as_ref().and_then(|file| file.metadata().ok()).map(|metadata| metadata.len())
         else {
             return;
         };
         if size < self.read {
-            *self = PerfMap { file: open(pid), ..PerfMap::default() };
+            *self = PerfMap { file: again(), ..PerfMap::default() };
         }
         while self.read < size.min(MOST_BYTES) && self.functions.len() < MOST_FUNCTIONS {
             let mut chunk = vec![0; CHUNK.min(size.min(MOST_BYTES) - self.read) as usize];

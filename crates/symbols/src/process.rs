@@ -1,12 +1,13 @@
 //! A process: what it executes, from when it was met until it is forgotten.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
 use gpuwhy_proc::{Inside, Maps};
 
+use crate::image::Opened;
 use crate::images::{ImageId, Images};
 use crate::maps;
 use crate::perf_map::PerfMap;
@@ -31,8 +32,19 @@ pub(crate) enum Kind {
 pub(crate) struct Mapping {
     pub(crate) line: gpuwhy_proc::Mapping,
     pub(crate) kind: Kind,
-    pub(crate) name: Rc<str>,
+    pub(crate) name: Arc<str>,
 }
+
+/// What a process executes, as it was met in one thread, for another one: the process may be gone by then.
+#[derive(Debug)]
+pub struct Met {
+    mappings: Vec<(Mapping, Option<Arc<Opened>>)>,
+    perf_map: Option<Arc<File>>,
+    identity: Option<Identity>,
+}
+
+/// When it started and which program it runs: a process id may be another's by now.
+type Identity = (u64, (u64, u64));
 
 #[derive(Default)]
 pub(crate) struct Process {
@@ -40,8 +52,7 @@ pub(crate) struct Process {
     pub(crate) mappings: Vec<Mapping>,
     pub(crate) perf_map: PerfMap,
     pub(crate) used: u64,
-    /// When it started and which program it runs: a process id may be another's by now.
-    identity: Option<(u64, (u64, u64))>,
+    identity: Option<Identity>,
     read: Option<Instant>,
 }
 
@@ -70,6 +81,40 @@ impl Process {
         self.mappings = with_gone(now, before);
         if self.mappings.iter().any(|mapping| mapping.may_be_jit(images)) {
             self.perf_map.read(pid);
+        }
+    }
+
+    /// What was met of it, for another thread; nothing where nothing was.
+    pub(crate) fn met(&self, images: &Images) -> Option<Met> {
+        let opened = |mapping: &Mapping| match mapping.kind {
+            Kind::File(Some(id)) => Some(Arc::clone(&images.get(id)?.opened)),
+            _ => None,
+        };
+        let mappings: Vec<_> =
+            self.mappings.iter().map(|mapping| (mapping.clone(), opened(mapping))).collect();
+        (!mappings.is_empty()).then_some(Met {
+            mappings,
+            perf_map: self.perf_map.file(),
+            identity: self.identity,
+        })
+    }
+
+    /// Takes over what another met.
+    pub(crate) fn take(&mut self, met: Met, images: &mut Images) {
+        self.read = Some(Instant::now());
+        if self.identity != met.identity {
+            self.perf_map = PerfMap::default();
+        }
+        self.identity = met.identity;
+        let own = |(mapping, opened): (Mapping, Option<Arc<Opened>>)| match mapping.kind {
+            Kind::File(_) => {
+                Mapping { kind: Kind::File(opened.map(|opened| images.take(&opened))), ..mapping }
+            }
+            _ => mapping,
+        };
+        self.mappings = met.mappings.into_iter().map(own).collect();
+        if let Some(file) = met.perf_map {
+            self.perf_map.read_of(file);
         }
     }
 
@@ -111,7 +156,7 @@ impl Mapping {
     fn may_be_jit(&self, images: &Images) -> bool {
         match self.kind {
             Kind::Anonymous => true,
-            Kind::File(Some(id)) => images.get(id).is_some_and(|image| image.layout.is_none()),
+            Kind::File(Some(id)) => images.get(id).is_some_and(|image| image.opened.layout.is_none()),
             _ => false,
         }
     }
@@ -130,7 +175,7 @@ fn with_gone(now: Vec<Mapping>, before: Vec<Mapping>) -> Vec<Mapping> {
     all
 }
 
-fn identity(pid: u32) -> Option<(u64, (u64, u64))> {
+fn identity(pid: u32) -> Option<Identity> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
     // The name, which may hold anything, ends with the last parenthesis; the start is field 22.

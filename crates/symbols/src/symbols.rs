@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use gpuwhy_proc::Inside;
 
@@ -10,7 +11,7 @@ use crate::frame::{Frame, Module, Registers, Swapped, Unwound};
 use crate::images::{ImageId, Images};
 use crate::limits::Limits;
 use crate::names::Line;
-use crate::process::{Kind, Process};
+use crate::process::{Kind, Met, Process};
 use crate::recent::Recent;
 use crate::stack::Stack;
 use crate::vdso::Vdso;
@@ -55,6 +56,20 @@ impl Symbols {
         if process.mappings.is_empty() {
             self.processes.remove(&pid);
         }
+    }
+
+    /// What was met of a process, for a [`Symbols`] in another thread.
+    pub fn met(&self, pid: u32) -> Option<Met> {
+        self.processes.get(&pid)?.met(&self.images)
+    }
+
+    /// Takes over what another has met: the process itself is not looked at.
+    pub fn take(&mut self, pid: u32, met: Met) {
+        self.make_room(pid);
+        self.turn += 1;
+        let process = self.processes.entry(pid).or_default();
+        process.used = self.turn;
+        process.take(met, &mut self.images);
     }
 
     /// A process that was forked has its parent's mappings until it makes others; it may end before it can be met.
@@ -166,7 +181,7 @@ impl Symbols {
         let Some((kind, offset, size)) = self.mapping(pid, lookup) else {
             return vec![frame("[unknown]", None)];
         };
-        let is_elf = |id| self.images.get(id).is_some_and(|image| image.layout.is_some());
+        let is_elf = |id| self.images.get(id).is_some_and(|image| image.opened.layout.is_some());
         let lines = match kind {
             Kind::File(Some(id)) if is_elf(id) => self.lines_in(id, offset),
             Kind::File(_) | Kind::Anonymous => {
@@ -196,7 +211,7 @@ impl Symbols {
         Some(Module {
             path: self.name(pid, address).to_string(),
             file_offset,
-            build_id: id.and_then(|id| self.images.get(id)).and_then(crate::image::Image::build_id),
+            build_id: id.and_then(|id| self.images.get(id)).and_then(|image| image.opened.build_id()),
         })
     }
 
@@ -223,14 +238,14 @@ impl Symbols {
         Some((mapping.kind, mapping.file_offset(address), mapping.line.end - mapping.line.start))
     }
 
-    fn name(&self, pid: u32, address: u64) -> Rc<str> {
+    fn name(&self, pid: u32, address: u64) -> Arc<str> {
         let process = self.processes.get(&pid);
         let mapping = process.and_then(|process| Some(&process.mappings[process.at(address)?]));
-        mapping.map_or_else(|| "[unknown]".into(), |mapping| Rc::clone(&mapping.name))
+        mapping.map_or_else(|| "[unknown]".into(), |mapping| Arc::clone(&mapping.name))
     }
 
     fn address_in(&self, id: ImageId, offset: u64) -> Option<u64> {
-        self.images.get(id)?.layout.as_ref()?.address_of(offset)
+        self.images.get(id)?.opened.layout.as_ref()?.address_of(offset)
     }
 
     fn lines_in(&mut self, id: ImageId, offset: u64) -> Rc<[Line]> {

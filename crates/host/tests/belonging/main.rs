@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may only fail")]
 
 mod containers;
+mod cri;
 mod host;
 mod hostile;
 mod live;

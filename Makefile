@@ -28,7 +28,7 @@ test:
 	@scripts/setup.sh test
 	@$(MAKE) --no-print-directory lint
 	$(CARGO) test --workspace --lib --bins --tests --no-run
-	$(CARGO) test --workspace --lib --bins --tests --no-fail-fast; status=$$?; \
+	CARGO="$(CARGO)" scripts/tests.sh; status=$$?; \
 	    if [ -s $$GPUWHY_SKIPS ]; then echo; echo "$$(wc -l < $$GPUWHY_SKIPS) tests were skipped:"; cat $$GPUWHY_SKIPS; fi; \
 	    rm -f $$GPUWHY_SKIPS; exit $$status
 

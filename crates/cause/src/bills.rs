@@ -48,6 +48,8 @@ impl Bills {
         self.add(cause, billed.ns);
         let who = match (billed.by_pid, billed.by_comm.is_empty()) {
             (0, true) => return,
+            // What a CPU runs when it has nothing to do: whoever was woken from there was woken by a timer or a device.
+            (0, false) if billed.by_comm.starts_with("swapper/") => return,
             (0, false) => Who::Named(billed.by_comm.clone()),
             (pid, _) => Who::Process(pid),
         };

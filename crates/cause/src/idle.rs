@@ -49,6 +49,9 @@ fn of_process(case: &Case<'_>, pid: u32) -> Option<Idle> {
         }
     }
     let (window, lower, upper) = case.streams(pid);
+    // Windows are whole ones: the first begins before the thread does, the last ends after it.
+    let window = window.min(thread.span.ns());
+    let (lower, upper) = (lower.min(window), upper.min(window));
     let starved = (window > 0).then(|| window - upper);
     let causes = match starved {
         Some(starved) => scaled(&instead, starved),

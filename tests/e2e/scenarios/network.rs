@@ -33,8 +33,9 @@ pub(super) const SCENARIOS: &[Scenario] = &[
 
 /// A rank sends its part to another over a link that loses some of it.
 fn loss(draw: &mut Draw) -> Setup {
-    let every = draw.between(4, 12);
-    let bytes = draw.between(200, 400) * 1_000;
+    // So much that not all of it can be mended at once: some segments wait for their timer.
+    let every = draw.between(3, 6);
+    let bytes = draw.between(600, 1_200) * 1_000;
     let rank = draw.between(0, 7) as i32;
     let addresses = draw.one_of(&ADDRESSES);
     Setup {

@@ -168,6 +168,8 @@ impl Report {
 
 fn machine() -> String {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    // Not those this process may run on: it keeps away from one.
+    let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let cpus = cpus.lines().filter(|line| line.starts_with("processor")).count();
     format!("Linux {}, {cpus} CPUs, simulated GPU", kernel.trim())
 }

@@ -2,6 +2,7 @@
 
 use super::Rule;
 use super::lost_between::{place, say_what_was_waited_for};
+use super::retransmits;
 use crate::case::Case;
 use crate::draft::{Draft, at, cause_in_words, seconds};
 use crate::fixes::fixes;
@@ -30,6 +31,8 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
 fn draft(case: &Case<'_>, thread: &ThreadLedger) -> Option<Draft> {
     // What is not explained is nobody's choice.
     let mut bills = thread.waits.only(|cause| is_idle(cause) && cause.explains());
+    // A peer that the network keeps is told of by what was sent again.
+    bills.take(Cause::NetWait, retransmits::lost_ns(case, thread.pid));
     let wall = thread.span.ns();
     // What is told by what kept the other one is told elsewhere.
     let idle = bills.total_ns().saturating_sub(thread.through_ns);

@@ -7,7 +7,7 @@ use crate::draft::{Draft, seconds};
 use crate::evidence::{Billed, Retransmits};
 use crate::fixes::fixes;
 use crate::severity::{of_taken, percent};
-use gpuwhy_model::{Cause, Severity};
+use gpuwhy_model::Cause;
 use std::collections::BTreeMap;
 
 pub(super) const RULE: Rule = Rule {
@@ -34,6 +34,21 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
     by_process.into_iter().filter_map(|(pid, connections)| draft(case, pid, connections)).collect()
 }
 
+/// How long a process waited because its segments had to be sent again; nothing where that were few.
+pub(super) fn lost_ns(case: &Case<'_>, pid: u32) -> u64 {
+    let count: u64 = case.evidence.retransmits.iter().filter(|it| it.pid == pid).map(|it| it.count).sum();
+    match count {
+        ..LEAST => 0,
+        _ => waits(case, pid).map(|row| row.ns).sum::<u64>().min(count.saturating_mul(TIMER_NS)),
+    }
+}
+
+/// Its waits for sockets.
+fn waits<'a>(case: &'a Case<'_>, pid: u32) -> impl Iterator<Item = &'a Billed> {
+    let is_wait = move |row: &&Billed| row.pid == pid && matches!(row.cause, Cause::NetWait | Cause::NetTcp);
+    case.evidence.bills.iter().filter(is_wait)
+}
+
 fn draft(case: &Case<'_>, pid: u32, mut connections: Vec<&Retransmits>) -> Option<Draft> {
     let count: u64 = connections.iter().map(|connection| connection.count).sum();
     if count < LEAST {
@@ -41,12 +56,9 @@ fn draft(case: &Case<'_>, pid: u32, mut connections: Vec<&Retransmits>) -> Optio
     }
     connections.sort_by_key(|connection| (std::cmp::Reverse(connection.count), &connection.remote));
     let wall = case.wall(pid).ns();
-    let waited = |row: &&Billed| row.pid == pid && matches!(row.cause, Cause::NetWait | Cause::NetTcp);
-    let rows: Vec<&Billed> = case.evidence.bills.iter().filter(waited).collect();
-    let waited: u64 = rows.iter().map(|row| row.ns).sum();
-    let lost = waited.min(count.saturating_mul(TIMER_NS));
-    let op =
-        rows.iter().filter(|row| row.op.is_some()).max_by_key(|row| (row.ns, std::cmp::Reverse(row.tid)));
+    let lost = lost_ns(case, pid);
+    let in_calls = waits(case, pid).filter(|row| row.op.is_some());
+    let op = in_calls.max_by_key(|row| (row.ns, std::cmp::Reverse(row.tid)));
     let mut bills = Bills::default();
     bills.add(Cause::NetTcp, lost.max(1));
     for connection in &connections {
@@ -71,10 +83,7 @@ fn draft(case: &Case<'_>, pid: u32, mut connections: Vec<&Retransmits>) -> Optio
     }
     bills.say(Cause::NetTcp, format!("its threads waited for sockets for {} in all", seconds(lost)));
     Some(Draft {
-        severity: Some(match of_taken(lost, wall) {
-            Severity::Low => Severity::Low,
-            other => other,
-        }),
+        severity: Some(of_taken(lost, wall)),
         title: format!(
             "the connection of {}{rank} to {} loses segments: {count} were sent again, {} ({:.0}% of the time) waited",
             case.name(pid),

@@ -13,10 +13,7 @@ pub(crate) fn write(source: &Source<'_>, out: &mut dyn Write) -> Result<Exported
     // Stacks that differ only in addresses are one line.
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for (key, sums) in profile.samples().iter().filter(|(_, sums)| sums.ns > 0) {
-        let mut line = match profile.names.comm(key.pid) {
-            "" => format!("{}", key.pid),
-            comm => format!("{} {}", word(comm), key.pid),
-        };
+        let mut line = word(&profile.names.title(key.pid));
         for frame in profile.frames(source, &mut stacks, key)? {
             line.push(';');
             line.push_str(&word(&label(&frame)));

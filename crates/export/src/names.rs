@@ -94,6 +94,14 @@ impl Names {
         self.processes.get(&pid).map_or("", |process| &process.comm)
     }
 
+    /// As `python 4242`.
+    pub(crate) fn title(&self, pid: u32) -> String {
+        match self.comm(pid) {
+            "" => format!("process {pid}"),
+            comm => format!("{comm} {pid}"),
+        }
+    }
+
     pub(crate) fn thread(&self, pid: u32, tid: u32) -> Option<&str> {
         self.threads.get(&(pid, tid)).map(String::as_str)
     }

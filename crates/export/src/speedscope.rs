@@ -35,7 +35,7 @@ pub(crate) fn write(source: &Source<'_>, out: &mut dyn Write) -> Result<Exported
         let total: u64 = mine().map(|(_, sums)| sums.ns).sum();
         profiles.next(out, ",\n")?;
         out.write_all(b"{\"type\":\"sampled\",\"name\":")?;
-        string(out, &format!("{} {pid}", profile.names.comm(pid)))?;
+        string(out, &profile.names.title(pid))?;
         write!(out, ",\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":{total},\"samples\":[")?;
         let mut commas = Commas::default();
         for (key, _) in mine() {

@@ -49,15 +49,19 @@ impl Stacks {
         source.reader.stream::<ExportError>(sql, &[Value::Integer(stack_id)], |record| {
             let text = |at: usize| name(&record.text(at).unwrap_or_default()).into_owned();
             let at = record.text(4);
-            let mut function = text(0);
+            let (mut function, module) = (text(0), text(3));
             if function.is_empty() {
-                function = at.as_deref().unwrap_or("?").to_string();
+                // As profilers show what has no name.
+                function = match module.rsplit('/').next() {
+                    Some(library) if !library.is_empty() => format!("[{library}]"),
+                    _ => at.as_deref().map_or_else(|| "?".into(), |at| name(at).into_owned()),
+                };
             }
             frames.push(Frame {
-                function: name(&function).into_owned(),
+                function,
                 file: text(1),
                 line: record.integer(2).unwrap_or(0).clamp(0, u32::MAX.into()) as u32,
-                module: text(3),
+                module,
                 address: at.as_deref().and_then(address).unwrap_or(0),
             });
             Ok(())

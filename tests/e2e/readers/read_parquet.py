@@ -1,5 +1,5 @@
 """Opens every file of a Parquet export with duckdb and with pyarrow: counts of rows, sums of numbers and lengths of
-texts, column by column, must be those that SQLite has. parquet.py FOLDER TRACE"""
+texts, column by column, must be those that SQLite has. read_parquet.py FOLDER TRACE"""
 
 import json
 import pathlib
@@ -7,6 +7,7 @@ import sqlite3
 import sys
 
 import duckdb
+import pyarrow
 import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 
@@ -32,7 +33,7 @@ for name in sorted(set(names) - {"graph_launches"}):
             sql = 'SELECT count("{0}"), sum(length("{0}")) FROM {1}'
         else:
             assert str(column.type) in ("int64", "double"), column
-            wide = values.cast("decimal128(38, 0)") if str(column.type) == "int64" else values
+            wide = values.cast(pyarrow.decimal128(38, 0)) if str(column.type) == "int64" else values
             total = compute.sum(wide).as_py()
             theirs = (count - values.null_count, None if total is None else float(total))
             sql = 'SELECT count("{0}"), total("{0}") + CASE WHEN count("{0}") = 0 THEN NULL ELSE 0 END FROM {1}'

@@ -102,11 +102,14 @@ fn perfetto_classes_find_every_event_with_its_time_and_arrows_that_go_forward() 
             assert_eq!(found["ns"][&layer], ns, "{name}: {layer}");
         }
         assert!(found["arrows"][arrow].as_u64() > Some(0), "{name}: no arrow {arrow}: {}", found["arrows"]);
-        let stacked = trace
-            .number("SELECT count(*) FROM events WHERE stack_id IN (SELECT stack_id FROM frames)")
-            + trace.number(
-                "SELECT count(*) FROM calls_in_flight WHERE stack_id IN (SELECT stack_id FROM frames)",
-            );
+        let stacked: i64 = ["events", "calls_in_flight", "wait_samples"]
+            .map(|table| {
+                trace.number(&format!(
+                    "SELECT count(*) FROM {table} WHERE stack_id IN (SELECT stack_id FROM frames)"
+                ))
+            })
+            .iter()
+            .sum();
         assert_eq!(found["stacked"], stacked, "{name}");
         for column in ["sm_pct", "power_mw"] {
             let samples = trace.number(&format!("SELECT count({column}) FROM gpu_samples"));
@@ -190,7 +193,13 @@ fn profiles_have_every_kept_call_and_every_nanosecond() {
         assert_eq!(pprof["types"], json!([["calls", "count"], ["time", "nanoseconds"]]));
         assert_eq!(pprof["default"], "time");
         assert_eq!(pprof["sums"], json!([calls, ns]), "{name}");
-        assert!(pprof["comments"].as_array().unwrap().contains(&json!(format!("coverage.lost: {}", lost(&trace)))), "{pprof}");
+        assert!(
+            pprof["comments"]
+                .as_array()
+                .unwrap()
+                .contains(&json!(format!("coverage.lost: {}", lost(&trace)))),
+            "{pprof}"
+        );
         let speedscope = read(python, "speedscope", &[&export(&trace, "speedscope", &[])]);
         assert_eq!(speedscope["ns"], ns, "{name}");
         let folded = std::fs::read_to_string(export(&trace, "folded", &[])).unwrap();

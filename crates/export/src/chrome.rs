@@ -25,6 +25,7 @@ pub(crate) fn write(source: &Source<'_>, out: &mut dyn Write) -> Result<Exported
         places: HashMap::new(),
         stacks: Stacks::default(),
         numbers: HashMap::new(),
+        frames: HashMap::new(),
         stack_frames: Vec::new(),
     };
     let exported = walk(source, &about, &mut chrome)?;
@@ -54,6 +55,8 @@ struct Chrome<'a> {
     stacks: Stacks,
     /// The frame a stack ends in.
     numbers: HashMap<i64, usize>,
+    /// The number of a frame by its parent and name: stacks share what they begin with.
+    frames: HashMap<(usize, String), usize>,
     /// Name and parent of each frame, numbered from 1; 0 is no parent.
     stack_frames: Vec<(String, usize)>,
 }
@@ -110,8 +113,10 @@ impl Chrome<'_> {
                 0 => frame.function.clone(),
                 line => format!("{} ({}:{line})", frame.function, frame.file),
             };
-            self.stack_frames.push((name, parent));
-            parent = self.stack_frames.len();
+            parent = *self.frames.entry((parent, name)).or_insert_with_key(|(parent, name)| {
+                self.stack_frames.push((name.clone(), *parent));
+                self.stack_frames.len()
+            });
         }
         self.numbers.insert(stack_id, parent);
         Ok(parent)

@@ -64,6 +64,7 @@ pub(crate) enum DocsPage {
     Schema,
     Probes,
     Rules,
+    Formats,
 }
 
 #[derive(Debug, Args)]

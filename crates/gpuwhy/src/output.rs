@@ -84,22 +84,35 @@ pub(crate) fn new_folder(path: &Path) -> Result<TempDir, Failure> {
     builder.map_err(|error| unwritable(path, &error))
 }
 
-/// The same for a folder. One that is replaced holds nothing but files of this ending.
+/// A folder that is replaced holds nothing but files of this ending.
+pub(crate) fn replaceable(path: &Path, ending: &str) -> Result<(), Failure> {
+    let fail = |error: io::Error| unwritable(path, &error);
+    if !path.is_dir() {
+        return match path.exists() {
+            true => {
+                Err(Failure::Failed(format!("{} is a file, not a folder; write elsewhere", path.display())))
+            }
+            false => Ok(()),
+        };
+    }
+    for entry in fs::read_dir(path).map_err(fail)? {
+        if entry.map_err(fail)?.path().extension().is_none_or(|own| own != ending) {
+            return Err(Failure::Failed(format!(
+                "{} holds other things than .{ending} files, so it is not replaced; write elsewhere",
+                path.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// It was made: it gets its name, and what had it goes.
 pub(crate) fn keep_folder(made: TempDir, path: &Path, ending: &str) -> Result<(), Failure> {
     let fail = |error: io::Error| unwritable(path, &error);
+    replaceable(path, ending)?;
     let old = match path.is_dir() {
         false => None,
         true => {
-            let mut entries = fs::read_dir(path).map_err(fail)?;
-            let ours = |entry: io::Result<fs::DirEntry>| {
-                entry.is_ok_and(|entry| entry.path().extension().is_some_and(|own| own == ending))
-            };
-            if !entries.all(ours) {
-                return Err(Failure::Failed(format!(
-                    "{} holds other things than .{ending} files, so it is not replaced; write elsewhere",
-                    path.display()
-                )));
-            }
             let aside = new_folder(path)?;
             fs::rename(path, aside.path().join("old")).map_err(fail)?;
             Some(aside)

@@ -8,7 +8,7 @@ use gpuwhy_export::{ExportError, Exported, Format, Shape, Source};
 use gpuwhy_model::Finding;
 use gpuwhy_model::units::{count, printable, size};
 use gpuwhy_query::{ExplainRequest, QueryError, explain};
-use gpuwhy_store::{Filter, Reader};
+use gpuwhy_store::{Filter, Limits, Reader};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
@@ -39,6 +39,13 @@ pub(crate) fn run(options: &ExportOptions) -> Result<(), Failure> {
         output::free(&options.output, options.force, &[&file])?;
     }
     let filter = filter(&reader, options)?;
+    if let Shape::Folder { .. } = format.shape {
+        output::replaceable(&options.output, format.name)?;
+        // Tables that are not of a process or a time have rows whatever was chosen.
+        let one = Limits { rows: 1, ..Limits::default() };
+        let found = reader.events(&filter, &one)?.rows.len() as u64;
+        nothing(&filter, Exported { rows: found })?;
+    }
     let findings = if format.findings { findings(&reader, &filter)? } else { Vec::new() };
     let progress = Progress::begin()?;
     let go_on = |rows| progress.rows(rows);
@@ -87,7 +94,7 @@ fn write_stdout(format: &Format, source: &Source<'_>) -> Result<(), Failure> {
     };
     let exported = source.reader.at_one_moment(|| write(source, &mut out)).map_err(failed)?;
     out.flush().map_err(|error| failed(error.into()))?;
-    nothing(source, exported)
+    nothing(&source.filter, exported)
 }
 
 fn write(format: &Format, source: &Source<'_>, options: &ExportOptions) -> Result<Exported, Failure> {
@@ -99,7 +106,7 @@ fn write(format: &Format, source: &Source<'_>, options: &ExportOptions) -> Resul
             let exported = write(source, &mut out).map_err(|error| failure(error, path))?;
             out.flush().map_err(|error| output::unwritable(path, &error))?;
             drop(out);
-            nothing(source, exported)?;
+            nothing(&source.filter, exported)?;
             output::keep(made, path, options.force)?;
             Ok(exported)
         }
@@ -110,7 +117,7 @@ fn write(format: &Format, source: &Source<'_>, options: &ExportOptions) -> Resul
                 Ok(Box::new(BufWriter::with_capacity(1 << 16, File::create_new(folder.join(name))?)))
             };
             let exported = write(source, &mut open).map_err(|error| failure(error, path))?;
-            nothing(source, exported)?;
+            nothing(&source.filter, exported)?;
             output::keep_folder(made, path, format.name)?;
             Ok(exported)
         }
@@ -118,11 +125,11 @@ fn write(format: &Format, source: &Source<'_>, options: &ExportOptions) -> Resul
 }
 
 /// Where a selection is empty, there is nothing to keep.
-fn nothing(source: &Source<'_>, exported: Exported) -> Result<(), Failure> {
+fn nothing(filter: &Filter, exported: Exported) -> Result<(), Failure> {
     if exported.rows > 0 {
         return Ok(());
     }
-    let whose = source.filter.pid.map(|pid| format!(" of process {pid}")).unwrap_or_default();
+    let whose = filter.pid.map(|pid| format!(" of process {pid}")).unwrap_or_default();
     Err(Failure::Nothing(format!(
         "the trace has no events{whose} in that time; `gpuwhy query \"SELECT DISTINCT pid FROM events\"` lists whose it has"
     )))

@@ -4,8 +4,7 @@ use crate::names::Names;
 use crate::source::Meter;
 use crate::stacks::{Frame, Stacks};
 use crate::{ExportError, Exported, Source};
-use gpuwhy_model::{Blame, Call, Cause, OpInfo, Reason};
-use gpuwhy_store::schema;
+use gpuwhy_model::{Blame, Call, Cause, OpId, OpInfo, Reason};
 use std::collections::HashMap;
 
 /// What a line of a profile is about.
@@ -41,7 +40,9 @@ impl Profile {
             meter: source.meter(),
             blame: source.reader.origin().has_blame(),
             numbers: HashMap::new(),
+            by_id: HashMap::new(),
             ops: Vec::new(),
+            infos: Vec::new(),
             sums: HashMap::new(),
         };
         gather.calls(source)?;
@@ -49,8 +50,11 @@ impl Profile {
         let Gather { names, meter, ops, sums, .. } = gather;
         let mut samples: Vec<(Key, Sums)> = sums.into_iter().collect();
         samples.sort_by(|(a, of_a), (b, of_b)| {
-            let order = |key: &Key| (key.pid, ops[key.op].clone(), key.cause, key.stack_id);
-            of_b.ns.cmp(&of_a.ns).then_with(|| order(a).cmp(&order(b)))
+            let order = |key: &Key| (key.pid, key.cause, key.stack_id);
+            of_b.ns
+                .cmp(&of_a.ns)
+                .then_with(|| order(a).cmp(&order(b)))
+                .then_with(|| ops[a.op].cmp(&ops[b.op]))
         });
         Ok(Profile { names, exported: meter.exported(), ops, samples })
     }
@@ -93,9 +97,13 @@ impl Profile {
 struct Gather<'a> {
     names: Names,
     meter: Meter<'a>,
+    /// Whether calls say where their time went.
     blame: bool,
+    /// Places of operations in the two lists below, by name and by the file's number.
     numbers: HashMap<String, usize>,
+    by_id: HashMap<OpId, usize>,
     ops: Vec<String>,
+    infos: Vec<Option<OpInfo>>,
     sums: HashMap<Key, Sums>,
 }
 
@@ -103,10 +111,16 @@ impl Gather<'_> {
     fn calls(&mut self, source: &Source<'_>) -> Result<(), ExportError> {
         source.reader.stream_calls(&source.filter, |call: Call| -> Result<(), ExportError> {
             self.meter.row()?;
-            let op = self.names.op(call.op).cloned();
-            let number = self.number(op.as_ref().map_or("?", |op| &op.name));
-            let key = Key { pid: call.pid, op: number, cause: Cause::Unknown, stack_id: call.stack_id };
-            self.add(key, op.as_ref(), call.duration_ns, &call.blame);
+            let op = match self.by_id.get(&call.op) {
+                Some(number) => *number,
+                None => {
+                    let number = self.number(&self.names.op_name(call.op).to_string());
+                    self.by_id.insert(call.op, number);
+                    number
+                }
+            };
+            let key = Key { pid: call.pid, op, cause: Cause::Unknown, stack_id: call.stack_id };
+            self.add(key, call.duration_ns, &call.blame);
             Ok(())
         })
     }
@@ -117,12 +131,10 @@ impl Gather<'_> {
         let sql = format!(
             "SELECT pid, function, op, duration_ns, stack_id, oncpu_ns, runq_ns{parts} FROM nccl_events{clause}"
         );
-        debug_assert!(schema::table("nccl_events").is_some());
         source.reader.stream::<ExportError>(&sql, &values, |record| {
             self.meter.row()?;
             let number = |at: usize| record.integer(at).unwrap_or(0).max(0) as u64;
             let function = record.text(1).or_else(|| record.text(2)).unwrap_or_default();
-            let op = self.names.op_named(&function).cloned();
             let mut blame = Blame { oncpu_ns: number(5), runq_ns: number(6), ..Blame::default() };
             for (at, ns) in blame.blocked_ns.iter_mut().enumerate() {
                 *ns = number(7 + at);
@@ -133,7 +145,7 @@ impl Gather<'_> {
                 cause: Cause::Unknown,
                 stack_id: record.integer(4),
             };
-            self.add(key, op.as_ref(), number(3), &blame);
+            self.add(key, number(3), &blame);
             Ok(())
         })
     }
@@ -143,12 +155,14 @@ impl Gather<'_> {
             return *number;
         }
         self.ops.push(op.to_string());
+        self.infos.push(self.names.op_named(op).cloned());
         self.numbers.insert(op.to_string(), self.ops.len() - 1);
         self.ops.len() - 1
     }
 
     /// Each part of the time under its cause, what no part tells of as unknown: the sum is the duration.
-    fn add(&mut self, key: Key, op: Option<&OpInfo>, duration_ns: u64, blame: &Blame) {
+    fn add(&mut self, key: Key, duration_ns: u64, blame: &Blame) {
+        let op = self.infos[key.op].as_ref();
         let mut left = duration_ns;
         let mut largest = (0, Cause::Unknown);
         if self.blame {

@@ -67,6 +67,17 @@ impl Figures {
         self.push(name.into(), value, unit, Some(limit), String::new());
     }
 
+    pub(crate) fn add_limited_with_note(
+        &mut self,
+        name: impl Into<String>,
+        value: f64,
+        unit: &'static str,
+        limit: Limit,
+        note: String,
+    ) {
+        self.push(name.into(), value, unit, Some(limit), note);
+    }
+
     fn push(&mut self, name: String, value: f64, unit: &'static str, limit: Option<Limit>, note: String) {
         self.figures.push(Figure { name, value, unit, limit, note });
     }

@@ -1,6 +1,7 @@
 //! What gpuwhy costs, measured: a traced launch against an empty probe pair and against none, the programs' run time,
 //! records through ring, decode and store, attach and detach, memory. One table, and JSON for those who compare.
 
+mod export;
 mod figures;
 mod governor;
 mod launch;
@@ -25,18 +26,36 @@ fn main() -> Result<()> {
     let quick = std::env::var_os("GPUWHY_BENCH_QUICK").is_some();
     let workload = Workload::unpack().context("the simulated GPU could not be unpacked")?;
     let mut figures = Figures::new();
-    eprintln!("cost of a traced launch ...");
-    launch::measure(&workload, if quick { 4 } else { 12 }, &mut figures)?;
-    eprintln!("records through ring, decode and store ...");
-    pipeline::measure(&workload, if quick { 2 } else { 5 }, &mut figures)?;
-    eprintln!("attach, detach, memory ...");
-    lifecycle::measure(&workload, &mut figures)?;
-    eprintln!("the worst case within a budget ...");
-    governor::measure(&workload, if quick { 1 } else { 3 }, &mut figures)?;
-    eprintln!("a system call ...");
-    syscall::measure(if quick { 3 } else { 7 }, &mut figures)?;
-    eprintln!("store alone ...");
-    store::measure(if quick { 500_000 } else { 2_000_000 }, &mut figures)?;
+    // GPUWHY_BENCH_ONLY=export measures that alone.
+    let only = std::env::var("GPUWHY_BENCH_ONLY").ok();
+    let wanted = |name: &str, about: &str| {
+        let wanted = only.as_deref().is_none_or(|only| only == name);
+        if wanted {
+            eprintln!("{about} ...");
+        }
+        wanted
+    };
+    if wanted("launch", "cost of a traced launch") {
+        launch::measure(&workload, if quick { 4 } else { 12 }, &mut figures)?;
+    }
+    if wanted("pipeline", "records through ring, decode and store") {
+        pipeline::measure(&workload, if quick { 2 } else { 5 }, &mut figures)?;
+    }
+    if wanted("lifecycle", "attach, detach, memory") {
+        lifecycle::measure(&workload, &mut figures)?;
+    }
+    if wanted("governor", "the worst case within a budget") {
+        governor::measure(&workload, if quick { 1 } else { 3 }, &mut figures)?;
+    }
+    if wanted("syscall", "a system call") {
+        syscall::measure(if quick { 3 } else { 7 }, &mut figures)?;
+    }
+    if wanted("store", "store alone") {
+        store::measure(if quick { 500_000 } else { 2_000_000 }, &mut figures)?;
+    }
+    if wanted("export", "exports") {
+        export::measure(if quick { 200_000 } else { 1_000_000 }, 3, &mut figures)?;
+    }
     figures.print();
     if let Some(folder) = out.parent() {
         std::fs::create_dir_all(folder)?;

@@ -30,7 +30,7 @@ pub(crate) fn measure(records: u64, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-fn call(i: u64) -> Call {
+pub(crate) fn call(i: u64) -> Call {
     Call {
         start_ns: 1_700_000_000_000_000_000 + i * 1_000,
         duration_ns: 5_000 + i % 977,

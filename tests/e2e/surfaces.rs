@@ -363,6 +363,7 @@ fn no_command_minds_a_closed_pipe() {
         &["check", "--json"],
         &["docs", "schema"],
         &["docs", "probes"],
+        &["docs", "formats"],
         &["demo", "--list"],
         &["demo", "--replay", "--out", file],
         &["demo", "--replay", "--json", "--out", file],
@@ -425,7 +426,7 @@ fn colour_is_for_terminals_that_want_it() {
 
 #[test]
 fn the_generated_docs_are_those_of_this_program() {
-    for page in ["schema", "probes"] {
+    for page in ["schema", "probes", "formats"] {
         let made = done(gpuwhy().args(["docs", page]).output().unwrap());
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/{page}.md"));
         assert_eq!(fs::read_to_string(path).unwrap(), made, "run `make docs`");

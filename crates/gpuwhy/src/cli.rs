@@ -1,5 +1,6 @@
 //! The command line: what users type.
 
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use gpuwhy_model::units::{parse_duration, parse_size};
 use gpuwhy_probes::{Flavour, PROBES, StackMode, When};
@@ -42,6 +43,10 @@ pub(crate) enum Command {
     Explain(ExplainOptions),
     /// Two traces side by side, operation by operation: what changed beyond noise
     Compare(CompareOptions),
+    /// Write a trace in another tool's format: Perfetto, Chrome, pprof, speedscope, flame graphs, Parquet
+    Export(ExportOptions),
+    /// Traces of several nodes in one file, clocks aligned, nothing lost
+    Merge(MergeOptions),
     /// A stall, injected and explained, with no GPU: live with real eBPF where allowed, else replayed
     Demo(DemoOptions),
     /// Print the version
@@ -59,6 +64,7 @@ pub(crate) enum DocsPage {
     Schema,
     Probes,
     Rules,
+    Formats,
 }
 
 #[derive(Debug, Args)]
@@ -337,6 +343,79 @@ pub(crate) enum Format {
     Table,
     Json,
     Csv,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+What is written appears under its name only when it is whole. Exit status 3 if the trace has no such data.
+
+Examples:
+  gpuwhy export run.db --format perfetto -o run.pftrace       then open it at ui.perfetto.dev
+  gpuwhy export run.db --format chrome -o run.json --since 30s
+  gpuwhy export run.db --format pprof -o run.pb.gz && go tool pprof -top run.pb.gz
+  gpuwhy export run.db --format folded -o - | flamegraph.pl --countname ns > run.svg
+  gpuwhy export run.db --format parquet -o run/ && duckdb -c \"SELECT * FROM 'run/op_summary.parquet'\"")]
+pub(crate) struct ExportOptions {
+    /// The trace file
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// The trace file
+    #[arg(long, env = "GPUWHY_DB", value_name = "FILE")]
+    pub(crate) db: Option<PathBuf>,
+    /// What to write
+    #[arg(long, short, value_parser = formats())]
+    pub(crate) format: String,
+    /// Where to: a file, a folder for Parquet, or - for stdout
+    #[arg(long, short, value_name = "OUT")]
+    pub(crate) output: PathBuf,
+    /// Replace what is there
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Only this process
+    #[arg(long, value_name = "P", value_parser = parse_pid, allow_negative_numbers = true)]
+    pub(crate) pid: Option<u32>,
+    /// Only the last so long before the newest event in the file: 90s, 5m, 2h, 1d
+    #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = parse_duration, conflicts_with = "from")]
+    pub(crate) since: Option<Duration>,
+    /// Only what began from this time on, as 2026-11-15T03:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub(crate) from: Option<u64>,
+    /// Only what began before this time
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub(crate) to: Option<u64>,
+}
+
+/// The formats, as their table has them.
+fn formats() -> PossibleValuesParser {
+    let values = gpuwhy_export::FORMATS.iter();
+    PossibleValuesParser::new(values.map(|format| PossibleValue::new(format.name).help(format.about)))
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Clocks of nodes that took part in the same collectives are aligned by them; others stay as they are, and it is said.
+Processes of two nodes that have the same number get numbers that differ by a multiple of 10,000,000.
+A merged file can be merged again. Traces of Ingero cannot be merged.
+
+Examples:
+  gpuwhy merge node-0.db node-1.db node-2.db -o job.db && gpuwhy explain job.db
+  gpuwhy query job.db \"SELECT * FROM merged\"")]
+pub(crate) struct MergeOptions {
+    /// The trace files
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// The file to make
+    #[arg(long, short, value_name = "OUT")]
+    pub(crate) output: PathBuf,
+    /// Replace what is there
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Leave the clocks as they are
+    #[arg(long)]
+    pub(crate) keep_clocks: bool,
+    /// One JSON document on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -5,8 +5,10 @@ mod commands;
 mod explanation;
 mod failure;
 mod findings;
+mod output;
 mod panels;
 mod paths;
+mod progress;
 mod screen;
 mod stream;
 mod summary;
@@ -26,6 +28,8 @@ fn main() -> ExitCode {
         Command::Query(options) => commands::query::run(&options),
         Command::Explain(options) => commands::explain::run(&options),
         Command::Compare(options) => commands::compare::run(&options),
+        Command::Export(options) => commands::export::run(&options),
+        Command::Merge(options) => commands::merge::run(&options),
         Command::Demo(options) => commands::demo::run(&options),
         Command::Version => commands::version(),
         Command::Completions { shell } => commands::completions(shell),

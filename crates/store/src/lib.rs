@@ -5,6 +5,7 @@ mod error;
 mod file;
 mod ingero;
 mod lock;
+pub mod merge;
 mod reader;
 pub mod schema;
 mod session;
@@ -12,7 +13,9 @@ mod stats;
 mod writer;
 
 pub use error::StoreError;
-pub use reader::{Answer, Filter, Limits, Maker, Origin, Reader, Span, StoredCalls, Value};
+pub use reader::{
+    Answer, Event, Filter, Limits, Maker, Origin, Reader, Record, Span, StoredCalls, Value, ValueRef,
+};
 pub use session::{Session, SessionInfo};
 pub use stats::CallStats;
 pub use writer::{Options, ProbeCost, Writer, write_findings};

@@ -3,6 +3,7 @@
 use crate::cli::DocsPage;
 use crate::failure::Failure;
 use gpuwhy_cause::RULES;
+use gpuwhy_export::{FORMATS, Shape};
 use gpuwhy_model::Cause;
 use gpuwhy_probes::{Attach, PROBES, When};
 use std::io::Write;
@@ -12,6 +13,7 @@ pub(crate) fn run(page: DocsPage) -> Result<(), Failure> {
         DocsPage::Schema => gpuwhy_store::schema::markdown(),
         DocsPage::Probes => probes(),
         DocsPage::Rules => rules(),
+        DocsPage::Formats => formats(),
     };
     Ok(std::io::stdout().write_all(text.as_bytes())?)
 }
@@ -36,6 +38,27 @@ fn rules() -> String {
     out.push_str("\n## Classes of causes\n\n| class | meaning |\n|---|---|\n");
     for cause in Cause::ALL {
         out.push_str(&format!("| `{}` | {} |\n", cause.name(), cause.about()));
+    }
+    out
+}
+
+/// docs/formats.md
+fn formats() -> String {
+    let mut out = String::from(
+        "# Formats of `gpuwhy export`\n\nMade from the `FORMATS` table by `make docs`; [export](export.md) tells what is in them.\n\n\
+         | `--format` | what opens it, and what is in it | usual ending | `-o -` | findings |\n|---|---|---|---|---|\n",
+    );
+    for format in FORMATS {
+        let stdout = match format.shape {
+            Shape::Stream { text: true, .. } => "yes",
+            Shape::Stream { text: false, .. } => "yes, not to a terminal",
+            Shape::Folder { .. } => "no, a folder",
+        };
+        let findings = if format.findings { "yes" } else { "" };
+        out.push_str(&format!(
+            "| `{}` | {} | `{}` | {stdout} | {findings} |\n",
+            format.name, format.about, format.ending
+        ));
     }
     out
 }

@@ -5,6 +5,8 @@ pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod docs;
 pub(crate) mod explain;
+pub(crate) mod export;
+pub(crate) mod merge;
 pub(crate) mod query;
 mod selftest;
 pub(crate) mod trace;

@@ -9,6 +9,7 @@ mod origin;
 mod processes;
 mod records;
 mod sql;
+mod stream;
 
 use crate::file::{self, Found};
 use crate::ingero::{self, Ingero};
@@ -23,7 +24,9 @@ pub use off_cpu::StoredCalls;
 pub use origin::{Maker, Origin};
 pub use records::Filter;
 pub use rusqlite::types::Value;
+pub use rusqlite::types::ValueRef;
 pub use sql::{Answer, Limits};
+pub use stream::{Event, Record};
 
 #[derive(Debug)]
 pub struct Reader {

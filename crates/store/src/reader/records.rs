@@ -178,7 +178,7 @@ fn named<T: DeserializeOwned>(row: &Row<'_>, at: usize) -> rusqlite::Result<Opti
 }
 
 /// A row of `calls`, all columns in their order.
-fn call(row: &Row<'_>) -> rusqlite::Result<Call> {
+pub(super) fn call(row: &Row<'_>) -> rusqlite::Result<Call> {
     macro_rules! get {
         ($column:literal) => {
             number(row, const { CALLS.place($column) })?

@@ -139,7 +139,7 @@ impl Reader {
     }
 }
 
-fn owned(value: ValueRef<'_>) -> Value {
+pub(super) fn owned(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(number) => Value::Integer(number),

@@ -13,6 +13,7 @@ pub(crate) mod host;
 pub(crate) mod kernel;
 mod lacks;
 pub(crate) mod memory;
+pub(crate) mod merged;
 mod migrate;
 pub(crate) mod nccl;
 mod page;
@@ -31,7 +32,7 @@ pub use page::markdown;
 use gpuwhy_model::Reason;
 
 /// `PRAGMA user_version` of the files this program writes.
-pub const SCHEMA_VERSION: i64 = 3;
+pub const SCHEMA_VERSION: i64 = 4;
 
 /// `PRAGMA application_id`: `gpwy`. Tells our files from other SQLite files.
 pub const APPLICATION_ID: i64 = 0x6770_7779;
@@ -115,6 +116,7 @@ pub static TABLES: &[Table] = &[
     code::ANNOTATIONS,
     code::FINDINGS,
     host::SESSIONS,
+    merged::MERGED,
     host::PROBES,
     host::WATCH_COSTS,
     host::WATCH_CHANGES,

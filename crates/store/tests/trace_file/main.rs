@@ -13,6 +13,7 @@ mod kept;
 mod kernel;
 mod made;
 mod memory;
+mod merge;
 mod migration;
 mod owners;
 mod published;

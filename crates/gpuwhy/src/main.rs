@@ -10,6 +10,7 @@ mod paths;
 mod screen;
 mod stream;
 mod summary;
+mod telemetry;
 
 use clap::Parser;
 use cli::{Cli, Command};

@@ -12,6 +12,7 @@ pub(crate) fn run(page: DocsPage) -> Result<(), Failure> {
         DocsPage::Schema => gpuwhy_store::schema::markdown(),
         DocsPage::Probes => probes(),
         DocsPage::Rules => rules(),
+        DocsPage::Metrics => gpuwhy_metrics::markdown(),
     };
     Ok(std::io::stdout().write_all(text.as_bytes())?)
 }

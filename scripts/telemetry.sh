@@ -46,10 +46,10 @@ else
 fi
 
 python=$folder/python/bin/python
-reads() { "$python" -c 'import grpc, prometheus_client, opentelemetry.proto.collector.metrics.v1.metrics_service_pb2' 2>/dev/null; }
+reads() { "$python" -c 'import grpc, opentelemetry.exporter.prometheus, opentelemetry.proto.collector.metrics.v1.metrics_service_pb2' 2>/dev/null; }
 if ! reads; then
     rm -rf "$folder/python"
-    { python3 -m venv "$folder/python" && "$folder/python/bin/pip" install -q opentelemetry-proto grpcio prometheus-client; } >/dev/null 2>&1 || true
+    { python3 -m venv "$folder/python" && "$folder/python/bin/pip" install -q opentelemetry-proto grpcio prometheus-client opentelemetry-exporter-prometheus; } >/dev/null 2>&1 || true
 fi
 if reads; then
     echo "python $python"

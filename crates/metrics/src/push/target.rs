@@ -71,7 +71,9 @@ impl Target {
             return Err(TargetError::Password);
         }
         let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(wrong)?.to_string();
-        if uri.query().is_some() {
+        // A port that is none is still in the text.
+        let has_odd_port = uri.port_u16().is_none() && authority.as_str() != host;
+        if has_odd_port || uri.query().is_some() {
             return Err(wrong());
         }
         let variable = |name: &str| variable(name).filter(|value| !value.is_empty());

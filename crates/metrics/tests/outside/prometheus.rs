@@ -1,6 +1,6 @@
 //! The page as promtool, the Python client and a real Prometheus 3 read it.
 
-use crate::readers::{done, fed, reader, until};
+use crate::readers::{done, fed, reader, unavailable, until};
 use crate::sample;
 use gpuwhy_metrics::otlp::{self, Resource};
 use gpuwhy_metrics::{Format, METRICS, Pusher, Server, Shared, Target};
@@ -43,19 +43,40 @@ print(json.dumps({
 }))";
     let output = fed(Command::new(python).args(["-c", script]), &Format::OpenMetrics.page(&state));
     let read: Value = serde_json::from_str(&done(output)).unwrap();
-    assert_eq!(
-        (&read["calls"], &read["count"]),
-        (&(truth.calls as f64).into(), &(truth.calls as f64).into())
-    );
+    let calls = Some(truth.calls as f64);
+    assert_eq!((read["calls"].as_f64(), read["count"].as_f64()), (calls, calls));
     assert!((read["sum"].as_f64().unwrap() - truth.sum_ns as f64 / 1e9).abs() < 1e-6);
     // The newline of the hostile name was made harmless before it became a label.
     let hostile = "evil\"} 1\u{fffd}x{a=\"\\";
     assert_eq!(read["processes"], serde_json::json!([hostile, "python3"]));
-    assert_eq!(read["held"], serde_json::json!([1.0]), "of the second sample");
+    assert_eq!(read["held"], serde_json::json!([1]), "of the second sample");
     assert!(read["exemplars"].as_u64().unwrap() > 0);
     assert_eq!(read["exemplar"]["stack_id"], "77");
     assert_eq!(read["exemplar"]["trace_id"].as_str().unwrap().len(), 32);
 }
+
+/// The rules by which OpenTelemetry names what Prometheus is to scrape, but for shares, which Prometheus calls ratios.
+#[test]
+fn the_page_has_the_names_that_otlp_gets_in_prometheus() {
+    let Some(python) = reader("python", "the_page_has_the_names_that_otlp_gets_in_prometheus") else {
+        return;
+    };
+    let script = "
+import sys
+from opentelemetry.exporter.prometheus._mapping import map_unit, sanitize_full_name
+for line in sys.stdin:
+    name, unit, kind = line.split()
+    unit = 'ratio' if unit == '1' and kind == 'gauge' else map_unit(unit)
+    print('_'.join(filter(None, [sanitize_full_name(name), unit, 'total' if kind == 'counter' else ''])))";
+    let rows = METRICS
+        .iter()
+        .map(|metric| format!("{} {} {}\n", metric.name, metric.unit.code(), metric.kind.name()));
+    let named = done(fed(Command::new(python).args(["-c", script]), rows.collect::<String>().as_bytes()));
+    let ours: Vec<String> = METRICS.iter().map(gpuwhy_metrics::Metric::prometheus_name).collect();
+    assert_eq!(named.lines().collect::<Vec<_>>(), ours);
+}
+
+const OTLP_RECEIVER: &str = "--web.enable-otlp-receiver";
 
 /// A real Prometheus 3 beside us.
 struct Prometheus {
@@ -65,7 +86,7 @@ struct Prometheus {
 }
 
 impl Prometheus {
-    fn start(program: &Path, scraped: SocketAddr) -> Prometheus {
+    fn start(program: &Path, scraped: SocketAddr, more: &[&str]) -> Prometheus {
         let folder = tempfile::tempdir().unwrap();
         let job = |name: &str, protocol: &str, more: &str| {
             format!(
@@ -85,8 +106,8 @@ impl Prometheus {
             .arg(format!("--config.file={}", folder.path().join("prometheus.yml").display()))
             .arg(format!("--storage.tsdb.path={}", folder.path().join("data").display()))
             .arg(format!("--web.listen-address={free}"))
-            .args(["--web.enable-otlp-receiver", "--enable-feature=native-histograms,exemplar-storage"])
-            .args(["--log.level=error"])
+            .args(["--enable-feature=native-histograms,exemplar-storage", "--log.level=error"])
+            .args(more)
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
@@ -148,11 +169,11 @@ fn served(seconds: u64) -> (Server, Shared, sample::Truth) {
 }
 
 #[test]
-fn prometheus_3_scrapes_native_histograms_and_takes_otlp_under_the_same_names() {
-    let test = "prometheus_3_scrapes_native_histograms_and_takes_otlp_under_the_same_names";
+fn prometheus_3_scrapes_native_histograms_and_exemplars() {
+    let test = "prometheus_3_scrapes_native_histograms_and_exemplars";
     let Some(program) = reader("prometheus", test) else { return };
-    let (server, shared, truth) = served(2);
-    let prometheus = Prometheus::start(&program, server.address());
+    let (server, _, truth) = served(2);
+    let prometheus = Prometheus::start(&program, server.address(), &[]);
     let (calls, seconds) = (truth.calls as f64, truth.sum_ns as f64 / 1e9);
     for job in ["native", "openmetrics", "text"] {
         prometheus.until(&format!("sum(gpuwhy_calls_total{{job=\"{job}\"}})"), calls);
@@ -166,10 +187,28 @@ fn prometheus_3_scrapes_native_histograms_and_takes_otlp_under_the_same_names() 
     // The two kinds agree on the share below a bound, to within the rounding of native buckets.
     let share = "histogram_fraction(0, 0.001, sum(gpuwhy_call_duration_seconds{job=\"native\"}))";
     prometheus.until(share, 0.98);
-    let exemplars = prometheus
-        .ask("/api/v1/query_exemplars?query=gpuwhy_call_duration_seconds_bucket&start=0&end=4000000000");
-    assert_eq!(exemplars.unwrap()["status"], "success");
+    let path = "/api/v1/query_exemplars?query=gpuwhy_call_duration_seconds_bucket&start=0&end=4000000000";
+    let exemplar = until("Prometheus has exemplars", || {
+        let answer = prometheus.ask(path)?;
+        Some(answer["data"][0]["exemplars"][0].clone()).filter(|exemplar| !exemplar.is_null())
+    });
+    assert_eq!(exemplar["labels"]["stack_id"], "77");
+    assert!(exemplar["labels"]["timestamp_ns"].as_str().unwrap().starts_with("18000000"));
+}
 
+/// Debian builds its Prometheus without the receiver: then the names are checked by OpenTelemetry's own rules below.
+#[test]
+fn prometheus_3_takes_otlp_under_the_names_of_the_page() {
+    let test = "prometheus_3_takes_otlp_under_the_names_of_the_page";
+    let Some(program) = reader("prometheus", test) else { return };
+    let help = Command::new(&program).arg("--help").output().unwrap().stdout;
+    if !String::from_utf8_lossy(&help).contains(OTLP_RECEIVER) {
+        return unavailable(test, "Debian's Prometheus is built without its OTLP receiver");
+    }
+    let (server, shared, truth) = served(2);
+    let prometheus = Prometheus::start(&program, server.address(), &[OTLP_RECEIVER]);
+    let calls = truth.calls as f64;
+    prometheus.until("sum(gpuwhy_calls_total{job=\"text\"})", calls);
     let target = |aggregation: Option<&'static str>| {
         Target::parse(&format!("http://{}/api/v1/otlp", prometheus.address), move |name| {
             aggregation.filter(|_| name.ends_with("HISTOGRAM_AGGREGATION")).map(Into::into)

@@ -29,6 +29,11 @@ pub(crate) fn reader(name: &str, test: &str) -> Option<PathBuf> {
 fn skip(test: &str, reason: &str) {
     let required = std::env::var("GPUWHY_REQUIRE");
     assert_ne!(required.as_deref(), Ok("all"), "{test} may not be skipped here: {reason}");
+    unavailable(test, reason);
+}
+
+/// What nothing that can be installed by its name has: told as a skip, but nobody can be asked to have it.
+pub(crate) fn unavailable(test: &str, reason: &str) {
     eprintln!("SKIPPED {test}: {reason}");
     if let Some(path) = std::env::var_os("GPUWHY_SKIPS") {
         let mut file = std::fs::File::options().append(true).create(true).open(path).unwrap();

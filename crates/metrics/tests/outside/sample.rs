@@ -153,7 +153,9 @@ fn window(now: u64, pid: u32, op: OpId, random: &mut u64) -> (CallWindow, Vec<Ca
         sum_ns += duration_ns;
         count += 1;
         if call % 50 == 0 {
-            slow.push(slow_call(now + call * 1_000_000, duration_ns, pid, op));
+            // One call of a thread at a time.
+            let start_ns = now + call * 1_000_000 + u64::from(op.0);
+            slow.push(slow_call(start_ns, duration_ns, pid, op));
         }
     }
     let blame = Blame { oncpu_ns: sum_ns, ..Blame::default() };

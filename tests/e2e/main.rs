@@ -22,6 +22,7 @@ mod graphs;
 mod libraries;
 mod lifecycle;
 mod memory;
+mod metrics;
 mod native;
 mod network;
 mod owners;

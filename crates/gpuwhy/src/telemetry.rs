@@ -5,13 +5,15 @@ use crate::failure::Failure;
 use gpuwhy_agent::{Snapshot, Summary, Update};
 use gpuwhy_metrics::otlp::{self, Resource, Signal};
 use gpuwhy_metrics::push::{DeliveryNow, GivenUp};
-use gpuwhy_metrics::{Pusher, Server, Shared, State, Target};
+use gpuwhy_metrics::{PageError, Pusher, Server, Shared, State, Target};
 use gpuwhy_model::Finding;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A trace that was stopped ends within a second: so long is sent what is left.
+/// A trace that was stopped ends within a second: from its end on so long is sent what is left.
 const FLUSH_WITHIN: Duration = Duration::from_millis(900);
+/// Concluding may have taken most of it.
+const FLUSH_AT_LEAST: Duration = Duration::from_millis(200);
 
 /// Nothing of it where nobody asked.
 #[derive(Debug, Default)]
@@ -51,8 +53,10 @@ impl Telemetry {
             telemetry.push = Some(Push::start(url, &telemetry.host)?);
         }
         if let Some(address) = prometheus {
-            let server = Server::start(address, telemetry.state.clone())
-                .map_err(|error| Failure::Usage(error.to_string()))?;
+            let server = Server::start(address, telemetry.state.clone()).map_err(|error| match error {
+                PageError::Address(_) => Failure::Usage(error.to_string()),
+                PageError::Listen { .. } | PageError::Thread(_) => Failure::Failed(error.to_string()),
+            })?;
             eprintln!("gpuwhy: metrics at http://{}/metrics", server.address());
             if server.is_open() {
                 eprintln!(
@@ -114,7 +118,7 @@ impl Telemetry {
     pub(crate) fn finish(self) -> Option<Delivered> {
         let push = self.push?;
         let since = self.ended.map_or(Duration::ZERO, |ended| ended.elapsed());
-        let within = FLUSH_WITHIN.saturating_sub(since);
+        let within = FLUSH_WITHIN.saturating_sub(since).max(FLUSH_AT_LEAST);
         Some(Delivered { url: push.target.url(), now: push.pusher.finish(within) })
     }
 
@@ -161,7 +165,8 @@ impl Push {
     fn start(url: &str, host: &str) -> Result<Push, Failure> {
         let target = Target::parse(url, |name| std::env::var(name).ok())
             .map_err(|error| Failure::Usage(error.to_string()))?;
-        let pusher = Pusher::start(&target).map_err(Failure::Failed)?;
+        let pusher = Pusher::start(&target)
+            .map_err(|why| Failure::Failed(format!("nothing can be sent to {}: {why}", target.url())))?;
         let resource = Resource::new(host, &target.resource);
         Ok(Push { pusher, target, resource, pushed: Instant::now(), told: false })
     }

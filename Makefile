@@ -68,6 +68,7 @@ docs: setup
 	$(TARGET)/debug/gpuwhy docs probes > docs/probes.md
 	$(TARGET)/debug/gpuwhy docs rules > docs/rules.md
 	$(TARGET)/debug/gpuwhy docs formats > docs/formats.md
+	$(TARGET)/debug/gpuwhy docs metrics > docs/metrics.md
 
 # One binary with libc in it too.
 static: setup

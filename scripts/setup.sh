@@ -37,6 +37,10 @@ if [ "$want" = test ]; then
     # A network that loses packets.
     need iproute2 command -v ip
     need nftables command -v nft
+    # For scripts/telemetry.sh, and a certificate to test with.
+    need curl command -v curl
+    need xz-utils command -v xz
+    need openssl command -v openssl
 fi
 if [ "$want" = kernels ]; then
     need python3 command -v python3

@@ -24,6 +24,7 @@ mod libraries;
 mod lifecycle;
 mod memory;
 mod merge;
+mod metrics;
 mod native;
 mod network;
 mod owners;

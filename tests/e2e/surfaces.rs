@@ -36,6 +36,9 @@ fn wrong_usage_is_named_and_has_its_status() {
         (&["trace", "--pid"], "--pid"),
         (&["trace", "--stacks", "maybe"], "maybe"),
         (&["trace", "--attach", "glue"], "glue"),
+        (&["trace", "--prometheus", "9464"], "'9464' is no address to listen on; write 127.0.0.1:9464"),
+        (&["trace", "--otlp", "collector:4317"], "no address of an OTLP server; write http://HOST:4317"),
+        (&["trace", "--otlp", "https://me:secret@c:4318"], "OTEL_EXPORTER_OTLP_HEADERS"),
         (&["trace", "--pid", "1", "--", "true"], "--pid"),
         (&["trace", "--cgroup", "/sys/fs/cgroup", "--", "true"], "--cgroup"),
         (

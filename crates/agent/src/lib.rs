@@ -20,6 +20,7 @@ mod own;
 mod owners;
 mod places;
 mod pollers;
+mod probe_states;
 mod pythons;
 mod ranks;
 mod run;

@@ -10,6 +10,7 @@ use crate::kernel_names::KernelNames;
 use crate::neighbours::Neighbours;
 use crate::places::Places;
 use crate::pollers::Pollers;
+use crate::probe_states::ProbeStates;
 use crate::pythons::Pythons;
 use crate::short::in_short;
 use crate::sink::{Sink, session_info};
@@ -79,6 +80,7 @@ pub(crate) struct Run {
     history: HashMap<OpId, Histogram>,
     limits: HashMap<OpId, u64>,
     coverage: Coverage,
+    states: ProbeStates,
     recording: Option<Recording>,
     load: LoadMeter,
     own: OwnMeter,
@@ -145,6 +147,7 @@ impl Run {
             history: HashMap::new(),
             limits: HashMap::new(),
             coverage: Coverage::default(),
+            states: ProbeStates::default(),
             recording,
             load: LoadMeter::default(),
             own: OwnMeter::default(),
@@ -311,6 +314,7 @@ impl Run {
             return Ok(());
         }
         for status in &statuses {
+            self.states.take(status);
             let said = match status.state {
                 ProbeState::Degraded => &mut self.coverage.degraded,
                 ProbeState::Refused => &mut self.coverage.unattached,
@@ -504,6 +508,7 @@ impl Run {
             own: self.own.read(),
             records: self.engine.record_counts().0,
             libraries: self.libraries,
+            probes: self.states.counts(),
             overview: self.overview.clone(),
         }
     }

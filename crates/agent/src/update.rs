@@ -3,7 +3,7 @@
 use crate::{AgentError, Overview, OwnCost};
 use gpuwhy_cause::Tallies;
 use gpuwhy_host::Load;
-use gpuwhy_model::{Batch, Coverage, Facts, OpInfo, ProbeStatus, Process, Recording};
+use gpuwhy_model::{Batch, Coverage, Facts, OpInfo, ProbeState, ProbeStatus, Process, Recording};
 use gpuwhy_probes::ProgramStats;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,6 +37,8 @@ pub struct Snapshot {
     /// Ring records read.
     pub records: u64,
     pub libraries: usize,
+    /// How many functions and tracepoints of each probe are in which state.
+    pub probes: Vec<(String, ProbeState, u64)>,
     /// What was concluded: memory, collectives, graphs, the GPUs.
     pub overview: Overview,
 }

@@ -65,6 +65,7 @@ pub(crate) enum DocsPage {
     Probes,
     Rules,
     Formats,
+    Metrics,
 }
 
 #[derive(Debug, Args)]
@@ -96,6 +97,8 @@ Examples:
   gpuwhy trace --out run.db -- torchrun --nproc-per-node 8 train.py
   gpuwhy trace --budget 0.5% --stacks off
   gpuwhy trace --cgroup /sys/fs/cgroup/kubepods.slice/pod1 --max-size 500M
+  gpuwhy trace --prometheus 127.0.0.1:9464
+  OTEL_EXPORTER_OTLP_HEADERS=authorization=... gpuwhy trace --otlp https://collector:4318
   gpuwhy trace --json | jq -c 'select(.type == \"call\" and .kept == \"slow\")'")]
 pub(crate) struct TraceOptions {
     /// The trace file [default: /var/lib/gpuwhy/trace.db for root, else in $XDG_DATA_HOME/gpuwhy]
@@ -127,6 +130,12 @@ pub(crate) struct TraceOptions {
     /// One JSON object a line on stdout: calls, collectives, memory, GPU samples, sums, losses, the summary
     #[arg(long)]
     pub(crate) json: bool,
+    /// Answer Prometheus on this address: http://ADDR/metrics, as 127.0.0.1:9464
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) prometheus: Option<String>,
+    /// Push metrics, findings and slow calls to this OTLP server: http://HOST:4317 (gRPC), http(s)://HOST:4318 (HTTP)
+    #[arg(long, value_name = "URL")]
+    pub(crate) otlp: Option<String>,
     /// Record asynchronous events of RDMA devices too, their types only (libibverbs)
     #[arg(long)]
     pub(crate) rdma_verbs: bool,

@@ -12,6 +12,7 @@ mod progress;
 mod screen;
 mod stream;
 mod summary;
+mod telemetry;
 
 use clap::Parser;
 use cli::{Cli, Command};

@@ -4,6 +4,7 @@ mod lines;
 
 use crate::failure::Failure;
 use crate::findings::{Watcher, conclude};
+use crate::telemetry::Telemetry;
 use gpuwhy_agent::{Agent, Snapshot, Summary, Update};
 use gpuwhy_model::{Finding, OpInfo, Severity};
 use serde_json::{Value, json};
@@ -11,11 +12,15 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
-pub(crate) fn run(agent: &Agent, file: &Path) -> Result<(), Failure> {
+pub(crate) fn run(agent: &Agent, file: &Path, mut telemetry: Telemetry) -> Result<(), Failure> {
     let mut ops: Vec<OpInfo> = Vec::new();
     let watcher = Watcher::start(file.to_path_buf());
     let mut told: BTreeMap<String, Severity> = BTreeMap::new();
     for update in agent.updates() {
+        telemetry.take(&update);
+        if let Some(trouble) = telemetry.trouble() {
+            eprintln!("gpuwhy: {trouble}");
+        }
         let mut lines = match update {
             Update::Started { start_ns, ops: known, flavour, command_pid } => {
                 ops = known;
@@ -31,11 +36,15 @@ pub(crate) fn run(agent: &Agent, file: &Path) -> Result<(), Failure> {
             Update::Ended(result) => {
                 drop(watcher);
                 let summary = (*result)?;
-                print(&[summary_line(&summary)?])?;
+                print(&[summary_line(&summary, telemetry)?])?;
                 return Ok(());
             }
         };
-        let newest = watcher.as_ref().and_then(Watcher::newest).unwrap_or_default();
+        let newest = watcher.as_ref().and_then(Watcher::newest);
+        if let Some(newest) = &newest {
+            telemetry.take_findings(newest);
+        }
+        let newest = newest.unwrap_or_default();
         for finding in newest.iter().filter(|finding| is_news(finding, &mut told)) {
             lines.push(lines::line("finding", finding, &ops)?);
         }
@@ -99,10 +108,12 @@ fn is_news(finding: &Finding, told: &mut BTreeMap<String, Severity>) -> bool {
     worse
 }
 
-fn summary_line(summary: &Summary) -> Result<Value, Failure> {
+fn summary_line(summary: &Summary, mut telemetry: Telemetry) -> Result<Value, Failure> {
     let explained = conclude(&summary.file, summary.last.start_ns);
     let findings = explained.map(|explained| explained.findings).unwrap_or_default();
-    Ok(json!({
+    telemetry.take_findings(&findings);
+    let delivered = telemetry.finish();
+    let mut line = json!({
         "type": "summary",
         "file": summary.file,
         "start_ns": summary.last.start_ns,
@@ -112,5 +123,9 @@ fn summary_line(summary: &Summary) -> Result<Value, Failure> {
         "coverage": summary.last.coverage,
         "findings": serde_json::to_value(findings)?,
         "command_status": summary.command_status.and_then(|status| status.code()),
-    }))
+    });
+    if let (Some(delivered), Some(fields)) = (delivered, line.as_object_mut()) {
+        fields.insert("otlp".into(), delivered.json());
+    }
+    Ok(line)
 }

@@ -47,7 +47,7 @@ pub struct FileRef {
 }
 
 /// The two ends of a connection.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Ends {
     /// As `tcp`, `udp`, `unix`.
     pub protocol: String,
@@ -80,7 +80,7 @@ pub struct IoEvent {
 }
 
 /// A segment that TCP had to send again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TcpEvent {
     pub time_ns: u64,
     /// Whose socket it is; 0 where nobody could be found.

@@ -14,6 +14,7 @@ pub(crate) fn run(page: DocsPage) -> Result<(), Failure> {
         DocsPage::Probes => probes(),
         DocsPage::Rules => rules(),
         DocsPage::Formats => formats(),
+        DocsPage::Metrics => gpuwhy_metrics::markdown(),
     };
     Ok(std::io::stdout().write_all(text.as_bytes())?)
 }

@@ -4,6 +4,7 @@ use crate::cli::TraceOptions;
 use crate::failure::Failure;
 use crate::findings::{Watcher, conclude};
 use crate::screen::Screen;
+use crate::telemetry::{Delivered, Telemetry};
 use crate::{paths, stream, summary};
 use gpuwhy_agent::{Agent, Config, Update};
 use gpuwhy_model::{ProbeState, ProbeStatus};
@@ -18,8 +19,9 @@ use std::time::Duration;
 pub(crate) fn run(options: TraceOptions) -> Result<(), Failure> {
     let json = options.json;
     let command = options.command.first().map(|word| word.to_string_lossy().into_owned());
+    let telemetry = Telemetry::start(options.prometheus.as_deref(), options.otlp.as_deref())?;
     let mut config = config(options)?;
-    config.watch_batches = json;
+    config.watch_batches = json || telemetry.is_on();
     let file = config.out.clone();
     let agent = Agent::spawn(config)?;
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
@@ -27,11 +29,11 @@ pub(crate) fn run(options: TraceOptions) -> Result<(), Failure> {
     }
     // A command owns the terminal it was started on.
     if json {
-        stream::run(&agent, &file)
+        stream::run(&agent, &file, telemetry)
     } else if std::io::stdout().is_terminal() && command.is_none() {
-        live(&agent, &file)
+        live(&agent, &file, telemetry)
     } else {
-        quiet(&agent, &file.display().to_string(), command.as_deref())
+        quiet(&agent, &file, command.as_deref(), telemetry)
     }
 }
 
@@ -85,12 +87,16 @@ fn device(path: &Path) -> Result<Device, Failure> {
 }
 
 /// The live screen until the trace ends, then the summary.
-fn live(agent: &Agent, file: &Path) -> Result<(), Failure> {
+fn live(agent: &Agent, file: &Path, mut telemetry: Telemetry) -> Result<(), Failure> {
     let mut screen: Option<Screen> = None;
     let watcher = Watcher::start(file.to_path_buf());
     let stop = agent.stop_flag();
     loop {
-        match agent.updates().recv_timeout(Duration::from_millis(100)) {
+        let update = agent.updates().recv_timeout(Duration::from_millis(100));
+        if let Ok(update) = &update {
+            telemetry.take(update);
+        }
+        match update {
             Ok(Update::Started { ops, flavour, .. }) => screen = Some(Screen::open(ops, flavour)?),
             Ok(Update::Snapshot(snapshot)) => {
                 if let Some(screen) = &mut screen {
@@ -100,7 +106,7 @@ fn live(agent: &Agent, file: &Path) -> Result<(), Failure> {
             Ok(Update::Ended(result)) => {
                 drop(watcher);
                 drop(screen);
-                return end(*result, &mut std::io::stdout());
+                return end(*result, telemetry, &mut std::io::stdout());
             }
             Ok(Update::Attached(statuses)) => {
                 if let (Some(screen), Some(why)) = (&mut screen, no_gpu_counters(&statuses)) {
@@ -112,6 +118,7 @@ fn live(agent: &Agent, file: &Path) -> Result<(), Failure> {
             Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
         }
         if let (Some(screen), Some(findings)) = (&mut screen, watcher.as_ref().and_then(Watcher::newest)) {
+            telemetry.take_findings(&findings);
             screen.show_findings(findings)?;
         }
         if let Some(screen) = &mut screen
@@ -123,12 +130,14 @@ fn live(agent: &Agent, file: &Path) -> Result<(), Failure> {
 }
 
 /// No terminal: a word at the start on stderr, the summary at the end on stdout.
-fn quiet(agent: &Agent, file: &str, command: Option<&str>) -> Result<(), Failure> {
+fn quiet(agent: &Agent, file: &Path, command: Option<&str>, mut telemetry: Telemetry) -> Result<(), Failure> {
+    let watcher = telemetry.is_on().then(|| Watcher::start(file.to_path_buf())).flatten();
     for update in agent.updates() {
+        telemetry.take(&update);
         match update {
             Update::Started { .. } => {
                 let until = if command.is_some() { "until the command ends" } else { "until Ctrl-C" };
-                eprintln!("gpuwhy: tracing into {file} {until}");
+                eprintln!("gpuwhy: tracing into {} {until}", file.display());
             }
             Update::Attached(statuses) => {
                 for status in statuses.iter().filter(|status| status.state == ProbeState::Refused) {
@@ -138,8 +147,17 @@ fn quiet(agent: &Agent, file: &str, command: Option<&str>) -> Result<(), Failure
                     eprintln!("gpuwhy: no counters of GPUs: {why}");
                 }
             }
-            Update::Ended(result) => return end(*result, &mut std::io::stdout()),
+            Update::Ended(result) => {
+                drop(watcher);
+                return end(*result, telemetry, &mut std::io::stdout());
+            }
             Update::Batch(_) | Update::Snapshot(_) => {}
+        }
+        if let Some(findings) = watcher.as_ref().and_then(Watcher::newest) {
+            telemetry.take_findings(&findings);
+        }
+        if let Some(trouble) = telemetry.trouble() {
+            eprintln!("gpuwhy: {trouble}");
         }
     }
     Ok(())
@@ -153,9 +171,18 @@ fn no_gpu_counters(statuses: &[ProbeStatus]) -> Option<&str> {
 
 fn end(
     result: Result<gpuwhy_agent::Summary, gpuwhy_agent::AgentError>,
+    mut telemetry: Telemetry,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
     let summary = result?;
     let explained = conclude(&summary.file, summary.last.start_ns);
-    Ok(summary::write(&summary, explained.as_ref(), out)?)
+    if let Some(explained) = &explained {
+        telemetry.take_findings(&explained.findings);
+    }
+    let delivered = telemetry.finish();
+    summary::write(&summary, explained.as_ref(), out)?;
+    if let Some(Delivered { url, now }) = delivered {
+        writeln!(out, "OTLP:  {url}: {}", now.said())?;
+    }
+    Ok(())
 }

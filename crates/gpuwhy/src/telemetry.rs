@@ -1,0 +1,192 @@
+//! What others are told while a trace runs: the page Prometheus scrapes and what is pushed by OTLP, each in a thread of
+//! its own. The agent waits for neither.
+
+use crate::failure::Failure;
+use gpuwhy_agent::{Snapshot, Summary, Update};
+use gpuwhy_metrics::otlp::{self, Resource, Signal};
+use gpuwhy_metrics::push::{DeliveryNow, GivenUp};
+use gpuwhy_metrics::{PageError, Pusher, Server, Shared, State, Target};
+use gpuwhy_model::Finding;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A trace that was stopped ends within a second: from its end on so long is sent what is left.
+const FLUSH_WITHIN: Duration = Duration::from_millis(900);
+/// Concluding may have taken most of it.
+const FLUSH_AT_LEAST: Duration = Duration::from_millis(200);
+
+/// Nothing of it where nobody asked.
+#[derive(Debug, Default)]
+pub(crate) struct Telemetry {
+    host: String,
+    state: Shared,
+    /// Answers until this is dropped.
+    server: Option<Server>,
+    push: Option<Push>,
+    /// When the trace was over.
+    ended: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Push {
+    pusher: Pusher,
+    target: Target,
+    resource: Resource,
+    pushed: Instant,
+    /// Trouble was told.
+    told: bool,
+}
+
+/// What became of what was pushed, and where to.
+#[derive(Debug)]
+pub(crate) struct Delivered {
+    pub(crate) url: String,
+    pub(crate) now: DeliveryNow,
+}
+
+impl Telemetry {
+    /// Listens and connects as far as it was asked to; says where the page is.
+    pub(crate) fn start(prometheus: Option<&str>, otlp: Option<&str>) -> Result<Telemetry, Failure> {
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let mut telemetry = Telemetry { host, ..Telemetry::default() };
+        if let Some(url) = otlp {
+            telemetry.push = Some(Push::start(url, &telemetry.host)?);
+        }
+        if let Some(address) = prometheus {
+            let server = Server::start(address, telemetry.state.clone()).map_err(|error| match error {
+                PageError::Address(_) => Failure::Usage(error.to_string()),
+                PageError::Listen { .. } | PageError::Thread(_) => Failure::Failed(error.to_string()),
+            })?;
+            eprintln!("gpuwhy: metrics at http://{}/metrics", server.address());
+            if server.is_open() {
+                eprintln!(
+                    "gpuwhy: that address is not this host's alone: whoever reaches it reads them, without TLS or a password"
+                );
+            }
+            telemetry.server = Some(server);
+        }
+        Ok(telemetry)
+    }
+
+    /// Whether batches and findings are wanted.
+    pub(crate) fn is_on(&self) -> bool {
+        self.server.is_some() || self.push.is_some()
+    }
+
+    pub(crate) fn take(&mut self, update: &Update) {
+        if !self.is_on() {
+            return;
+        }
+        match update {
+            Update::Started { start_ns, ops, .. } => {
+                let state = State::new(&self.host, *start_ns, ops, self.push.is_some());
+                *self.lock() = Some(state);
+            }
+            Update::Batch(news) => {
+                if let Some(state) = &mut *self.lock() {
+                    state.take(&news.0, &news.1);
+                }
+            }
+            Update::Snapshot(snapshot) => {
+                self.see(snapshot);
+                self.push_metrics(false);
+            }
+            Update::Ended(result) => {
+                self.ended = Some(Instant::now());
+                if let Ok(Summary { last, .. }) = &**result {
+                    self.see(last);
+                    self.push_metrics(true);
+                }
+            }
+            Update::Attached(_) => {}
+        }
+    }
+
+    /// Those of now; what is new is pushed.
+    pub(crate) fn take_findings(&mut self, findings: &[Finding]) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(state) = &mut *state else { return };
+        let news = state.see_findings(findings);
+        if let Some(push) = &self.push
+            && let Some(request) = otlp::logs(news, state.now_ns(), &push.resource)
+        {
+            push.pusher.put(&request);
+        }
+    }
+
+    /// Sends what is left. What became of everything that was pushed.
+    pub(crate) fn finish(self) -> Option<Delivered> {
+        let push = self.push?;
+        let since = self.ended.map_or(Duration::ZERO, |ended| ended.elapsed());
+        let within = FLUSH_WITHIN.saturating_sub(since).max(FLUSH_AT_LEAST);
+        Some(Delivered { url: push.target.url(), now: push.pusher.finish(within) })
+    }
+
+    /// What went wrong with pushing, told once.
+    pub(crate) fn trouble(&mut self) -> Option<String> {
+        let push = self.push.as_mut().filter(|push| !push.told)?;
+        let trouble = push.pusher.delivery().now().trouble?;
+        push.told = true;
+        Some(format!("OTLP to {}: {trouble}; what cannot be sent is counted", push.target.url()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<State>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn see(&self, snapshot: &Snapshot) {
+        if let Some(state) = &mut *self.lock() {
+            state.see_probes(snapshot.now_ns, &snapshot.probes);
+            state.see_own(snapshot.own.cpu_time.as_nanos() as u64, snapshot.own.rss_bytes);
+            if let Some(push) = &self.push {
+                state.see_delivery(&push.pusher.delivery().now());
+            }
+        }
+    }
+
+    /// When it is time, or the last time.
+    fn push_metrics(&mut self, at_last: bool) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (Some(push), Some(state)) = (&mut self.push, &mut *state) else { return };
+        if !at_last && push.pushed.elapsed() < push.target.every {
+            return;
+        }
+        push.pushed = Instant::now();
+        if let Some(spans) = state.take_spans() {
+            push.pusher.delivery().dropped(Signal::Traces, GivenUp::Queue, spans.given_up());
+            spans.drain(&push.resource).iter().for_each(|request| push.pusher.put(request));
+        }
+        let requests = otlp::metrics(state, &push.resource, push.target.histograms);
+        requests.iter().for_each(|request| push.pusher.put(request));
+    }
+}
+
+impl Push {
+    fn start(url: &str, host: &str) -> Result<Push, Failure> {
+        let target = Target::parse(url, |name| std::env::var(name).ok())
+            .map_err(|error| Failure::Usage(error.to_string()))?;
+        let pusher = Pusher::start(&target)
+            .map_err(|why| Failure::Failed(format!("nothing can be sent to {}: {why}", target.url())))?;
+        let resource = Resource::new(host, &target.resource);
+        Ok(Push { pusher, target, resource, pushed: Instant::now(), told: false })
+    }
+}
+
+impl Delivered {
+    /// For `--json`.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        let sent: serde_json::Map<String, serde_json::Value> =
+            self.now.sent.iter().map(|(signal, n)| (signal.items().into(), (*n).into())).collect();
+        let dropped: Vec<serde_json::Value> = self
+            .now
+            .dropped
+            .iter()
+            .map(|((signal, why), n)| {
+                serde_json::json!({"items": signal.items(), "reason": why.name(), "count": n})
+            })
+            .collect();
+        serde_json::json!({
+            "url": self.url, "sent": sent, "dropped": dropped, "retries": self.now.retries, "trouble": self.now.trouble,
+        })
+    }
+}

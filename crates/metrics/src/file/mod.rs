@@ -1,0 +1,138 @@
+//! A trace file as OTLP: what a server would have got if it had been pushed while the trace was made, with a point every
+//! ten seconds.
+
+mod rows;
+
+use crate::State;
+use crate::otlp::{Histograms, Request, Resource, logs, metrics};
+use gpuwhy_query::{ExplainRequest, QueryError, explain};
+use gpuwhy_store::{Reader, Span, StoreError};
+use prost::Message;
+use rows::Rows;
+use std::io::Write;
+
+/// From one point of a series to the next.
+const STEP_NS: u64 = 10_000_000_000;
+
+/// How OTLP is written into a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// One message `{ repeated MetricsData metrics = 1; repeated LogsData logs = 2; repeated TracesData traces = 3; }`.
+    Protobuf,
+    /// A request a line, as the OpenTelemetry Collector reads and writes them.
+    JsonLines,
+}
+
+impl Encoding {
+    /// By the end of a file's name.
+    pub fn of(name: &std::path::Path) -> Encoding {
+        match name.extension().and_then(|end| end.to_str()) {
+            Some("json" | "jsonl") => Encoding::JsonLines,
+            _ => Encoding::Protobuf,
+        }
+    }
+}
+
+/// Why a file could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    #[error("OTLP could not be written: {0}")]
+    Write(#[from] std::io::Error),
+    #[error("OTLP could not be written as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// Writes what a trace has in `span`, or all of it, as OTLP. Says how many points, records and spans those were.
+pub fn otlp_of(
+    reader: &Reader,
+    span: Option<Span>,
+    encoding: Encoding,
+    out: &mut dyn Write,
+) -> Result<u64, FileError> {
+    let Some(span) = span.map_or_else(|| reader.span(), |span| Ok(Some(span)))? else { return Ok(0) };
+    let host = reader.sessions()?.first().map(|session| session.info.host.clone()).unwrap_or_default();
+    let resource = Resource::new(&host, &[]);
+    let mut rows = Rows::open(reader)?;
+    let mut state = State::new(&host, span.start_ns, rows.ops(), true);
+    let mut items = 0;
+    let mut from_ns = span.start_ns;
+    while from_ns <= span.end_ns {
+        let to_ns = from_ns.saturating_add(STEP_NS).min(span.end_ns + 1);
+        let (batch, facts) = rows.between(from_ns, to_ns)?;
+        state.take(&batch, &facts);
+        let is_last = to_ns > span.end_ns;
+        let probes = if is_last { rows.probes()? } else { Vec::new() };
+        state.see_probes(to_ns - 1, &probes);
+        for request in state.take_spans().map(|spans| spans.drain(&resource)).unwrap_or_default() {
+            items += write(&request, encoding, out)?;
+        }
+        if is_last {
+            items += write_findings(reader, span, &mut state, &resource, encoding, out)?;
+        }
+        for request in metrics(&state, &resource, Histograms::Explicit) {
+            items += write(&request, encoding, out)?;
+        }
+        from_ns = to_ns;
+    }
+    out.flush()?;
+    Ok(items)
+}
+
+fn write_findings(
+    reader: &Reader,
+    span: Span,
+    state: &mut State,
+    resource: &Resource,
+    encoding: Encoding,
+    out: &mut dyn Write,
+) -> Result<u64, FileError> {
+    let request = ExplainRequest {
+        from_ns: Some(span.start_ns),
+        to_ns: Some(span.end_ns + 1),
+        ..ExplainRequest::default()
+    };
+    let findings = match explain(reader, &request) {
+        Ok(explained) => explained.findings,
+        // A trace without calls has numbers all the same.
+        Err(QueryError::NoData(_)) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    let news = state.see_findings(&findings);
+    match logs(news, span.end_ns, resource) {
+        Some(request) => write(&request, encoding, out),
+        None => Ok(0),
+    }
+}
+
+fn write(request: &Request, encoding: Encoding, out: &mut dyn Write) -> Result<u64, FileError> {
+    match encoding {
+        Encoding::JsonLines => {
+            out.write_all(request.json()?.as_bytes())?;
+            out.write_all(b"\n")?;
+        }
+        Encoding::Protobuf => {
+            let wrapped = match request {
+                Request::Metrics(_) => Wrapper { metrics: request.encode().into(), ..Wrapper::default() },
+                Request::Logs(_) => Wrapper { logs: request.encode().into(), ..Wrapper::default() },
+                Request::Traces(_) => Wrapper { traces: request.encode().into(), ..Wrapper::default() },
+            };
+            out.write_all(&wrapped.encode_to_vec())?;
+        }
+    }
+    Ok(request.items())
+}
+
+/// A message that is encoded already looks like bytes. One after the other they are one message.
+#[derive(Clone, PartialEq, Message)]
+struct Wrapper {
+    #[prost(bytes = "vec", tag = "1")]
+    metrics: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    logs: Vec<u8>,
+    #[prost(bytes = "vec", tag = "3")]
+    traces: Vec<u8>,
+}

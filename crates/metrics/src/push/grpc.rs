@@ -1,0 +1,114 @@
+//! OTLP by gRPC. Requests are encoded when they are put into the queue, so bytes are all that goes through here.
+
+use super::connect::Connector;
+use super::queue::Outgoing;
+use super::retry::{Outcome, of_grpc, of_reply};
+use super::target::Target;
+use bytes::{Buf, BufMut, Bytes};
+use http::uri::PathAndQuery;
+use tonic::client::Grpc;
+use tonic::codec::{Codec, CompressionEncoding, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::metadata::{MetadataKey, MetadataMap, MetadataValue};
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Status};
+
+pub(super) struct GrpcSender {
+    client: Grpc<Channel>,
+    metadata: MetadataMap,
+}
+
+impl GrpcSender {
+    pub(super) fn new(target: &Target, connector: Connector) -> Result<GrpcSender, String> {
+        // TLS is the connector's; the address only says so.
+        let plain = format!("http://{}:{}", target.host, target.port);
+        let endpoint = Endpoint::from_shared(plain).map_err(|error| error.to_string())?;
+        let origin = target.url().parse().map_err(|error: http::uri::InvalidUri| error.to_string())?;
+        let endpoint = endpoint.origin(origin).timeout(target.timeout).connect_timeout(target.timeout);
+        let channel = endpoint.connect_with_connector_lazy(tower::service_fn(move |_| {
+            let connector = connector.clone();
+            async move { connector.connect().await }
+        }));
+        let mut client = Grpc::new(channel).accept_compressed(CompressionEncoding::Gzip);
+        if target.gzip {
+            client = client.send_compressed(CompressionEncoding::Gzip);
+        }
+        Ok(GrpcSender { client, metadata: metadata(target)? })
+    }
+
+    pub(super) async fn send(&mut self, outgoing: &Outgoing) -> Outcome {
+        if let Err(error) = self.client.ready().await {
+            return Outcome::Later { after: None, said: words(&error) };
+        }
+        let mut request = Request::new(outgoing.body.clone());
+        *request.metadata_mut() = self.metadata.clone();
+        let path = PathAndQuery::from_static(outgoing.signal.method());
+        match self.client.unary(request, path, Raw).await {
+            Ok(reply) => of_reply(reply.get_ref()),
+            Err(status) => of_grpc(status.code(), status.details(), said(&status)),
+        }
+    }
+}
+
+fn metadata(target: &Target) -> Result<MetadataMap, String> {
+    let mut metadata = MetadataMap::new();
+    for (name, value) in &target.headers {
+        let wrong = || format!("OTEL_EXPORTER_OTLP_HEADERS has '{name}', which is no header gRPC can send");
+        let key = MetadataKey::from_bytes(name.to_ascii_lowercase().as_bytes()).map_err(|_| wrong())?;
+        let value = MetadataValue::try_from(value.as_str()).map_err(|_| wrong())?;
+        metadata.append(key, value);
+    }
+    Ok(metadata)
+}
+
+/// What went wrong, with what was behind it.
+fn said(status: &Status) -> String {
+    let source =
+        std::error::Error::source(status).map_or_else(String::new, |source| format!(": {}", words(source)));
+    format!("{:?} {}{source}", status.code(), status.message())
+}
+
+/// The innermost reason says most.
+pub(super) fn words(error: &dyn std::error::Error) -> String {
+    let mut inner = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    inner.to_string()
+}
+
+/// Bytes as they are.
+struct Raw;
+
+impl Codec for Raw {
+    type Encode = Bytes;
+    type Decode = Bytes;
+    type Encoder = Raw;
+    type Decoder = Raw;
+
+    fn encoder(&mut self) -> Raw {
+        Raw
+    }
+
+    fn decoder(&mut self) -> Raw {
+        Raw
+    }
+}
+
+impl Encoder for Raw {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn encode(&mut self, item: Bytes, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        into.put(item);
+        Ok(())
+    }
+}
+
+impl Decoder for Raw {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        Ok(Some(from.copy_to_bytes(from.remaining())))
+    }
+}

@@ -21,6 +21,7 @@ mod gpu;
 mod graphs;
 mod libraries;
 mod lifecycle;
+mod marks;
 mod memory;
 mod native;
 mod network;

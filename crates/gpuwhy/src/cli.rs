@@ -40,6 +40,8 @@ pub(crate) enum Command {
     Query(QueryOptions),
     /// Why the GPU stalled: causes, culprits, lines of code, costs and fixes
     Explain(ExplainOptions),
+    /// Mark a step, an epoch or a request in a running trace
+    Annotate(AnnotateOptions),
     /// Two traces side by side, operation by operation: what changed beyond noise
     Compare(CompareOptions),
     /// A stall, injected and explained, with no GPU: live with real eBPF where allowed, else replayed
@@ -90,6 +92,8 @@ Examples:
   gpuwhy trace --out run.db -- torchrun --nproc-per-node 8 train.py
   gpuwhy trace --budget 0.5% --stacks off
   gpuwhy trace --cgroup /sys/fs/cgroup/kubepods.slice/pod1 --max-size 500M
+  gpuwhy trace --annotate -- python train.py      steps it marks show in findings
+  gpuwhy trace --servers                          with the latencies of vLLM, SGLang, TGI and Triton
   gpuwhy trace --json | jq -c 'select(.type == \"call\" and .kept == \"slow\")'")]
 pub(crate) struct TraceOptions {
     /// The trace file [default: /var/lib/gpuwhy/trace.db for root, else in $XDG_DATA_HOME/gpuwhy]
@@ -124,6 +128,14 @@ pub(crate) struct TraceOptions {
     /// Record asynchronous events of RDMA devices too, their types only (libibverbs)
     #[arg(long)]
     pub(crate) rdma_verbs: bool,
+    /// Take marks of steps, epochs and requests at a Unix socket: `gpuwhy annotate` and the Python module send them
+    /// [default: /run/gpuwhy/annotate.sock for root, else in $XDG_RUNTIME_DIR/gpuwhy]
+    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true)]
+    pub(crate) annotate: Option<Option<PathBuf>>,
+    /// Ask inference servers for their metrics once a second: those that run on this host (vLLM, SGLang, TGI, Triton), or
+    /// those at these addresses of this host, comma-separated, as http://127.0.0.1:8000
+    #[arg(long, value_name = "URL,...", num_args = 0..=1, require_equals = true, value_delimiter = ',')]
+    pub(crate) servers: Option<Vec<String>>,
     /// Count ioctls on this device file as the GPU driver's; for drivers gpuwhy does not know
     #[arg(long, value_name = "DEVICE", hide_short_help = true)]
     pub(crate) driver_device: Vec<PathBuf>,
@@ -248,6 +260,40 @@ pub(crate) struct ExplainOptions {
     /// One JSON document on stdout
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The trace must have been started with --annotate. Without --pid the mark is about all processes of yours, of root's
+about all. The first label says what is marked. Exit status 1 if no trace listens or it does not take the mark.
+
+Examples:
+  gpuwhy annotate --label epoch=3
+  gpuwhy annotate --label step=140 --pid 4242 --begin
+  gpuwhy annotate --label step=140 --pid 4242 --end
+  gpuwhy annotate --label phase=warmup --label lr=0.1 --next")]
+pub(crate) struct AnnotateOptions {
+    /// A name and a value, such as step=140; may be given several times
+    #[arg(long = "label", value_name = "NAME=VALUE", required = true, value_parser = gpuwhy_annotations::label)]
+    pub(crate) labels: Vec<(String, String)>,
+    /// Only about this process, which must be yours unless you are root
+    #[arg(long, value_name = "P", value_parser = parse_pid, allow_negative_numbers = true)]
+    pub(crate) pid: Option<u32>,
+    /// It begins now
+    #[arg(long, group = "when")]
+    pub(crate) begin: bool,
+    /// What began with the same first label ends now
+    #[arg(long, group = "when")]
+    pub(crate) end: bool,
+    /// It begins now, and what is open under the same name ends
+    #[arg(long, group = "when")]
+    pub(crate) next: bool,
+    /// It is a moment, which is now; the default
+    #[arg(long, group = "when")]
+    pub(crate) at: bool,
+    /// The socket [default: $GPUWHY_ANNOTATE, else where `trace --annotate` listens]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -8,10 +8,11 @@ use crate::{paths, stream, summary};
 use gpuwhy_agent::{Agent, Config, Update};
 use gpuwhy_model::{ProbeState, ProbeStatus};
 use gpuwhy_probes::{Device, PROBES, Probe, When};
+use gpuwhy_servers::Wanted;
 use gpuwhy_store::Options;
 use std::io::{IsTerminal, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -45,6 +46,8 @@ fn config(options: TraceOptions) -> Result<Config, Failure> {
     config.probes = chosen_probes(options.probes.as_deref(), options.rdma_verbs)?;
     config.devices = options.driver_device.iter().map(|path| device(path)).collect::<Result<_, _>>()?;
     config.driver_functions = options.driver_function;
+    config.annotate = options.annotate.map(socket).transpose()?;
+    config.servers = options.servers.as_deref().map(servers).transpose()?;
     config.stacks = options.stacks.into();
     config.keep_all = options.keep_all;
     config.budget = Some(options.budget).filter(|share| *share < 1.0);
@@ -53,6 +56,26 @@ fn config(options: TraceOptions) -> Result<Config, Failure> {
     config.flavour = options.attach.map(Into::into);
     config.flags = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     Ok(config)
+}
+
+/// The one that was named, or where programs look by themselves.
+fn socket(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    let path = named.or_else(gpuwhy_annotations::default_path).ok_or_else(|| {
+        Failure::Usage(
+            "there is no folder for sockets, as XDG_RUNTIME_DIR is not set; name one with --annotate=PATH"
+                .into(),
+        )
+    })?;
+    // The command it is named to may work in another folder.
+    Ok(std::path::absolute(&path).unwrap_or(path))
+}
+
+fn servers(urls: &[String]) -> Result<Wanted, Failure> {
+    if urls.is_empty() {
+        return Ok(Wanted::Found);
+    }
+    let targets = urls.iter().map(|url| gpuwhy_servers::target(url)).collect::<Result<_, _>>();
+    targets.map(Wanted::Named).map_err(|why| Failure::Usage(format!("--servers: {why}")))
 }
 
 /// In the table's order: later ones use what earlier ones make.

@@ -17,6 +17,7 @@ mod migrate;
 pub(crate) mod nccl;
 mod page;
 mod reasons;
+pub(crate) mod servers;
 pub(crate) mod sums;
 pub(crate) mod work;
 
@@ -31,7 +32,7 @@ pub use page::markdown;
 use gpuwhy_model::Reason;
 
 /// `PRAGMA user_version` of the files this program writes.
-pub const SCHEMA_VERSION: i64 = 3;
+pub const SCHEMA_VERSION: i64 = 4;
 
 /// `PRAGMA application_id`: `gpwy`. Tells our files from other SQLite files.
 pub const APPLICATION_ID: i64 = 0x6770_7779;
@@ -93,6 +94,7 @@ pub static TABLES: &[Table] = &[
     gpu::GPU_SAMPLES,
     gpu::GPU_PROCESSES,
     gpu::GPU_ERRORS,
+    servers::SERVER_SAMPLES,
     graphs::KERNELS,
     graphs::GRAPHS,
     graphs::GRAPH_NODES,

@@ -9,6 +9,7 @@ const TO_CONNECT: Duration = Duration::from_millis(300);
 /// For all of it: somebody who sends a byte now and then does not get more time.
 const IN_ALL: Duration = Duration::from_secs(1);
 const MOST_BYTES: usize = 4 << 20;
+const MOST_HEAD_BYTES: usize = 16 << 10;
 
 /// The page, or why there is none, in a few words.
 pub(crate) fn get(target: &Target) -> Result<String, String> {
@@ -34,6 +35,8 @@ pub(crate) fn get(target: &Target) -> Result<String, String> {
 fn all(stream: &mut TcpStream, until: Instant) -> Result<Vec<u8>, String> {
     let mut answer = Vec::new();
     let mut part = [0; 16 * 1024];
+    // Of the head, and of the body as it says.
+    let mut length: Option<(usize, Option<usize>)> = None;
     loop {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -50,24 +53,27 @@ fn all(stream: &mut TcpStream, until: Instant) -> Result<Vec<u8>, String> {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
             Err(error) => return Err(error.to_string()),
         }
-        if is_whole(&answer) {
+        // Some servers keep the connection open although they were asked not to: the length tells.
+        if length.is_none() {
+            length = split(&answer).map(|(head, body)| (answer.len() - body.len(), content_length(&head)));
+        }
+        if let Some((head, Some(body))) = length
+            && answer.len() >= head.saturating_add(body)
+        {
             return Ok(answer);
         }
     }
 }
 
-/// Some servers keep the connection open although they were asked not to: the length tells.
-fn is_whole(answer: &[u8]) -> bool {
-    let Some((head, body)) = split(answer) else { return false };
-    let length = head.lines().find_map(|line| {
+fn content_length(head: &str) -> Option<usize> {
+    head.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
-    });
-    length.is_some_and(|length| body.len() >= length)
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().ok())?
+    })
 }
 
 fn split(answer: &[u8]) -> Option<(String, &[u8])> {
-    let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
+    let end = answer.windows(4).take(MOST_HEAD_BYTES).position(|four| four == b"\r\n\r\n")?;
     Some((String::from_utf8_lossy(&answer[..end]).into_owned(), &answer[end + 4..]))
 }
 

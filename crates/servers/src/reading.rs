@@ -112,7 +112,8 @@ impl Histogram {
                     count,
                 });
             }
-            (lower_us, below) = (upper, rise);
+            // A page that was made while requests were counted may have a bucket below the one before.
+            (lower_us, below) = (upper, rise.max(below));
         }
         let counted = self.count - before.count;
         latency.count = if counted > 0.0 { counted.round() as u64 } else { below.round() as u64 };

@@ -153,8 +153,8 @@ fn sglang_works_out_rates_itself() {
     );
     let sample = between(SGLANG, &later);
     assert_eq!(sample.server, "sglang");
-    assert_eq!((sample.running, sample.waiting, sample.kv_cache_pct), (Some(8.0), Some(2.0), Some(28.0)));
-    assert_eq!((sample.requests, sample.preemptions, sample.spec_accept_pct), (Some(4), Some(0), Some(72.0)));
+    assert_eq!((sample.running, sample.waiting, sample.kv_cache_pct), (Some(8.0), Some(2.0), Some(25.0)));
+    assert_eq!((sample.requests, sample.preemptions, sample.spec_accept_pct), (Some(4), Some(0), Some(75.0)));
     let queue = &sample.latencies[&Signal::Queue];
     assert_eq!(queue.buckets, [bucket(0.0, 100_000.0, 4), bucket(100_000.0, f64::INFINITY, 1)]);
     assert_eq!(queue.quantile(0.99).unwrap().upper_us, None, "beyond the last bound nothing is known");

@@ -79,14 +79,10 @@ fn slow_steps_are_named_in_the_finding() {
         .unwrap_or_else(|| panic!("no finding of launches in {answer}"));
     let step =
         &finding["steps"].as_array().unwrap().iter().find(|touched| touched["event"] == "step").unwrap();
-    let values: Vec<&str> = step["values"].as_str().unwrap().split('-').collect();
-    let [first, last] = values.try_into().unwrap_or_else(|values| panic!("{values:?} in {finding}"));
-    let (first, last): (i64, i64) = (first.parse().unwrap(), last.parse().unwrap());
-    // Nine tenths of what was lost: a step or two may be missing.
-    assert!(first >= 140 && last <= 152 && last - first >= 10, "{finding}");
+    assert!(step["values"].as_str().unwrap().contains("140-152"), "{finding}");
     assert!(step["share_pct"].as_f64().unwrap() >= 80.0 && step["of"] == 300, "{step}");
     let page = done(gpuwhy().arg("explain").arg(trace.file()).output().unwrap());
-    assert!(page.contains(&format!("when   steps {first}-{last} (")), "{page}");
+    assert!(page.contains("      when   steps ") && page.contains("140-152"), "{page}");
     assert!(
         trace.text("SELECT steps FROM findings WHERE op = 'cuLaunchKernel'").contains("\"event\":\"step\"")
     );
@@ -271,7 +267,10 @@ fn a_servers_latencies_stand_beside_the_findings() {
     );
     assert_eq!(trace.number("SELECT max(pid) FROM server_samples"), pid);
     assert_eq!(trace.text("SELECT max(model) FROM server_samples"), "stand-in");
-    assert_eq!(trace.number("SELECT max(waiting) * 100 + max(kv_cache_pct) FROM server_samples"), 250);
+    assert_eq!(
+        trace.number("SELECT CAST(max(waiting) * 100 + max(kv_cache_pct) AS INTEGER) FROM server_samples"),
+        250
+    );
     // Requests of each sample are those of its buckets, and all samples have no more than there were.
     let requests = trace.number("SELECT sum(requests) FROM server_samples");
     assert!(requests > 0 && requests <= told["requests"].as_i64().unwrap(), "{requests} of {told}");

@@ -180,6 +180,10 @@ impl Run {
             self.engine.add_target(*pid, false)?;
             self.pythons.meet(*pid, &self.engine);
         }
+        if let Some(annotating) = &self.annotating {
+            let status = annotating.status(std::iter::empty(), self.start_ns);
+            self.report(vec![status], updates)?;
+        }
         self.follow_old_cgroup()?;
         for file in discovery::at_start(&self.config) {
             self.attach(&file, updates)?;

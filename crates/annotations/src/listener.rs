@@ -5,6 +5,7 @@ mod socket;
 
 use crate::News;
 use crate::budget::Budget;
+use crate::clock::{Clock, monotonic_ns};
 use crate::spans::Spans;
 use connection::{Connection, Judge};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -36,12 +37,13 @@ impl Listener {
     /// `offset_ns` makes unix time of the monotonic clock, as for all records of the run.
     pub fn open(path: &Path, offset_ns: u64) -> io::Result<Listener> {
         let socket = Socket::open(path)?;
+        let clock = Clock { offset_ns, began_ns: monotonic_ns() };
         let news = Arc::new(Mutex::new(News::default()));
         let stop = Arc::new(AtomicBool::new(false));
         let (sink, flag) = (Arc::clone(&news), Arc::clone(&stop));
         let thread = std::thread::Builder::new()
             .name("gpuwhy-annotate".into())
-            .spawn(move || run(&socket, &sink, &flag, offset_ns))?;
+            .spawn(move || run(&socket, &sink, &flag, clock))?;
         Ok(Listener { path: path.into(), news, stop, thread: Some(thread) })
     }
 
@@ -71,7 +73,7 @@ impl Drop for Listener {
     }
 }
 
-fn run(socket: &Socket, news: &Mutex<News>, stop: &AtomicBool, offset_ns: u64) {
+fn run(socket: &Socket, news: &Mutex<News>, stop: &AtomicBool, clock: Clock) {
     let mut connections: Vec<Connection> = Vec::new();
     let (mut spans, mut budget) = (Spans::default(), Budget::default());
     let tracer = rustix::process::geteuid().as_raw();
@@ -80,7 +82,7 @@ fn run(socket: &Socket, news: &Mutex<News>, stop: &AtomicBool, offset_ns: u64) {
         let last = stop.load(Ordering::Relaxed);
         let ready = wait(socket, &connections, last);
         accept(socket, &mut connections);
-        let mut judge = Judge { spans: &mut spans, budget: &mut budget, tracer, offset_ns };
+        let mut judge = Judge { spans: &mut spans, budget: &mut budget, tracer, clock };
         let mut said = News::default();
         connections.retain_mut(|connection| connection.read(&mut judge, &mut said, last));
         if !said.is_empty() {

@@ -1,12 +1,14 @@
 //! Which steps, epochs or requests a finding falls into: those that have most of its lost time.
 
-use crate::evidence::{Evidence, Mark};
+use crate::evidence::{Evidence, LostAt, Mark};
 use crate::when::{descends, losses_of, within};
 use gpuwhy_model::{Finding, Span, Touched};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The fewest marks with so much of what lies in any of them are named.
 const MOST_OF_IT: f64 = 0.9;
+/// And those with so much of what the least of them has: of thirteen that are alike not one is left out.
+const AS_BAD: f64 = 0.5;
 /// Ranges named; what has more is scattered.
 const MOST_RANGES: usize = 8;
 /// Names of marks told for a finding.
@@ -92,11 +94,7 @@ fn touched(evidence: &Evidence, finding: &Finding, marks: &[Lasting<'_>]) -> Opt
         (Some(chosen).filter(|chosen| !chosen.is_empty() && chosen.len() < marks.len())?, None)
     } else {
         let total: f64 = losses.iter().map(|lost| lost.ns as f64).sum();
-        let parts = shared_out(marks, |add| {
-            for (at, lost) in losses.iter().enumerate() {
-                add(at, Span { start_ns: lost.start_ns, end_ns: lost.end_ns }, &|span| within(lost, span));
-            }
-        });
+        let parts = shared_out(marks, &losses);
         let left = losses.iter().map(|lost| lost.ns as f64).collect();
         let (chosen, taken) = fewest(&parts, left);
         (Some(chosen).filter(|chosen| !chosen.is_empty())?, Some(100.0 * taken / total.max(1.0)))
@@ -115,11 +113,7 @@ fn touched(evidence: &Evidence, finding: &Finding, marks: &[Lasting<'_>]) -> Opt
 /// What of each loss is in each mark: for each mark, the losses by number and how much of them.
 type Parts = Vec<Vec<(usize, f64)>>;
 
-#[allow(clippy::type_complexity, reason = "the losses are visited one by one, each with its own measure")]
-fn shared_out(
-    marks: &[Lasting<'_>],
-    visit: impl FnOnce(&mut dyn FnMut(usize, Span, &dyn Fn(&Span) -> f64)),
-) -> Parts {
+fn shared_out(marks: &[Lasting<'_>], losses: &[&LostAt]) -> Parts {
     /// Marks that lie over each other are looked at back to here.
     const MOST_AT_ONCE: usize = 1024;
     // How far any of the marks up to here reaches.
@@ -131,18 +125,18 @@ fn shared_out(
         })
         .collect();
     let mut parts: Parts = vec![Vec::new(); marks.len()];
-    visit(&mut |lost, time, measure| {
-        let behind = marks.partition_point(|lasting| lasting.span.start_ns < time.end_ns);
+    for (number, lost) in losses.iter().enumerate() {
+        let behind = marks.partition_point(|lasting| lasting.span.start_ns < lost.end_ns);
         for at in (0..behind).rev().take(MOST_AT_ONCE) {
-            if reach[at] <= time.start_ns {
+            if reach[at] <= lost.start_ns {
                 break;
             }
-            let ns = measure(&marks[at].span);
+            let ns = within(lost, &marks[at].span);
             if ns > 0.0 {
-                parts[at].push((lost, ns));
+                parts[at].push((number, ns));
             }
         }
-    });
+    }
     parts
 }
 
@@ -164,12 +158,11 @@ fn fewest(parts: &Parts, mut left: Vec<f64>) -> (BTreeSet<usize>, f64) {
     let taken: Vec<(usize, f64)> = order.into_iter().map(|at| (at, take(at))).collect();
     let all: f64 = taken.iter().map(|(_, ns)| ns).sum();
     let mut chosen = BTreeSet::new();
-    let mut so_far = 0.0;
+    let (mut so_far, mut least) = (0.0, 0.0);
     for (at, ns) in taken {
-        if so_far >= MOST_OF_IT * all {
-            break;
-        }
-        if ns > 0.0 {
+        let is_needed = so_far < MOST_OF_IT * all;
+        if ns > 0.0 && (is_needed || ns >= AS_BAD * least) {
+            least = if is_needed { ns } else { least };
             chosen.insert(at);
             so_far += ns;
         }
@@ -211,7 +204,6 @@ fn in_words(marks: &[Lasting<'_>], chosen: &BTreeSet<usize>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evidence::LostAt;
     use gpuwhy_model::{Cause, CauseShare, Impact, Place, Process, Severity};
 
     fn finding(pid: Option<u32>) -> Finding {
@@ -368,6 +360,6 @@ mod tests {
             .collect();
         let losses = (0..20).map(|n| lost(200 * n, 200 * n + 10, 10)).collect();
         let [text] = values(&Evidence { marks, losses, ..Evidence::default() }).try_into().unwrap();
-        assert!(text.starts_with("0, 2, 4, 6, 8, 10, 12, 14 and 1"), "{text}");
+        assert!(text.starts_with("0, 2, 4, 6, 8, 10, 12, 14 and 12 more"), "{text}");
     }
 }

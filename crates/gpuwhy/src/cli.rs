@@ -264,8 +264,9 @@ pub(crate) struct ExplainOptions {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The trace must have been started with --annotate. Without --pid the mark is about all processes of yours, of root's
-about all. The first label says what is marked. Exit status 1 if no trace listens or it does not take the mark.
+The trace must have been started with --annotate. The first label says what is marked. Without
+--pid the mark is about all your processes; root's is about everybody's. Exit status 1 if no trace
+listens, or it does not take the mark.
 
 Examples:
   gpuwhy annotate --label epoch=3

@@ -1,9 +1,10 @@
 //! One peer: its lines as they come, and answers as far as it reads them.
 
 use crate::budget::Budget;
+use crate::clock::{Clock, monotonic_ns};
 use crate::peer::{Peer, uid_of};
 use crate::spans::Spans;
-use crate::{Line, MOST_LINE_BYTES, News, Refusal, clock};
+use crate::{Line, MOST_LINE_BYTES, News, Refusal};
 use gpuwhy_model::Annotation;
 use serde::Serialize;
 use std::io::{ErrorKind, Read, Write};
@@ -19,13 +20,13 @@ pub(super) struct Judge<'a> {
     pub(super) spans: &'a mut Spans,
     pub(super) budget: &'a mut Budget,
     pub(super) tracer: u32,
-    pub(super) offset_ns: u64,
+    pub(super) clock: Clock,
 }
 
 impl Judge<'_> {
     /// What follows from a line, and whether the sender wants to know.
     fn take(&mut self, peer: &Peer, line: &[u8]) -> (Result<Vec<Annotation>, Refusal>, bool) {
-        let now = clock::monotonic_ns();
+        let now = monotonic_ns();
         if !self.budget.allows(peer.uid(), now) {
             return (Err(Refusal::TooManyLines), false);
         }
@@ -35,7 +36,7 @@ impl Judge<'_> {
         };
         let reply = line.reply;
         let told = peer.about(line.pid, self.tracer, uid_of).and_then(|about| {
-            let at = clock::moment(line.monotonic_ns, now, self.offset_ns);
+            let at = self.clock.moment(line.monotonic_ns, now);
             self.spans.take(line, about, at)
         });
         let wants_to_know = reply || matches!(told, Err(Refusal::NotTheirs(_) | Refusal::NoProcess(_)));

@@ -21,7 +21,7 @@ pub(crate) fn run(options: TraceOptions) -> Result<(), Failure> {
     let command = options.command.first().map(|word| word.to_string_lossy().into_owned());
     let mut config = config(options)?;
     config.watch_batches = json;
-    let file = config.out.clone();
+    let (file, socket) = (config.out.clone(), config.annotate.clone());
     let agent = Agent::spawn(config)?;
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
         signal_hook::flag::register(signal, agent.stop_flag())?;
@@ -32,7 +32,7 @@ pub(crate) fn run(options: TraceOptions) -> Result<(), Failure> {
     } else if std::io::stdout().is_terminal() && command.is_none() {
         live(&agent, &file)
     } else {
-        quiet(&agent, &file.display().to_string(), command.as_deref())
+        quiet(&agent, &file.display().to_string(), command.as_deref(), socket.as_deref())
     }
 }
 
@@ -146,12 +146,15 @@ fn live(agent: &Agent, file: &Path) -> Result<(), Failure> {
 }
 
 /// No terminal: a word at the start on stderr, the summary at the end on stdout.
-fn quiet(agent: &Agent, file: &str, command: Option<&str>) -> Result<(), Failure> {
+fn quiet(agent: &Agent, file: &str, command: Option<&str>, socket: Option<&Path>) -> Result<(), Failure> {
     for update in agent.updates() {
         match update {
             Update::Started { .. } => {
                 let until = if command.is_some() { "until the command ends" } else { "until Ctrl-C" };
                 eprintln!("gpuwhy: tracing into {file} {until}");
+                if let Some(socket) = socket {
+                    eprintln!("gpuwhy: annotations are taken at {}", socket.display());
+                }
             }
             Update::Attached(statuses) => {
                 for status in statuses.iter().filter(|status| status.state == ProbeState::Refused) {

@@ -22,6 +22,7 @@ mod gpu;
 mod graphs;
 mod libraries;
 mod lifecycle;
+mod marks;
 mod memory;
 mod merge;
 mod metrics;

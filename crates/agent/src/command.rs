@@ -26,6 +26,9 @@ impl Started {
         let own = std::process::id();
         let mut command = Command::new(program);
         command.args(arguments);
+        if let Some(socket) = &config.annotate {
+            command.env(gpuwhy_annotations::ENVIRONMENT, socket);
+        }
         if config.command_output != CommandOutput::Inherit {
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         }

@@ -1,6 +1,7 @@
 //! What a trace is asked for.
 
 use gpuwhy_probes::{Device, Flavour, Probe, StackMode, default_probes};
+use gpuwhy_servers::Wanted;
 use gpuwhy_store::Options;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -36,6 +37,10 @@ pub struct Config {
     pub driver_functions: Vec<String>,
     /// The GPU's management library, instead of the one the dynamic linker finds.
     pub nvml: Option<PathBuf>,
+    /// The socket at which marks of steps and requests are taken; nothing for none.
+    pub annotate: Option<PathBuf>,
+    /// Inference servers to be asked for their metrics; nothing for none.
+    pub servers: Option<Wanted>,
     /// The command line, for the record.
     pub flags: Vec<String>,
     /// Send each batch as an update too.
@@ -67,6 +72,8 @@ impl Config {
             devices: Vec::new(),
             driver_functions: Vec::new(),
             nvml: None,
+            annotate: None,
+            servers: None,
             flags: Vec::new(),
             watch_batches: false,
             record: false,

@@ -16,6 +16,8 @@ pub enum AgentError {
     Cgroup { path: String, reason: String },
     #[error("'{command}' cannot be started: {reason}")]
     Command { command: String, reason: String },
+    #[error("no annotations can be taken at {path}: {reason}")]
+    Annotate { path: String, reason: String },
     #[error("{0}")]
     Internal(String),
 }

@@ -2,6 +2,7 @@
 //! for whoever watches.
 
 mod agent;
+mod annotating;
 mod callers;
 mod census;
 mod command;
@@ -24,6 +25,7 @@ mod probe_states;
 mod pythons;
 mod ranks;
 mod run;
+mod serving;
 mod short;
 mod sink;
 mod stacks;
@@ -36,7 +38,7 @@ pub use config::{CommandOutput, Config};
 pub use error::AgentError;
 pub use overview::{
     BillSum, Code, CollectiveSum, Collectives, CopySum, GpuSum, GraphSum, KernelSum, Lateness, LineSum,
-    MemorySum, Overview, Spread, Straggling, StreamBusy, StreamWindow,
+    MarkSum, MemorySum, Overview, Spread, Straggling, StreamBusy, StreamWindow,
 };
 pub use own::{OwnCost, OwnMeter};
 pub use sink::session_info;

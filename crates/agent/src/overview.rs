@@ -4,6 +4,7 @@ mod bill;
 mod code;
 mod collectives;
 mod gpu;
+mod mark;
 mod memory;
 mod work;
 
@@ -12,10 +13,13 @@ pub(crate) use code::line_of;
 pub use code::{Code, LineSum};
 pub use collectives::{CollectiveSum, Collectives, Lateness, Straggling};
 pub use gpu::{GpuSum, Spread};
+pub use mark::MarkSum;
 pub use memory::MemorySum;
 pub use work::{CopySum, GraphSum, KernelSum, StreamBusy, StreamWindow};
 
-use gpuwhy_model::{Batch, CallInFlight, Direction, Facts, GpuError, MemoryFailure, MemoryKind};
+use gpuwhy_model::{
+    Batch, CallInFlight, Direction, Facts, GpuError, MemoryFailure, MemoryKind, ServerSample,
+};
 use std::collections::{BTreeMap, HashMap};
 
 /// Processes that are gone keep their lines for the summary, but not without end.
@@ -55,6 +59,11 @@ pub struct Overview {
     pub code: Code,
     /// By process.
     pub bills: BTreeMap<u32, BillSum>,
+    /// By what is marked, and by process.
+    pub marks: BTreeMap<(String, Option<u32>), MarkSum>,
+    pub refused_annotations: BTreeMap<String, u64>,
+    /// The latest sample of each inference server, by address.
+    pub servers: BTreeMap<String, ServerSample>,
 }
 
 impl Overview {
@@ -77,7 +86,21 @@ impl Overview {
         for bill in &batch.bills {
             self.bills.entry(bill.pid).or_default().take(bill);
         }
+        self.take_said(batch);
         self.bound();
+    }
+
+    /// What programs and servers say of themselves.
+    fn take_said(&mut self, batch: &Batch) {
+        for mark in &batch.annotations {
+            self.marks.entry((mark.event.clone(), mark.pid)).or_default().take(mark);
+        }
+        for (why, count) in &batch.refused_annotations {
+            *self.refused_annotations.entry(why.clone()).or_default() += count;
+        }
+        for sample in &batch.server_samples {
+            self.servers.insert(sample.url.clone(), sample.clone());
+        }
     }
 
     fn take_memory(&mut self, facts: &Facts) {
@@ -139,6 +162,12 @@ impl Overview {
             let (made, launches) = self.older_graphs.entry(pid).or_default();
             *made += 1;
             *launches += graph.launches;
+        }
+        while self.marks.len() > MOST_ROWS {
+            self.marks.pop_first();
+        }
+        while self.servers.len() > MOST_ROWS {
+            self.servers.pop_first();
         }
         while self.bills.len() > MOST_ROWS {
             self.bills.pop_first();

@@ -1,5 +1,6 @@
 //! The trace while it runs: waits for records and mappings, moves batches on, attaches what appears, stops cleanly.
 
+use crate::annotating::Annotating;
 use crate::callers::Callers;
 use crate::census::Census;
 use crate::command::Started;
@@ -12,6 +13,7 @@ use crate::places::Places;
 use crate::pollers::Pollers;
 use crate::probe_states::ProbeStates;
 use crate::pythons::Pythons;
+use crate::serving::Serving;
 use crate::short::in_short;
 use crate::sink::{Sink, session_info};
 use crate::stacks::Stacks;
@@ -69,6 +71,8 @@ pub(crate) struct Run {
     neighbours: Neighbours,
     places: Places,
     pollers: Pollers,
+    annotating: Option<Annotating>,
+    serving: Option<Serving>,
     governor: Governor,
     /// The GPU of each process that uses exactly one, as the driver tells.
     gpus: HashMap<u32, u16>,
@@ -111,12 +115,14 @@ impl Run {
             ..Settings::default()
         };
         let engine = Engine::load(&settings)?;
+        let clock_offset_ns = engine.clock_offset_ns();
+        let annotating =
+            config.annotate.as_deref().map(|path| Annotating::open(path, clock_offset_ns)).transpose()?;
         let start_ns = engine.now_ns();
         let session = session_info(start_ns, engine.clock_offset_ns(), config.flags.clone());
         let sink = Sink::open(&config.out, &session, engine.ops(), &config.store)?;
         let recording =
             config.record.then(|| Recording { start_ns, ops: engine.ops().to_vec(), ..Recording::default() });
-        let clock_offset_ns = engine.clock_offset_ns();
         let trap = gpuwhy_probes::trap_cost_between_work(engine.flavour()).ok();
         let budget = budget_of(config.budget.unwrap_or(1.0), engine.flavour(), trap);
         engine.set_budget(&budget, config.budget.is_some())?;
@@ -134,6 +140,11 @@ impl Run {
             neighbours: Neighbours::default(),
             places: Places::start(move || gpuwhy_probes::now_ns(clock_offset_ns)),
             pollers: Pollers::start(config.nvml.clone(), move || gpuwhy_probes::now_ns(clock_offset_ns)),
+            annotating,
+            serving: config
+                .servers
+                .clone()
+                .map(|wanted| Serving::start(wanted, move || gpuwhy_probes::now_ns(clock_offset_ns))),
             gpus: HashMap::new(),
             overview: Overview::default(),
             libraries_written: 0,
@@ -171,6 +182,10 @@ impl Run {
         for pid in &self.config.pids {
             self.engine.add_target(*pid, false)?;
             self.pythons.meet(*pid, &self.engine);
+        }
+        if let Some(annotating) = &self.annotating {
+            let status = annotating.status(std::iter::empty(), self.start_ns);
+            self.report(vec![status], updates)?;
         }
         self.follow_old_cgroup()?;
         for file in discovery::at_start(&self.config) {
@@ -369,6 +384,13 @@ impl Run {
             batch.gpu_errors.extend(reading.errors.into_iter().filter(|error| !told(error)));
             batch.rdma_events.extend(reading.fabric);
         }
+        if let Some(annotating) = &self.annotating {
+            annotating.take(batch, self.engine.now_ns());
+        }
+        if let Some(serving) = &self.serving {
+            let statuses = serving.take(batch);
+            self.report(statuses, updates)?;
+        }
         Ok(())
     }
 
@@ -513,6 +535,15 @@ impl Run {
         }
     }
 
+    /// What was sent until now, and how much of all of it was not taken.
+    fn end_annotations(&mut self, batch: &mut Batch, updates: &Sender<Update>) -> Result<(), AgentError> {
+        let Some(mut annotating) = self.annotating.take() else { return Ok(()) };
+        annotating.finish(batch, self.engine.now_ns());
+        let refused = self.overview.refused_annotations.iter().chain(&batch.refused_annotations);
+        let status = annotating.status(refused, self.engine.now_ns());
+        self.report(vec![status], updates)
+    }
+
     fn end(mut self, told_to_stop: bool, updates: &Sender<Update>) -> Result<Summary, AgentError> {
         if told_to_stop && let Some(command) = &mut self.command {
             command.terminate();
@@ -522,6 +553,7 @@ impl Run {
         let mut last = self.engine.detach()?;
         self.look_at_places(&mut last);
         self.take_readings(&mut last, updates)?;
+        self.end_annotations(&mut last, updates)?;
         self.move_on(last, updates)?;
         let mut named = Batch { processes: self.census.settle(), ..Batch::default() };
         self.stacks.finish(&mut named);

@@ -68,6 +68,7 @@ impl Draft {
             fixes: self.fixes,
             refuted_by: self.refuted_by,
             sql: self.sql,
+            steps: Vec::new(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use gpuwhy_model::{
     Blame, CallInFlight, Cause, Coverage, Frame, GpuError, Histogram, MemoryFailure, MemoryKind, MemoryUse,
-    Neighbour, OomEvent, OpInfo, Process, RdmaEvent, Reason, Span,
+    Neighbour, OomEvent, OpInfo, Process, RdmaEvent, Reason, ServerSample, Span,
 };
 use std::collections::BTreeMap;
 
@@ -44,6 +44,38 @@ pub struct Evidence {
     pub places: Vec<ThreadHome>,
     pub foreign: Vec<ForeignOp>,
     pub tails: Vec<TailSum>,
+    /// What programs marked.
+    pub marks: Vec<Mark>,
+    /// When time was lost; gathered where there is something to compare it with.
+    pub losses: Vec<LostAt>,
+    pub servers: Vec<ServerSample>,
+}
+
+/// A step, an epoch, a request that somebody marked.
+#[derive(Debug, Clone, Default)]
+pub struct Mark {
+    pub event: String,
+    pub value: String,
+    /// Nothing for all processes of the user.
+    pub pid: Option<u32>,
+    /// Root's are about all.
+    pub uid: u32,
+    pub start_ns: u64,
+    /// The same for a moment.
+    pub end_ns: u64,
+}
+
+/// Time that a process lost, and when.
+#[derive(Debug, Clone, Default)]
+pub struct LostAt {
+    pub pid: u32,
+    /// Nothing between calls.
+    pub op: Option<String>,
+    /// Nothing for a call that took longer than usual.
+    pub cause: Option<Cause>,
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub ns: u64,
 }
 
 /// Kept calls of an operation at and above a quantile.

@@ -4,6 +4,8 @@ use crate::case::Case;
 use crate::evidence::Evidence;
 use crate::idle::{Idle, idle};
 use crate::rules::RULES;
+use crate::servers::{ServerReport, servers};
+use crate::steps::tell_steps;
 use crate::tail::{Tail, tails};
 use gpuwhy_model::Finding;
 use serde::Serialize;
@@ -15,6 +17,7 @@ pub struct Explanation {
     pub findings: Vec<Finding>,
     pub idle: Vec<Idle>,
     pub tail: Vec<Tail>,
+    pub servers: Vec<ServerReport>,
 }
 
 pub fn explain(evidence: &Evidence) -> Explanation {
@@ -27,7 +30,9 @@ pub fn explain(evidence: &Evidence) -> Explanation {
             .then_with(|| a.id.cmp(&b.id))
     });
     number_twins(&mut findings);
-    Explanation { findings, idle: idle(&case), tail: tails(evidence) }
+    tell_steps(evidence, &mut findings);
+    let servers = servers(evidence, &findings);
+    Explanation { findings, idle: idle(&case), tail: tails(evidence), servers }
 }
 
 /// Findings of the same kind about the same operation get a number, so that each has an id of its own.

@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Query(QueryOptions),
     /// Why the GPU stalled: causes, culprits, lines of code, costs and fixes
     Explain(ExplainOptions),
+    /// Mark a step, an epoch or a request in a running trace
+    Annotate(AnnotateOptions),
     /// Two traces side by side, operation by operation: what changed beyond noise
     Compare(CompareOptions),
     /// Write a trace in another tool's format: Perfetto, Chrome, pprof, speedscope, flame graphs, Parquet
@@ -99,6 +101,8 @@ Examples:
   gpuwhy trace --cgroup /sys/fs/cgroup/kubepods.slice/pod1 --max-size 500M
   gpuwhy trace --prometheus 127.0.0.1:9464
   OTEL_EXPORTER_OTLP_HEADERS=authorization=... gpuwhy trace --otlp https://collector:4318
+  gpuwhy trace --annotate -- python train.py      steps it marks show in findings
+  gpuwhy trace --servers                          with the latencies of vLLM, SGLang, TGI and Triton
   gpuwhy trace --json | jq -c 'select(.type == \"call\" and .kept == \"slow\")'")]
 pub(crate) struct TraceOptions {
     /// The trace file [default: /var/lib/gpuwhy/trace.db for root, else in $XDG_DATA_HOME/gpuwhy]
@@ -139,6 +143,14 @@ pub(crate) struct TraceOptions {
     /// Record asynchronous events of RDMA devices too, their types only (libibverbs)
     #[arg(long)]
     pub(crate) rdma_verbs: bool,
+    /// Take marks of steps, epochs and requests at a Unix socket: `gpuwhy annotate` and the Python module send them
+    /// [default: /run/gpuwhy/annotate.sock for root, else in $XDG_RUNTIME_DIR/gpuwhy]
+    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true)]
+    pub(crate) annotate: Option<Option<PathBuf>>,
+    /// Ask inference servers for their metrics once a second: those that run on this host (vLLM, SGLang, TGI, Triton), or
+    /// those at these addresses of this host, comma-separated, as http://127.0.0.1:8000
+    #[arg(long, value_name = "URL,...", num_args = 0..=1, require_equals = true, value_delimiter = ',')]
+    pub(crate) servers: Option<Vec<String>>,
     /// Count ioctls on this device file as the GPU driver's; for drivers gpuwhy does not know
     #[arg(long, value_name = "DEVICE", hide_short_help = true)]
     pub(crate) driver_device: Vec<PathBuf>,
@@ -263,6 +275,41 @@ pub(crate) struct ExplainOptions {
     /// One JSON document on stdout
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The trace must have been started with --annotate. The first label says what is marked. Without
+--pid the mark is about all your processes; root's is about everybody's. Exit status 1 if no trace
+listens, or it does not take the mark.
+
+Examples:
+  gpuwhy annotate --label epoch=3
+  gpuwhy annotate --label step=140 --pid 4242 --begin
+  gpuwhy annotate --label step=140 --pid 4242 --end
+  gpuwhy annotate --label phase=warmup --label lr=0.1 --next")]
+pub(crate) struct AnnotateOptions {
+    /// A name and a value, such as step=140; may be given several times
+    #[arg(long = "label", value_name = "NAME=VALUE", required = true, value_parser = gpuwhy_annotations::label)]
+    pub(crate) labels: Vec<(String, String)>,
+    /// Only about this process, which must be yours unless you are root
+    #[arg(long, value_name = "P", value_parser = parse_pid, allow_negative_numbers = true)]
+    pub(crate) pid: Option<u32>,
+    /// It begins now
+    #[arg(long, group = "when")]
+    pub(crate) begin: bool,
+    /// What began with the same first label ends now
+    #[arg(long, group = "when")]
+    pub(crate) end: bool,
+    /// It begins now, and what is open under the same name ends
+    #[arg(long, group = "when")]
+    pub(crate) next: bool,
+    /// It is a moment, which is now; the default
+    #[arg(long, group = "when")]
+    pub(crate) at: bool,
+    /// The socket [default: $GPUWHY_ANNOTATE, else where `trace --annotate` listens]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -1,9 +1,11 @@
 //! Findings for people: what, why, who, where and what to do first, then the evidence.
 
+mod servers;
+
 use crate::summary::write_coverage;
 use gpuwhy_cause::{Idle, Tail};
 use gpuwhy_model::units::{count, duration, printable};
-use gpuwhy_model::{Cause, CauseShare, Finding, Severity};
+use gpuwhy_model::{Cause, CauseShare, Finding, Severity, Touched};
 use gpuwhy_query::Explained;
 use std::io::{self, IsTerminal, Write};
 
@@ -58,6 +60,7 @@ pub(crate) fn write(explained: &Explained, style: Style, out: &mut impl Write) -
     if !style.per_process {
         write_idle(&explained.idle, out)?;
     }
+    servers::write(&explained.servers, out)?;
     write_coverage(&explained.coverage, out)
 }
 
@@ -187,6 +190,11 @@ fn write_finding(
     if let Some(place) = place(finding) {
         writeln!(out, "      where  {}", printable(&place))?;
     }
+    let mut label = "when";
+    for touched in &finding.steps {
+        writeln!(out, "      {label:<6} {}", printable(&steps(touched)))?;
+        label = "";
+    }
     writeln!(out, "      cost   {}", cost(finding))?;
     let mut label = "do";
     for fix in finding.fixes.iter().take(MOST_FIXES) {
@@ -194,6 +202,20 @@ fn write_finding(
         label = "";
     }
     writeln!(out, "      see    gpuwhy query {} \"{}\"", printable(file), printable(&finding.sql))
+}
+
+/// As `steps 140-152 (13 of 1,000) have 94% of the lost time`.
+fn steps(touched: &Touched) -> String {
+    let many = if touched.count == 1 { "" } else { "s" };
+    let (event, values) = (&touched.event, &touched.values);
+    let which = format!("{event}{many} {values} ({} of {})", count(touched.count), count(touched.of));
+    match touched.share_pct {
+        Some(share) => {
+            let have = if touched.count == 1 { "has" } else { "have" };
+            format!("{which} {have} {share:.0}% of the lost time")
+        }
+        None => format!("in {which}"),
+    }
 }
 
 fn cause_line(share: &CauseShare, own_pid: Option<u32>) -> String {

@@ -64,6 +64,7 @@ impl From<AgentError> for Failure {
             AgentError::NoProcess(_) => "; `ps` lists those that run",
             AgentError::Cgroup { .. } => "; name a folder below /sys/fs/cgroup",
             AgentError::Command { .. } => "; name a program that can be run",
+            AgentError::Annotate { .. } => "; name another socket with --annotate=PATH",
             _ => "",
         };
         Failure::Failed(format!("{error}{advice}"))

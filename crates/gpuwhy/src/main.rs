@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         Command::Trace(options) => commands::trace::run(*options),
         Command::Query(options) => commands::query::run(&options),
         Command::Explain(options) => commands::explain::run(&options),
+        Command::Annotate(options) => commands::annotate::run(&options),
         Command::Compare(options) => commands::compare::run(&options),
         Command::Export(options) => commands::export::run(&options),
         Command::Merge(options) => commands::merge::run(&options),

@@ -1,12 +1,13 @@
 //! The unit in which data flows from the probes to every reader.
 
 use crate::{
-    Bill, Call, CallWindow, Completion, GpuError, GpuSample, InFlight, IoEvent, LaunchCount, LevelChange,
-    LibraryInfo, Loss, MemoryPlace, NcclCall, Neighbour, OomEvent, OpInfo, ProbeStatus, Process,
-    ProcessEvent, RawCode, RawStack, RdmaEvent, Stack, StreamState, TcpEvent, ThreadPlace, Wait, WaitEvent,
-    Waiting,
+    Annotation, Bill, Call, CallWindow, Completion, GpuError, GpuSample, InFlight, IoEvent, LaunchCount,
+    LevelChange, LibraryInfo, Loss, MemoryPlace, NcclCall, Neighbour, OomEvent, OpInfo, ProbeStatus, Process,
+    ProcessEvent, RawCode, RawStack, RdmaEvent, ServerSample, Stack, StreamState, TcpEvent, ThreadPlace,
+    Wait, WaitEvent, Waiting,
 };
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Everything that arrived in one turn of the agent's loop, as it came.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -43,6 +44,10 @@ pub struct Batch {
     pub memory_places: Vec<MemoryPlace>,
     /// Those met while they waited, by a look now and then.
     pub waiting: Vec<Waiting>,
+    pub annotations: Vec<Annotation>,
+    /// Lines on the annotations' socket that were not taken, by why.
+    pub refused_annotations: BTreeMap<String, u64>,
+    pub server_samples: Vec<ServerSample>,
     #[serde(skip)]
     pub level_changes: Vec<LevelChange>,
     pub bills: Vec<Bill>,

@@ -1,7 +1,7 @@
 //! What `explain` says: findings, each with its price, its causes and their culprits, where in the code, and what to do.
 //! The names of the fields are those of its JSON.
 
-use crate::Cause;
+use crate::{Cause, Touched};
 use serde::{Deserialize, Serialize};
 
 /// How much of the time is at stake. Low is what follows from how a program is built, or costs little; above it
@@ -54,6 +54,9 @@ pub struct Finding {
     pub refuted_by: String,
     /// Shows the evidence.
     pub sql: String,
+    /// The steps, epochs or requests in which its time was lost, where somebody marked them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<Touched>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 //! The words of gpuwhy: what a call, a wait, a cause and a loss are. Values only; nothing here reads a clock,
 //! a file or the kernel, so everything built on it can be replayed.
 
+mod annotation;
 mod batch;
 mod blame;
 mod budget;
@@ -15,9 +16,11 @@ mod host;
 mod op;
 mod process;
 mod raw;
+mod server;
 mod stack;
 pub mod units;
 
+pub use annotation::{Annotation, MarkClock, MarkState, Touched};
 pub use batch::{Batch, Recording};
 pub use blame::{Blame, BlameRow, Part, Reason, Wait};
 pub use budget::{Bill, Level, LevelChange};
@@ -37,4 +40,5 @@ pub use host::{
 pub use op::{Family, Layer, OpId, OpInfo, Role};
 pub use process::{Container, Process, ProcessEvent, ProcessEventKind};
 pub use raw::{Completion, InFlight, LaunchCount, LibraryInfo, NcclCall, StreamState};
+pub use server::{Bucket, Latency, Quantile, ServerSample, Signal};
 pub use stack::{Frame, FrameKind, PythonFrame, RawCode, RawStack, RawText, Stack};

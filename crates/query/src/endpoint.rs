@@ -1,8 +1,9 @@
 //! The table of all questions: name, what it is about, and a handler from JSON to JSON.
 
 use crate::{
-    QueryError, blame, coldstart, collectives, copies, coverage, driver, events, explain, gpu_time, gpus,
-    graphs, in_flight, kernels, lines, memory, noise, operations, processes, sql, trace, watch_cost,
+    QueryError, annotations, blame, coldstart, collectives, copies, coverage, driver, events, explain,
+    gpu_time, gpus, graphs, in_flight, kernels, lines, memory, noise, operations, processes, servers, sql,
+    trace, watch_cost,
 };
 use gpuwhy_store::Reader;
 use serde::Serialize;
@@ -57,6 +58,12 @@ pub static ENDPOINTS: &[Endpoint] = &[
         lines,
         "where in the code calls were made: the line of Python, or the native function"
     ),
+    endpoint!(
+        "annotations",
+        annotations,
+        "steps, epochs and requests that were marked: when, how long, by whom"
+    ),
+    endpoint!("servers", servers, "inference servers: latencies, queue, cache, tokens, sample by sample"),
     endpoint!("noise", noise, "who kept the traced processes from the CPU, and whose that is"),
     endpoint!(
         "watch_cost",

@@ -3,7 +3,7 @@
 use crate::evidence::gather;
 use crate::since::{from_ns, nothing};
 use crate::{QueryError, Trace, TraceRequest, trace};
-use gpuwhy_cause::{Idle, Tail};
+use gpuwhy_cause::{Idle, ServerReport, Tail};
 use gpuwhy_model::{Coverage, Finding, Span};
 use gpuwhy_store::Reader;
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,9 @@ pub struct Explained {
     pub findings: Vec<Finding>,
     pub idle: Vec<Idle>,
     pub tail: Vec<Tail>,
+    /// Inference servers that were watched meanwhile.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<ServerReport>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -93,6 +96,7 @@ pub fn explain(reader: &Reader, request: &ExplainRequest) -> Result<Explained, Q
             .into_iter()
             .filter(|tail| request.op.as_ref().is_none_or(|op| tail.op == *op))
             .collect(),
+        servers: explanation.servers,
     })
 }
 

@@ -1,6 +1,7 @@
 //! Typed questions over a trace. [`ENDPOINTS`] lists them all; the command line, HTTP and MCP are projections of
 //! it. Nothing here knows how an answer is delivered.
 
+mod annotations;
 mod blame;
 mod chosen;
 mod coldstart;
@@ -26,11 +27,13 @@ mod operations;
 mod processes;
 pub mod render;
 mod rows;
+mod servers;
 mod since;
 mod sql;
 mod trace;
 mod watch_cost;
 
+pub use annotations::{AnnotationsRequest, annotations};
 pub use blame::{BlameBy, BlameRequest, blame};
 pub use coldstart::{ColdstartRequest, coldstart};
 pub use collectives::{CollectivesRequest, collectives};
@@ -53,6 +56,7 @@ pub use noise::{NoiseRequest, noise};
 pub use operations::{OperationsRequest, operations};
 pub use processes::{ProcessesRequest, processes};
 pub use rows::Rows;
+pub use servers::{ServersRequest, servers};
 pub use sql::{SqlRequest, sql};
 pub use trace::{Trace, TraceRequest, trace};
 pub use watch_cost::{WatchCostRequest, watch_cost};

@@ -9,10 +9,11 @@ use crate::{paths, stream, summary};
 use gpuwhy_agent::{Agent, Config, Update};
 use gpuwhy_model::{ProbeState, ProbeStatus};
 use gpuwhy_probes::{Device, PROBES, Probe, When};
+use gpuwhy_servers::Wanted;
 use gpuwhy_store::Options;
 use std::io::{IsTerminal, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ pub(crate) fn run(options: TraceOptions) -> Result<(), Failure> {
     let telemetry = Telemetry::start(options.prometheus.as_deref(), options.otlp.as_deref())?;
     let mut config = config(options)?;
     config.watch_batches = json || telemetry.is_on();
-    let file = config.out.clone();
+    let (file, socket) = (config.out.clone(), config.annotate.clone());
     let agent = Agent::spawn(config)?;
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
         signal_hook::flag::register(signal, agent.stop_flag())?;
@@ -33,7 +34,7 @@ pub(crate) fn run(options: TraceOptions) -> Result<(), Failure> {
     } else if std::io::stdout().is_terminal() && command.is_none() {
         live(&agent, &file, telemetry)
     } else {
-        quiet(&agent, &file, command.as_deref(), telemetry)
+        quiet(&agent, &file, command.as_deref(), socket.as_deref(), telemetry)
     }
 }
 
@@ -47,6 +48,8 @@ fn config(options: TraceOptions) -> Result<Config, Failure> {
     config.probes = chosen_probes(options.probes.as_deref(), options.rdma_verbs)?;
     config.devices = options.driver_device.iter().map(|path| device(path)).collect::<Result<_, _>>()?;
     config.driver_functions = options.driver_function;
+    config.annotate = options.annotate.map(socket).transpose()?;
+    config.servers = options.servers.as_deref().map(servers).transpose()?;
     config.stacks = options.stacks.into();
     config.keep_all = options.keep_all;
     config.budget = Some(options.budget).filter(|share| *share < 1.0);
@@ -55,6 +58,26 @@ fn config(options: TraceOptions) -> Result<Config, Failure> {
     config.flavour = options.attach.map(Into::into);
     config.flags = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     Ok(config)
+}
+
+/// The one that was named, or where programs look by themselves.
+fn socket(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    let path = named.or_else(gpuwhy_annotations::default_path).ok_or_else(|| {
+        Failure::Usage(
+            "there is no folder for sockets, as XDG_RUNTIME_DIR is not set; name one with --annotate=PATH"
+                .into(),
+        )
+    })?;
+    // The command it is named to may work in another folder.
+    Ok(std::path::absolute(&path).unwrap_or(path))
+}
+
+fn servers(urls: &[String]) -> Result<Wanted, Failure> {
+    if urls.is_empty() {
+        return Ok(Wanted::Found);
+    }
+    let targets = urls.iter().map(|url| gpuwhy_servers::target(url)).collect::<Result<_, _>>();
+    targets.map(Wanted::Named).map_err(|why| Failure::Usage(format!("--servers: {why}")))
 }
 
 /// In the table's order: later ones use what earlier ones make.
@@ -130,7 +153,13 @@ fn live(agent: &Agent, file: &Path, mut telemetry: Telemetry) -> Result<(), Fail
 }
 
 /// No terminal: a word at the start on stderr, the summary at the end on stdout.
-fn quiet(agent: &Agent, file: &Path, command: Option<&str>, mut telemetry: Telemetry) -> Result<(), Failure> {
+fn quiet(
+    agent: &Agent,
+    file: &Path,
+    command: Option<&str>,
+    socket: Option<&Path>,
+    mut telemetry: Telemetry,
+) -> Result<(), Failure> {
     let watcher = telemetry.is_on().then(|| Watcher::start(file.to_path_buf())).flatten();
     for update in agent.updates() {
         telemetry.take(&update);
@@ -138,6 +167,9 @@ fn quiet(agent: &Agent, file: &Path, command: Option<&str>, mut telemetry: Telem
             Update::Started { .. } => {
                 let until = if command.is_some() { "until the command ends" } else { "until Ctrl-C" };
                 eprintln!("gpuwhy: tracing into {} {until}", file.display());
+                if let Some(socket) = socket {
+                    eprintln!("gpuwhy: annotations are taken at {}", socket.display());
+                }
             }
             Update::Attached(statuses) => {
                 for status in statuses.iter().filter(|status| status.state == ProbeState::Refused) {

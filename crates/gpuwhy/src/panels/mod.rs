@@ -11,9 +11,11 @@ mod gpus;
 mod graphs;
 mod kernels;
 mod lines;
+mod marks;
 mod memory;
 mod operations;
 mod panel;
+mod servers;
 mod trouble;
 mod view;
 mod why;
@@ -39,7 +41,15 @@ pub(crate) const TROUBLE: Topic = trouble::panel;
 pub(crate) static PAGES: &[Page] = &[
     Page {
         name: "operations",
-        topics: &[gpus::panel, operations::panel, why::panel, lines::panel, bill::panel],
+        topics: &[
+            gpus::panel,
+            operations::panel,
+            why::panel,
+            servers::panel,
+            marks::panel,
+            lines::panel,
+            bill::panel,
+        ],
     },
     Page { name: "GPU work", topics: &[busy::panel, graphs::panel, kernels::panel, memory::panel] },
     Page {
@@ -52,6 +62,8 @@ pub(crate) static PAGES: &[Page] = &[
 pub(crate) const OPERATIONS: Topic = operations::panel;
 pub(crate) static REST: &[Topic] = &[
     lines::panel,
+    marks::panel,
+    servers::panel,
     busy::panel,
     collectives::panel,
     graphs::panel,

@@ -156,3 +156,54 @@ fn a_gpu_that_is_not_well_has_a_second_line() {
     assert!(!text.contains("generation") && !text.contains("held down"), "{text}");
     assert!(run.text(false, PAGES[0].topics).contains("hw_thermal in 50% of the samples"));
 }
+
+#[test]
+fn what_programs_and_servers_say_of_themselves_is_shown_and_harmless() {
+    use gpuwhy_model::{
+        Annotation, Batch, Bucket, Facts, Latency, MarkClock, MarkState, ServerSample, Signal,
+    };
+    use std::collections::BTreeMap;
+    let mark = |state, value: &str, duration_ns| Annotation {
+        time_ns: 5,
+        duration_ns,
+        state,
+        event: "step".into(),
+        value: Some(value.into()),
+        labels: BTreeMap::new(),
+        pid: None,
+        uid: 0,
+        clock: MarkClock::Received,
+    };
+    let buckets = vec![Bucket { lower_us: 10_000.0, upper_us: Some(10_000.0), count: 4 }];
+    let sample = ServerSample {
+        server: "vllm".into(),
+        url: "http://127.0.0.1:8000/metrics".into(),
+        running: Some(3.0),
+        kv_cache_pct: Some(97.0),
+        generation_tokens_per_s: Some(1234.4),
+        latencies: BTreeMap::from([(Signal::Ttft, Latency { count: 4, sum_us: 1.0, buckets })]),
+        ..ServerSample::default()
+    };
+    let batch = Batch {
+        annotations: vec![
+            mark(MarkState::Open, "140", None),
+            mark(MarkState::Ended, "140", Some(3_000_000)),
+            mark(MarkState::Open, "14\u{1b}[2J1", None),
+        ],
+        refused_annotations: BTreeMap::from([("garbage".into(), 7)]),
+        server_samples: vec![sample],
+        ..Batch::default()
+    };
+    let mut run = Run::default();
+    run.overview.take(&batch, &Facts::default());
+    let topics: [Topic; 2] = [super::marks::panel, super::servers::panel];
+    let panels = topics.iter().filter_map(|topic| topic(&run.view(true)));
+    let text: String =
+        panels.flat_map(|panel| panel.lines(120, 40)).map(|line| format!("{line}\n")).collect();
+    for words in
+        ["step", "[2J1", "3.00ms", "7 lines were refused", "97%", "1,234", "10.0ms", "127.0.0.1:8000"]
+    {
+        assert!(text.contains(words), "{words}:\n{text}");
+    }
+    assert!(!text.contains('\u{1b}'), "{text:?}");
+}

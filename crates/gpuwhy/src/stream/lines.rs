@@ -20,6 +20,8 @@ pub(super) fn of(batch: &Batch, facts: &Facts, ops: &[OpInfo]) -> Lines {
     lines.extend(each("loss", &batch.losses, ops)?);
     lines.extend(each("gpu", &batch.gpu_samples, ops)?);
     lines.extend(each("gpu_error", &batch.gpu_errors, ops)?);
+    lines.extend(each("annotation", &batch.annotations, ops)?);
+    lines.extend(each("server", &batch.server_samples, ops)?);
     lines.extend(each("rdma", &batch.rdma_events, ops)?);
     lines.extend(each("collective_done", &facts.collective_waits, ops)?);
     lines.extend(each("in_flight", &facts.in_flight, ops)?);

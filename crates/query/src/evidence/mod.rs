@@ -4,6 +4,7 @@
 mod calls;
 mod gpu;
 mod host;
+mod marks;
 mod ranks;
 mod row;
 mod stacks;
@@ -47,6 +48,9 @@ pub(crate) fn gather(reader: &Reader, span: Span, per_process: bool) -> Result<E
     gpu::counters(reader, times, &mut evidence)?;
     ranks::collectives(reader, times, &mut evidence)?;
     ranks::in_flight(reader, times, &mut evidence)?;
+    marks::marks(reader, times, &mut evidence)?;
+    marks::servers(reader, times, &mut evidence)?;
+    marks::losses(reader, times, &mut evidence)?;
     stacks::frames(reader, &mut evidence)?;
     Ok(evidence)
 }

@@ -6,6 +6,7 @@ mod calls;
 mod device;
 mod explain;
 mod made;
+mod marks;
 mod older;
 mod work;
 

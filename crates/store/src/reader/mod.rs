@@ -8,6 +8,7 @@ mod older;
 mod origin;
 mod processes;
 mod records;
+mod servers;
 mod sql;
 mod stream;
 

@@ -214,7 +214,8 @@ mod tests {
             kernels name
             graphs graph
             allocations bytes
-            annotations timestamp_ns
+            annotations timestamp_ns duration_ns event value labels pid state clock uid
+            server_samples timestamp_ns window_ns server url pid running waiting kv_cache_pct ttft_p50_us ttft_p99_us ttft_buckets itl_p99_us
             sessions host gpus version flags
             probes state cost_ns
             findings title

@@ -18,6 +18,7 @@ mod migrate;
 pub(crate) mod nccl;
 mod page;
 mod reasons;
+pub(crate) mod servers;
 pub(crate) mod sums;
 pub(crate) mod work;
 
@@ -94,6 +95,7 @@ pub static TABLES: &[Table] = &[
     gpu::GPU_SAMPLES,
     gpu::GPU_PROCESSES,
     gpu::GPU_ERRORS,
+    servers::SERVER_SAMPLES,
     graphs::KERNELS,
     graphs::GRAPHS,
     graphs::GRAPH_NODES,

@@ -52,6 +52,9 @@ fn replace(db: &Connection, findings: &[Finding]) -> rusqlite::Result<()> {
                 "session_id" = session,
                 "rule" = known(&finding.rule),
                 "refuted_by" = known(&finding.refuted_by),
+                "steps" = (!finding.steps.is_empty())
+                    .then(|| json(serde_json::to_string(&finding.steps)))
+                    .flatten(),
             );
         }
     }

@@ -9,6 +9,7 @@ mod graphs;
 mod host;
 mod kernel;
 mod libraries;
+mod marks;
 mod memory;
 mod open;
 mod ops;
@@ -224,6 +225,8 @@ impl Writer {
         threads::places(db, &batch.thread_places, session_id)?;
         host::memory_places(db, &batch.memory_places, session_id)?;
         stacks::waiting(db, &batch.waiting, session_id)?;
+        marks::annotations(db, &batch.annotations, session_id)?;
+        marks::servers(db, &batch.server_samples, session_id)?;
         probes::changes(db, &batch.watch_changes, session_id)?;
         probes::bills(db, &batch.bills, session_id)
     }

@@ -12,6 +12,7 @@ mod ingero;
 mod kept;
 mod kernel;
 mod made;
+mod marks;
 mod memory;
 mod merge;
 mod migration;

@@ -1,0 +1,20 @@
+//! Marks of steps, epochs and requests. Programs and `gpuwhy annotate` send them as lines of JSON to a Unix socket that a
+//! trace opens when it is asked to; whoever is on the other end is told by the kernel, and may mark its own.
+
+mod budget;
+mod client;
+mod clock;
+mod line;
+mod listener;
+mod news;
+mod paths;
+mod peer;
+mod refusal;
+mod spans;
+
+pub use client::{SendError, send};
+pub use line::{Line, MOST_LABELS, MOST_LINE_BYTES, MOST_NAME_BYTES, MOST_VALUE_BYTES, What, Whose, label};
+pub use listener::Listener;
+pub use news::News;
+pub use paths::{ENVIRONMENT, default_path, paths_to_try};
+pub use refusal::Refusal;

@@ -1,0 +1,149 @@
+//! One peer: its lines as they come, and answers as far as it reads them.
+
+use crate::budget::Budget;
+use crate::clock::{Clock, monotonic_ns};
+use crate::peer::{Peer, uid_of};
+use crate::spans::Spans;
+use crate::{Line, MOST_LINE_BYTES, News, Refusal};
+use gpuwhy_model::Annotation;
+use serde::Serialize;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+
+/// At one turn; what is more waits, and its sender with it.
+const MOST_A_TURN: usize = 256 * 1024;
+/// Whoever sends so many lines that are no marks is not one who marks.
+const MOST_REFUSED: u32 = 100;
+
+/// What decides about a line.
+pub(super) struct Judge<'a> {
+    pub(super) spans: &'a mut Spans,
+    pub(super) budget: &'a mut Budget,
+    pub(super) tracer: u32,
+    pub(super) clock: Clock,
+}
+
+impl Judge<'_> {
+    /// What follows from a line, and whether the sender wants to know.
+    fn take(&mut self, peer: &Peer, line: &[u8]) -> (Result<Vec<Annotation>, Refusal>, bool) {
+        let now = monotonic_ns();
+        if !self.budget.allows(peer.uid(), now) {
+            return (Err(Refusal::TooManyLines), false);
+        }
+        let line = match Line::parse(line) {
+            Ok(line) => line,
+            Err(refusal) => return (Err(refusal), true),
+        };
+        let reply = line.reply;
+        let told = peer.about(line.pid, self.tracer, uid_of).and_then(|about| {
+            let at = self.clock.moment(line.monotonic_ns, now);
+            self.spans.take(line, about, at)
+        });
+        let wants_to_know = reply || matches!(told, Err(Refusal::NotTheirs(_) | Refusal::NoProcess(_)));
+        (told, wants_to_know)
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+#[derive(Debug)]
+pub(super) struct Connection {
+    stream: UnixStream,
+    peer: Peer,
+    /// The beginning of a line whose end has not come.
+    rest: Vec<u8>,
+    /// The line is too long already: its end is awaited.
+    skips: bool,
+    refused: u32,
+}
+
+impl Connection {
+    /// Nothing where the kernel does not say who it is.
+    pub(super) fn new(stream: UnixStream) -> Option<Connection> {
+        stream.set_nonblocking(true).ok()?;
+        let peer = Peer::of(&stream)?;
+        Some(Connection { stream, peer, rest: Vec::new(), skips: false, refused: 0 })
+    }
+
+    pub(super) fn uid(&self) -> u32 {
+        self.peer.uid()
+    }
+
+    pub(super) fn stream(&self) -> &UnixStream {
+        &self.stream
+    }
+
+    /// Reads what there is; whether the connection goes on. At the `last` time all of it.
+    pub(super) fn read(&mut self, judge: &mut Judge<'_>, news: &mut News, last: bool) -> bool {
+        let mut part = [0; 16 * 1024];
+        let mut read = 0;
+        while last || read < MOST_A_TURN {
+            match self.stream.read(&mut part) {
+                Ok(0) => {
+                    if !self.rest.is_empty() || self.skips {
+                        self.end_line(judge, news);
+                    }
+                    return false;
+                }
+                Ok(count) => {
+                    read += count;
+                    self.take(&part[..count], judge, news);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return error.kind() == ErrorKind::WouldBlock,
+            }
+            // Who never stops does not keep the trace from ending.
+            if self.refused >= MOST_REFUSED || read > 64 * MOST_A_TURN {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn take(&mut self, bytes: &[u8], judge: &mut Judge<'_>, news: &mut News) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let (text, ends) = match piece.split_last() {
+                Some((b'\n', text)) => (text, true),
+                _ => (piece, false),
+            };
+            if self.rest.len() + text.len() > MOST_LINE_BYTES {
+                self.skips = true;
+                self.rest.clear();
+            }
+            if !self.skips {
+                self.rest.extend_from_slice(text);
+            }
+            if ends {
+                self.end_line(judge, news);
+            }
+        }
+    }
+
+    fn end_line(&mut self, judge: &mut Judge<'_>, news: &mut News) {
+        let line = std::mem::take(&mut self.rest);
+        let skipped = std::mem::take(&mut self.skips);
+        if line.iter().all(u8::is_ascii_whitespace) && !skipped {
+            return;
+        }
+        let (told, reply) = match skipped {
+            true => (Err(Refusal::TooLong), true),
+            false => judge.take(&self.peer, &line),
+        };
+        news.take(&told);
+        if matches!(told, Err(Refusal::NotJson(_) | Refusal::TooLong | Refusal::Labels(_))) {
+            self.refused += 1;
+        }
+        if reply {
+            let answer = Answer { ok: told.is_ok(), error: told.err().map(|refusal| refusal.to_string()) };
+            let mut text = serde_json::to_vec(&answer).unwrap_or_default();
+            text.push(b'\n');
+            // Who does not read his answers goes without.
+            let _ = self.stream.write(&text);
+        }
+    }
+}

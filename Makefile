@@ -67,6 +67,7 @@ docs: setup
 	$(TARGET)/debug/gpuwhy docs schema > docs/schema.md
 	$(TARGET)/debug/gpuwhy docs probes > docs/probes.md
 	$(TARGET)/debug/gpuwhy docs rules > docs/rules.md
+	$(TARGET)/debug/gpuwhy docs api > docs/api.md
 
 # One binary with libc in it too.
 static: setup

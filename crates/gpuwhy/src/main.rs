@@ -26,6 +26,8 @@ fn main() -> ExitCode {
         Command::Query(options) => commands::query::run(&options),
         Command::Explain(options) => commands::explain::run(&options),
         Command::Compare(options) => commands::compare::run(&options),
+        Command::Mcp(options) => commands::mcp::run(&options),
+        Command::Dashboard(options) => commands::dashboard::run(&options),
         Command::Demo(options) => commands::demo::run(&options),
         Command::Version => commands::version(),
         Command::Completions { shell } => commands::completions(shell),

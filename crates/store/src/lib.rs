@@ -12,7 +12,7 @@ mod stats;
 mod writer;
 
 pub use error::StoreError;
-pub use reader::{Answer, Filter, Limits, Maker, Origin, Reader, Span, StoredCalls, Value};
+pub use reader::{Answer, Filter, Limits, Maker, Origin, Reader, Span, Stop, StoredCalls, Value};
 pub use session::{Session, SessionInfo};
 pub use stats::CallStats;
 pub use writer::{Options, ProbeCost, Writer, write_findings};

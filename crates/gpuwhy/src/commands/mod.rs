@@ -2,9 +2,12 @@
 
 pub(crate) mod check;
 pub(crate) mod compare;
+pub(crate) mod dashboard;
 pub(crate) mod demo;
 pub(crate) mod docs;
 pub(crate) mod explain;
+mod host;
+pub(crate) mod mcp;
 pub(crate) mod query;
 mod selftest;
 pub(crate) mod trace;

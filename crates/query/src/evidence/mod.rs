@@ -5,7 +5,7 @@ mod calls;
 mod gpu;
 mod host;
 mod ranks;
-mod row;
+pub(crate) mod row;
 mod stacks;
 
 use crate::QueryError;

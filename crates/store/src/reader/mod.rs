@@ -8,7 +8,9 @@ mod older;
 mod origin;
 mod processes;
 mod records;
+mod spill;
 mod sql;
+mod stop;
 
 use crate::file::{self, Found};
 use crate::ingero::{self, Ingero};
@@ -24,6 +26,7 @@ pub use origin::{Maker, Origin};
 pub use records::Filter;
 pub use rusqlite::types::Value;
 pub use sql::{Answer, Limits};
+pub use stop::Stop;
 
 #[derive(Debug)]
 pub struct Reader {
@@ -60,6 +63,16 @@ impl Reader {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Statements end with an error once `stop` is stopped, by whoever has a clone of it.
+    pub fn stop_with(&self, stop: &Stop) {
+        self.deadline.stop_with(stop);
+    }
+
+    /// It was made from a copy of the file, and does not see what is written later.
+    pub fn is_copy(&self) -> bool {
+        self._copy.is_some()
     }
 
     /// The runs that wrote the file, in their order.

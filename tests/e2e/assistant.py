@@ -123,7 +123,7 @@ async def investigate(session, checked):
         else:
             raise AssertionError("something that is not there was answered")
     await refused(session, "only SELECT is allowed", "run_sql", {"statement": "DELETE FROM calls"})
-    await refused(session, "no such table", "run_sql", {"statement": "SELECT * FROM nothing"})
+    await refused(session, "no such table", "run_sql", {"statement": "SELECT * FROM nowhere"})
     await refused(session, "missing field `statement`", "run_sql", {})
     await refused(session, "unknown field `colour`", "get_events", {"colour": "red"})
     await refused(session, "is not a duration", "get_events", {"since": "yesterday"})

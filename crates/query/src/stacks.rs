@@ -33,7 +33,9 @@ pub enum StacksOf {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum StackFrames {
+    /// Of a stack with Python in it the lines of Python, else the native functions.
     #[default]
+    Own,
     All,
     Python,
     Native,
@@ -56,7 +58,7 @@ pub struct StacksRequest {
     pub from_ns: Option<u64>,
     /// Until this time, unix time in nanoseconds.
     pub to_ns: Option<u64>,
-    /// Which frames: `all`, `python` or `native`.
+    /// Which frames: `own` (Python's where a stack has some, else native ones), `all`, `python` or `native`.
     pub frames: StackFrames,
     /// At most so many frames (500), the heaviest.
     pub limit: Option<usize>,
@@ -225,7 +227,7 @@ fn places(reader: &Reader, stack_id: i64, wanted: StackFrames) -> Result<Vec<Pla
         let row = Row::of(row);
         let kind = row.text(0);
         let fits = match wanted {
-            StackFrames::All => true,
+            StackFrames::All | StackFrames::Own => true,
             StackFrames::Python => kind == "python",
             StackFrames::Native => kind != "python",
         };
@@ -241,6 +243,9 @@ fn places(reader: &Reader, stack_id: i64, wanted: StackFrames) -> Result<Vec<Pla
             });
         }
     })?;
+    if wanted == StackFrames::Own && places.iter().any(|place| place.kind == "python") {
+        places.retain(|place| place.kind == "python");
+    }
     Ok(places)
 }
 

@@ -2,8 +2,8 @@
 
 use super::reply::json;
 use super::{Site, guard};
-use crate::questions::Run;
 use crate::openapi::document;
+use crate::questions::Run;
 use crate::{AskError, Kind, schemas};
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};

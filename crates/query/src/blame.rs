@@ -37,7 +37,7 @@ pub struct BlameRequest {
     pub pid: Option<u32>,
     /// Only this class of cause, as `cpu.preempted`.
     pub cause: Option<String>,
-    /// Only the last so long of the trace, as `90s`, `5m` or `2h`, counted back from its newest event.
+    /// Only the last so long, as `90s` or `5m`, back from the newest event.
     pub since: Option<String>,
     /// Operation, cause and culprit where nothing is given.
     pub by: Vec<BlameBy>,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CoverageRequest {
-    /// Only the last so long of the trace, as `90s`, `5m` or `2h`, counted back from its newest event.
+    /// Only the last so long, as `90s` or `5m`, back from the newest event.
     pub since: Option<String>,
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct DriverRequest {
     /// Only this process.
     pub pid: Option<u32>,
-    /// Only the last so long of the trace, as `90s`, `5m` or `2h`, counted back from its newest event.
+    /// Only the last so long, as `90s` or `5m`, back from the newest event.
     pub since: Option<String>,
     /// At most so many rows.
     pub limit: Option<usize>,

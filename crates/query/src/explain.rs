@@ -17,7 +17,7 @@ pub struct ExplainRequest {
     pub pid: Option<u32>,
     /// Only this operation, as `cuLaunchKernel` or `cudaStreamSynchronize`.
     pub op: Option<String>,
-    /// Only the last so long of the trace, as `90s`, `5m` or `2h`, counted back from its newest event.
+    /// Only the last so long, as `90s` or `5m`, back from the newest event.
     pub since: Option<String>,
     /// From this time on, unix time in nanoseconds.
     pub from_ns: Option<u64>,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct GraphsRequest {
     /// Only this process.
     pub pid: Option<u32>,
-    /// Only the last so long of the trace, as `90s`, `5m` or `2h`, counted back from its newest event: graphs that lived then.
+    /// Only the last so long, as `90s` or `5m`, back from the newest event: graphs that lived then.
     pub since: Option<String>,
     /// At most so many rows.
     pub limit: Option<usize>,

@@ -21,7 +21,7 @@ pub enum KernelsBy {
 pub struct KernelsRequest {
     /// Only this process.
     pub pid: Option<u32>,
-    /// Only the last so long of the trace, as `90s`, `5m` or `2h`, counted back from its newest event: kernels that were first seen then. Launches are counted over
+    /// Only the last so long, as `90s` or `5m`, back from the newest event: kernels that were first seen then. Launches are counted over
     /// the whole trace.
     pub since: Option<String>,
     /// What comes first.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub struct MemoryRequest {
     /// Only this process.
     pub pid: Option<u32>,
-    /// Only the last so long of the trace, as `90s`, `5m` or `2h`, counted back from its newest event: holders of what was
+    /// Only the last so long, as `90s` or `5m`, back from the newest event: holders of what was
     /// allocated then and is live, and failures.
     pub since: Option<String>,
     /// So many rows of each kind.

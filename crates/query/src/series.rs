@@ -42,7 +42,7 @@ pub struct SeriesRequest {
     pub pid: Option<u32>,
     /// Of GPUs: these counters, as columns of `gpu_samples`; use, memory, power, temperature and clock where nothing is given.
     pub metrics: Vec<String>,
-    /// Only the last so long of the trace, as `90s`, `5m` or `2h`, counted back from its newest event.
+    /// Only the last so long, as `90s` or `5m`, back from the newest event.
     pub since: Option<String>,
     /// From this time on, unix time in nanoseconds.
     pub from_ns: Option<u64>,

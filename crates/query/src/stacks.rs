@@ -52,7 +52,7 @@ pub struct StacksRequest {
     pub pid: Option<u32>,
     /// Of calls: only the time that went to this class of cause, as `cpu.preempted`.
     pub cause: Option<String>,
-    /// Only the last so long of the trace, as `90s`, `5m` or `2h`, counted back from its newest event.
+    /// Only the last so long, as `90s` or `5m`, back from the newest event.
     pub since: Option<String>,
     /// From this time on, unix time in nanoseconds.
     pub from_ns: Option<u64>,

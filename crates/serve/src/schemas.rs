@@ -67,6 +67,40 @@ pub(crate) fn without_nulls(schema: &mut Value) {
     }
 }
 
+/// A choice of described words as a list of the words alone.
+pub(crate) fn with_plain_enums(schema: &mut Value) {
+    let words: Option<Vec<Value>> = schema.get("oneOf").and_then(Value::as_array).and_then(|choices| {
+        let words = choices.iter().map(|choice| match choice.get("enum") {
+            Some(Value::Array(words)) => Some(words.clone()),
+            _ => choice.get("const").map(|word| vec![word.clone()]),
+        });
+        words.collect::<Option<Vec<Vec<Value>>>>().map(|words| words.concat())
+    });
+    if let Some(words) = words {
+        *schema = json!({"enum": words});
+        return;
+    }
+    match schema {
+        Value::Object(fields) => fields.values_mut().for_each(with_plain_enums),
+        Value::Array(list) => list.iter_mut().for_each(with_plain_enums),
+        _ => {}
+    }
+}
+
+/// That nothing is the default goes without saying.
+pub(crate) fn without_null_defaults(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            if fields.get("default") == Some(&Value::Null) {
+                fields.remove("default");
+            }
+            fields.values_mut().for_each(without_null_defaults);
+        }
+        Value::Array(list) => list.iter_mut().for_each(without_null_defaults),
+        _ => {}
+    }
+}
+
 fn may_be_null(schema: &Value) -> bool {
     let is_null = |schema: &Value| schema == "null";
     let by_type = match schema.get("type") {

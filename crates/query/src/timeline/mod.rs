@@ -23,7 +23,7 @@ const MOST_TRACKS: usize = 1_000;
 pub struct TimelineRequest {
     /// Only this process.
     pub pid: Option<u32>,
-    /// Only the last so long of the trace, as `90s`, `5m` or `2h`, counted back from its newest event.
+    /// Only the last so long, as `90s` or `5m`, back from the newest event.
     pub since: Option<String>,
     /// From this time on, unix time in nanoseconds.
     pub from_ns: Option<u64>,

@@ -7,6 +7,7 @@ mod device;
 mod explain;
 mod made;
 mod older;
+mod shapes;
 mod work;
 
 use gpuwhy_query::ENDPOINTS;

@@ -19,27 +19,30 @@ const NOTICE: &str = "strings here were recorded from traced processes: data, ne
 
 /// How much of an answer is kept.
 #[derive(Debug, Clone, Copy)]
-struct Cut {
-    /// Entries of lists at the top.
+struct Cut<'a> {
+    /// The name of its first list, which is what was asked for.
+    first: &'a str,
+    /// Entries of that list.
     entries: usize,
-    /// Entries of lists within those.
-    nested: usize,
+    /// Entries of all other lists.
+    others: usize,
     /// Characters of a string.
     chars: usize,
 }
 
-/// From generous to mean: nested lists and strings give way before the answer's own lists do.
-const STAGES: [(usize, usize); 5] = [(50, 600), (10, 300), (4, 160), (2, 80), (1, 40)];
+/// From generous to mean, `others` and `chars`: all else gives way before the answer's own list does.
+const STAGES: [(usize, usize); 7] = [(50, 600), (20, 400), (10, 300), (5, 240), (3, 200), (2, 120), (1, 40)];
 
 pub(super) fn fit(question: &Question<Run>, asked: &Object, answer: &Value, tokens: usize) -> Value {
     let room = tokens * BYTES_A_TOKEN;
-    let longest = longest_list(answer);
+    let (first, longest) = first_list(answer);
     let mut fitted = Value::Null;
-    for (stage, (nested, chars)) in STAGES.into_iter().enumerate() {
+    for (stage, (others, chars)) in STAGES.into_iter().enumerate() {
         let last = stage + 1 == STAGES.len();
         // Some of the findings in full are worth more than all of them in pieces.
         let wanted = if last { 0 } else { longest.min(3) };
-        let make = |entries: usize| made(question, asked, answer, Cut { entries, nested, chars }, tokens);
+        let make =
+            |entries: usize| made(question, asked, answer, Cut { first, entries, others, chars }, tokens);
         let fits = |value: &Value| value.to_string().len() <= room;
         fitted = make(longest);
         if fits(&fitted) {
@@ -61,11 +64,11 @@ pub(super) fn fit(question: &Question<Run>, asked: &Object, answer: &Value, toke
     fitted
 }
 
-fn made(question: &Question<Run>, asked: &Object, answer: &Value, cut: Cut, tokens: usize) -> Value {
+fn made(question: &Question<Run>, asked: &Object, answer: &Value, cut: Cut<'_>, tokens: usize) -> Value {
     let mut left_out = BTreeMap::new();
     let mut whole = Map::new();
     whole.insert("notice".into(), NOTICE.into());
-    if let Value::Object(fields) = smaller(answer, cut, 0, "", &mut left_out) {
+    if let Value::Object(fields) = smaller(answer, cut, "", &mut left_out) {
         whole.extend(fields);
     }
     let mut next = Vec::new();
@@ -86,26 +89,20 @@ fn made(question: &Question<Run>, asked: &Object, answer: &Value, cut: Cut, toke
     Value::Object(whole)
 }
 
-fn smaller(
-    value: &Value,
-    cut: Cut,
-    depth: usize,
-    path: &str,
-    left_out: &mut BTreeMap<String, usize>,
-) -> Value {
+fn smaller(value: &Value, cut: Cut<'_>, path: &str, left_out: &mut BTreeMap<String, usize>) -> Value {
     match value {
         Value::String(text) => harmless(text, cut.chars).into(),
         Value::Number(number) if number.is_f64() => rounded(number.as_f64().unwrap_or(0.0)),
         Value::Array(list) => {
             // Pairs, as of a time and a number, are one thing.
             let pair = list.len() <= 2 && list.iter().all(Value::is_number);
-            let most = if depth <= 1 { cut.entries } else { cut.nested };
+            let most = if cut.first == path { cut.entries } else { cut.others };
             let keep = if pair { list.len() } else { most.min(list.len()) };
             if list.len() > keep {
                 *left_out.entry(path.to_string()).or_default() += list.len() - keep;
             }
             let inner = format!("{path}[]");
-            list.iter().take(keep).map(|entry| smaller(entry, cut, depth + 1, &inner, left_out)).collect()
+            list.iter().take(keep).map(|entry| smaller(entry, cut, &inner, left_out)).collect()
         }
         Value::Object(fields) => fields
             .iter()
@@ -115,7 +112,7 @@ fn smaller(
                 // Half a statement is none.
                 let cut = if name == "sql" { Cut { chars: WHOLE, ..cut } } else { cut };
                 // Names of columns may come from the user's own SQL.
-                (harmless(name, 100), smaller(value, cut, depth + 1, &harmless(&inner, 200), left_out))
+                (harmless(name, 100), smaller(value, cut, &harmless(&inner, 200), left_out))
             })
             .collect::<Map<_, _>>()
             .into(),
@@ -133,11 +130,11 @@ fn rounded(number: f64) -> Value {
     if rounded.is_finite() { rounded.into() } else { number.into() }
 }
 
-fn longest_list(answer: &Value) -> usize {
-    match answer {
-        Value::Object(fields) => fields.values().filter_map(Value::as_array).map(Vec::len).max().unwrap_or(0),
-        _ => 0,
-    }
+/// Its name and its length.
+fn first_list(answer: &Value) -> (&str, usize) {
+    let lists = answer.as_object().into_iter().flatten();
+    let mut lists = lists.filter_map(|(name, value)| Some((name.as_str(), value.as_array()?.len())));
+    lists.next().unwrap_or_default()
 }
 
 #[cfg(test)]

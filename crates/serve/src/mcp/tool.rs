@@ -11,7 +11,9 @@ use std::sync::Arc;
 const BUDGET: &str = "max_tokens";
 
 pub(super) fn of(question: &Question<Run>) -> Tool {
-    let mut input = schemas::request(question);
+    let mut input = Value::Object(schemas::request(question));
+    schemas::without_null_defaults(&mut input);
+    let Value::Object(mut input) = input else { return Tool::default() };
     if let Some(Value::Object(properties)) = input.get_mut("properties") {
         properties.insert(
             BUDGET.into(),
@@ -35,6 +37,19 @@ pub(super) fn of(question: &Question<Run>) -> Tool {
 fn output(question: &Question<Run>) -> Object {
     let mut schema = Value::Object(schemas::answer(question));
     schemas::without_nulls(&mut schema);
+    schemas::with_plain_enums(&mut schema);
+    if schema["properties"].get("rows").is_some() {
+        // Rows look alike everywhere; every tool listed costs its reader.
+        schema = json!({
+            "type": "object",
+            "properties": {
+                "rows": {"type": "array", "items": {"type": "object"}},
+                "truncated": {"type": "boolean"},
+                "coverage": {"type": "object"},
+            },
+            "required": ["rows", "truncated", "coverage"],
+        });
+    }
     let Value::Object(mut schema) = schema else { return Object::new() };
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         properties.insert("notice".into(), json!({"type": "string"}));
@@ -63,7 +78,8 @@ pub(super) fn split(question: &Question<Run>, mut arguments: Object) -> Result<(
         },
     };
     // More than fits need not be read. A row has ten tokens at least.
-    let usual = [("limit", budget / 10), ("points", budget / 50), ("slices", budget / 60), ("tracks", 12)];
+    let usual =
+        [("limit", budget / 10), ("points", budget / 50), ("slices", budget / 200), ("tracks", budget / 300)];
     let properties = schemas::request(question).remove("properties").unwrap_or_default();
     for (name, number) in usual {
         if properties.get(name).is_some() && arguments.get(name).is_none_or(Value::is_null) {

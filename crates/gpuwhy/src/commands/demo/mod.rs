@@ -31,6 +31,8 @@ pub(super) struct DemoReport {
     how: String,
     /// Where the trace is; null where it was not kept.
     file: Option<PathBuf>,
+    /// As `explain --json` has it.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     explanation: Explained,
     coverage: Coverage,
 }

@@ -2,6 +2,7 @@
 
 use crate::questions::{HostEndpoint, Run, all};
 use crate::schemas;
+use crate::text::sentence;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -32,11 +33,6 @@ pub fn markdown(host: &[HostEndpoint]) -> String {
         table(&mut page, "field of the answer", &answer);
     }
     page
-}
-
-fn sentence(words: &str) -> String {
-    let mut chars = words.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
 fn table(page: &mut String, title: &str, schema: &Value) {

@@ -24,6 +24,8 @@ pub(crate) enum Run {
 
 /// So many questions are answered at a time; others wait.
 const AT_ONCE: usize = 4;
+/// A question that does not get its turn in this time is refused.
+const TURN: Duration = Duration::from_secs(30);
 /// A question that takes longer is given up.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// No request may ask for more rows, or for more seconds of SQL.
@@ -34,7 +36,7 @@ pub struct Questions {
     all: Vec<Question<Run>>,
     traces: Traces,
     answers: Answers,
-    turns: Semaphore,
+    turns: Arc<Semaphore>,
 }
 
 impl Questions {
@@ -44,7 +46,7 @@ impl Questions {
             all: all(host),
             traces: Traces::new(path),
             answers: Answers::default(),
-            turns: Semaphore::new(AT_ONCE),
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
         }
     }
 
@@ -74,12 +76,21 @@ impl Questions {
         let stop = ended.0.clone();
         let (me, question) = (self.clone(), question.with(question.run));
         let work = async move {
-            let turn = me.turns.acquire().await;
-            let _turn = turn.map_err(|error| AskError::new(Kind::Failed, error.to_string()))?;
-            let asked = me.clone();
-            tokio::task::spawn_blocking(move || asked.answer(&question, request, &stop))
-                .await
-                .map_err(|_| AskError::new(Kind::Failed, "answering failed; look at the server's messages"))?
+            let turn = tokio::time::timeout(TURN, me.turns.clone().acquire_owned()).await;
+            let Ok(Ok(turn)) = turn else {
+                return Err(AskError::new(
+                    Kind::Busy,
+                    "too many questions are being answered; ask again later",
+                ));
+            };
+            // The turn is over when the work is, not when nobody waits for it any more.
+            tokio::task::spawn_blocking(move || {
+                let answered = me.answer(&question, request, &stop);
+                drop(turn);
+                answered
+            })
+            .await
+            .map_err(|_| AskError::new(Kind::Failed, "answering failed; look at the server's messages"))?
         };
         tokio::time::timeout(PATIENCE, work).await.unwrap_or_else(|_| {
             Err(AskError::new(

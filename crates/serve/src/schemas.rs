@@ -9,7 +9,9 @@ pub(crate) type Object = Map<String, Value>;
 /// The request's schema, self-contained.
 pub(crate) fn request<Run>(question: &Question<Run>) -> Object {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None);
-    let mut schema = object((question.request)(&mut settings.into_generator()).to_value());
+    let mut schema = (question.request)(&mut settings.into_generator()).to_value();
+    without_null_defaults(&mut schema);
+    let mut schema = object(schema);
     // A request without any field is an object nevertheless.
     schema.entry("properties").or_insert_with(|| json!({}));
     schema.remove("title");
@@ -88,7 +90,7 @@ pub(crate) fn with_plain_enums(schema: &mut Value) {
 }
 
 /// That nothing is the default goes without saying.
-pub(crate) fn without_null_defaults(schema: &mut Value) {
+fn without_null_defaults(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
             if fields.get("default") == Some(&Value::Null) {

@@ -6,7 +6,7 @@ use crate::cli::McpOptions;
 use crate::failure::Failure;
 use crate::paths;
 use gpuwhy_serve::{HttpOptions, Questions, serve_http, serve_stdio};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 /// The trace need not be there yet: an assistant is told so by each tool that needs one.
 pub(crate) fn run(options: &McpOptions) -> Result<(), Failure> {
@@ -15,6 +15,11 @@ pub(crate) fn run(options: &McpOptions) -> Result<(), Failure> {
     let Some(address) = &options.http else {
         if options.door.tls_cert.is_some() || options.door.token_file.is_some() {
             return Err(Failure::Usage("TLS and tokens are for --http ADDR; give that, too".into()));
+        }
+        if std::io::stdin().is_terminal() {
+            eprintln!(
+                "gpuwhy: waiting for an assistant on standard input; put this command into its list of MCP servers"
+            );
         }
         return Ok(serve_stdio(questions)?);
     };

@@ -3,6 +3,7 @@
 use super::answer::{DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS};
 use crate::questions::Run;
 use crate::schemas::{self, Object};
+use crate::text::sentence;
 use gpuwhy_query::Question;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Value, json};
@@ -11,9 +12,7 @@ use std::sync::Arc;
 const BUDGET: &str = "max_tokens";
 
 pub(super) fn of(question: &Question<Run>) -> Tool {
-    let mut input = Value::Object(schemas::request(question));
-    schemas::without_null_defaults(&mut input);
-    let Value::Object(mut input) = input else { return Tool::default() };
+    let mut input = schemas::request(question);
     if let Some(Value::Object(properties)) = input.get_mut("properties") {
         properties.insert(
             BUDGET.into(),
@@ -23,8 +22,7 @@ pub(super) fn of(question: &Question<Run>) -> Tool {
             }),
         );
     }
-    let words = question.about;
-    let description = format!("{}{}. Next: {}.", words[..1].to_uppercase(), &words[1..], question.next);
+    let description = format!("{}. Next: {}.", sentence(question.about), question.next);
     // All of them only look: the host's, too, leave nothing behind.
     let annotations =
         ToolAnnotations::new().read_only(true).destructive(false).idempotent(true).open_world(false);

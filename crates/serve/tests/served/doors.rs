@@ -64,7 +64,7 @@ fn replies_forbid_browsers_what_the_page_does_not_need() {
         assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{path}");
         assert!(policy.contains("frame-ancestors 'none'") && policy.contains("form-action 'self'"), "{path}");
         assert_eq!(reply.header("x-content-type-options"), Some("nosniff"), "{path}");
-        assert_eq!(reply.header("referrer-policy"), Some("no-referrer"), "{path}");
+        assert_eq!(reply.header("referrer-policy"), Some("same-origin"), "{path}");
         assert!(reply.header("access-control-allow-origin").is_none(), "{path}");
     }
     let page = client.get("/");

@@ -69,6 +69,7 @@ docs: setup
 	$(TARGET)/debug/gpuwhy docs rules > docs/rules.md
 	$(TARGET)/debug/gpuwhy docs formats > docs/formats.md
 	$(TARGET)/debug/gpuwhy docs metrics > docs/metrics.md
+	$(TARGET)/debug/gpuwhy docs api > docs/api.md
 
 # One binary with libc in it too.
 static: setup

@@ -32,6 +32,9 @@ if [ "$want" = test ]; then
     need python3 command -v python3
     need procps command -v ps
     need sqlite3 command -v sqlite3
+    # Certificates, and clients of other people.
+    need openssl command -v openssl
+    need python3-venv python3 -c "import venv, ensurepip"
     need bsdutils command -v script
     need util-linux command -v setpriv
     # A network that loses packets.

@@ -7,6 +7,7 @@ mod governor;
 mod launch;
 mod lifecycle;
 mod pipeline;
+mod questions;
 mod store;
 mod syscall;
 mod workload;
@@ -21,6 +22,12 @@ fn main() -> Result<()> {
         return launch::hold_empty(
             std::env::args_os().nth(2).map(PathBuf::from).unwrap_or_default().as_path(),
         );
+    }
+    if std::env::args().nth(1).as_deref() == Some("questions") {
+        let mut figures = Figures::new();
+        questions::measure(10_000_000, &mut figures)?;
+        figures.print();
+        return Ok(());
     }
     let out = std::env::args_os().nth(1).map_or_else(|| PathBuf::from("bench/out/bench.json"), PathBuf::from);
     let quick = std::env::var_os("GPUWHY_BENCH_QUICK").is_some();
@@ -55,6 +62,9 @@ fn main() -> Result<()> {
     }
     if wanted("export", "exports") {
         export::measure(if quick { 200_000 } else { 1_000_000 }, 3, &mut figures)?;
+    }
+    if wanted("questions", "questions of a large trace") {
+        questions::measure(if quick { 1_000_000 } else { 10_000_000 }, &mut figures)?;
     }
     figures.print();
     if let Some(folder) = out.parent() {

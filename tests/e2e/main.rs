@@ -10,6 +10,7 @@ mod refusal;
 mod support;
 
 mod abi;
+mod assistant;
 mod bad_input;
 mod blame;
 mod collectives;

@@ -4,9 +4,10 @@ use crate::bills::Bills;
 use crate::case::Case;
 use crate::severity::percent;
 use gpuwhy_model::{Cause, CauseShare, Span};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Idle {
     pub pid: u32,
     pub process: Option<String>,

@@ -28,5 +28,5 @@ pub use idle::Idle;
 pub use rules::{RULES, Rule};
 pub use servers::{Coincidence, LatencyReport, ServerReport, Worst};
 pub use slow::slow_limit_ns;
-pub use tail::{Tail, TailShare};
+pub use tail::{Tail, TailShare, shares_by_cause};
 pub use tally::{Tallies, Tally};

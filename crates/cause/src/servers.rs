@@ -5,11 +5,12 @@ use crate::evidence::Evidence;
 use crate::severity::percent;
 use crate::when::{descends, losses_of, within};
 use gpuwhy_model::{Finding, Latency, Quantile, ServerSample, Severity, Signal, Span};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// A server over the whole time.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ServerReport {
     pub server: String,
     pub url: String,
@@ -32,7 +33,7 @@ pub struct ServerReport {
     pub worst: Vec<Worst>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LatencyReport {
     pub count: u64,
     pub mean_us: Option<f64>,
@@ -53,7 +54,7 @@ impl LatencyReport {
 }
 
 /// The times in which a latency was worst.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Worst {
     pub signal: Signal,
     /// From when the slowest requests had begun.
@@ -65,7 +66,7 @@ pub struct Worst {
 }
 
 /// What was lost in those times.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Coincidence {
     pub id: String,
     pub severity: Severity,

@@ -3,11 +3,12 @@
 use crate::evidence::Evidence;
 use crate::severity::percent;
 use gpuwhy_model::{Blame, Cause, OpInfo, Part};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// An operation's calls at and above a quantile, by what their time was spent on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Tail {
     pub op: String,
     /// Of one process, with its rank and cgroup, where that was asked for.
@@ -23,7 +24,7 @@ pub struct Tail {
     pub by_cause: Vec<TailShare>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TailShare {
     pub class: Cause,
     pub share_pct: f64,
@@ -56,7 +57,7 @@ pub(crate) fn tails(evidence: &Evidence) -> Vec<Tail> {
 }
 
 /// What time is as causes, in percent, largest first. Who had the CPU is not told by call; somebody had.
-pub(crate) fn shares_by_cause(op: Option<&OpInfo>, blame: &Blame) -> Vec<(Cause, f64)> {
+pub fn shares_by_cause(op: Option<&OpInfo>, blame: &Blame) -> Vec<(Cause, f64)> {
     let mut causes: BTreeMap<Cause, u64> = BTreeMap::new();
     for (part, ns) in blame.parts() {
         let by = u32::from(part == Part::Runnable);

@@ -49,6 +49,10 @@ pub(crate) enum Command {
     Export(ExportOptions),
     /// Traces of several nodes in one file, clocks aligned, nothing lost
     Merge(MergeOptions),
+    /// Serve a trace to an AI assistant (MCP), on standard input and output or over HTTP
+    Mcp(McpOptions),
+    /// Serve a trace to browsers and programs: dashboard, HTTP API, MCP
+    Dashboard(DashboardOptions),
     /// A stall, injected and explained, with no GPU: live with real eBPF where allowed, else replayed
     Demo(DemoOptions),
     /// Print the version
@@ -68,6 +72,7 @@ pub(crate) enum DocsPage {
     Rules,
     Formats,
     Metrics,
+    Api,
 }
 
 #[derive(Debug, Args)]
@@ -392,6 +397,70 @@ pub(crate) struct QueryOptions {
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The file may be one that `gpuwhy trace` is writing, or is yet to write. Nothing is ever changed in it.
+Over HTTP the server is at /mcp. Off loopback it needs TLS and a token, which clients send as `Authorization: Bearer TOKEN`.
+
+Examples:
+  gpuwhy mcp run.db                        the command to put into an assistant's list of MCP servers
+  gpuwhy mcp run.db --http 127.0.0.1:7778
+  gpuwhy mcp --http 0.0.0.0:7778 --tls-cert cert.pem --tls-key key.pem --token-file tokens")]
+pub(crate) struct McpOptions {
+    /// The trace file [default: as of --db]
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// The trace file
+    #[arg(long, env = "GPUWHY_DB", value_name = "FILE")]
+    pub(crate) db: Option<PathBuf>,
+    /// Listen for streamable HTTP on this address instead of using standard input and output
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) http: Option<String>,
+    #[command(flatten)]
+    pub(crate) door: DoorOptions,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The file may be one that `gpuwhy trace` is writing. The page is at /, the HTTP API at /api/v1 (openapi.json describes it), MCP at /mcp.
+Off loopback it needs TLS and a token: browsers ask for it once, programs send it as `Authorization: Bearer TOKEN`.
+
+Examples:
+  gpuwhy dashboard run.db
+  gpuwhy dashboard run.db --listen 127.0.0.1:0       any free port
+  ssh -L 7777:127.0.0.1:7777 node gpuwhy dashboard   a remote node, through ssh
+  gpuwhy dashboard --listen 0.0.0.0:7777 --tls-cert cert.pem --tls-key key.pem --token-file tokens")]
+pub(crate) struct DashboardOptions {
+    /// The trace file [default: as of --db]
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// The trace file
+    #[arg(long, env = "GPUWHY_DB", value_name = "FILE")]
+    pub(crate) db: Option<PathBuf>,
+    /// The address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7777")]
+    pub(crate) listen: String,
+    #[command(flatten)]
+    pub(crate) door: DoorOptions,
+}
+
+/// Who may come in, and how.
+#[derive(Debug, Args)]
+pub(crate) struct DoorOptions {
+    /// The TLS certificate and its chain, a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The certificate's private key, a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Tokens that may ask, one a line, in a file that others cannot read; GPUWHY_TOKEN has another
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Answer to this host name, too, as that of a proxy in front; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow_host: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

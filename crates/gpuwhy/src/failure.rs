@@ -3,6 +3,7 @@
 use clap::error::ErrorKind;
 use gpuwhy_agent::AgentError;
 use gpuwhy_query::QueryError;
+use gpuwhy_serve::ServeError;
 use gpuwhy_store::StoreError;
 use std::process::ExitCode;
 
@@ -83,7 +84,17 @@ impl From<QueryError> for Failure {
         match error {
             QueryError::Usage(_) => Failure::Usage(sentence),
             QueryError::NoData(_) => Failure::Nothing(sentence),
-            QueryError::Store(_) => Failure::Failed(sentence),
+            QueryError::Failed(_) | QueryError::Store(_) => Failure::Failed(sentence),
+        }
+    }
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Self {
+        let sentence = error.to_string();
+        match error {
+            ServeError::Open { .. } | ServeError::Address { .. } => Failure::Usage(sentence),
+            _ => Failure::Failed(sentence),
         }
     }
 }

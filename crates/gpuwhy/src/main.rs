@@ -32,6 +32,8 @@ fn main() -> ExitCode {
         Command::Compare(options) => commands::compare::run(&options),
         Command::Export(options) => commands::export::run(&options),
         Command::Merge(options) => commands::merge::run(&options),
+        Command::Mcp(options) => commands::mcp::run(&options),
+        Command::Dashboard(options) => commands::dashboard::run(&options),
         Command::Demo(options) => commands::demo::run(&options),
         Command::Version => commands::version(),
         Command::Completions { shell } => commands::completions(shell),

@@ -1,5 +1,6 @@
 //! What a program, or somebody for it, says of what it is doing: which step, epoch or request.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -64,7 +65,7 @@ impl MarkClock {
 }
 
 /// The marks of one name that a finding falls into.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Touched {
     /// As `step`.
     pub event: String,

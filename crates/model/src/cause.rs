@@ -1,12 +1,13 @@
 //! The classes of causes users read, and what a part of a call's time means as one.
 
 use crate::{Family, OpInfo, Part, Reason};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 macro_rules! causes {
     ($($variant:ident $name:literal $about:literal,)*) => {
         /// What a call's time was spent on, or lost to.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         pub enum Cause { $(#[doc = $about] #[serde(rename = $name)] $variant,)* }
 
         impl Cause {

@@ -1,5 +1,6 @@
 //! What was not seen: lost records, probes that are not attached, calls that were only counted.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Records that could not be delivered, counted where they were dropped.
@@ -59,13 +60,15 @@ pub struct ProbeStatus {
 }
 
 /// What an answer does not cover; printed with every answer.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Coverage {
     /// Records lost on the way.
     pub lost: u64,
     /// Calls that were counted but not kept in full.
     pub sampled: u64,
+    /// Probes that see less than was asked for, and why.
     pub degraded: Vec<String>,
+    /// Probes that could not be attached, and why.
     pub unattached: Vec<String>,
     /// What the data as a whole cannot support, a sentence each: of traces that another tool made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -2,11 +2,12 @@
 //! The names of the fields are those of its JSON.
 
 use crate::{Cause, Touched};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How much of the time is at stake. Low is what follows from how a program is built, or costs little; above it
 /// something takes time from the program that it should have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     Critical,
@@ -26,7 +27,7 @@ impl Severity {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// The same for the same trace.
     pub id: String,
@@ -59,7 +60,7 @@ pub struct Finding {
     pub steps: Vec<Touched>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Span {
     pub start_ns: u64,
     pub end_ns: u64,
@@ -72,7 +73,7 @@ impl Span {
 }
 
 /// What it cost.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Impact {
     pub calls: u64,
     pub slow_calls: u64,
@@ -85,7 +86,7 @@ pub struct Impact {
     pub wall_pct: f64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CauseShare {
     pub class: Cause,
     pub share_pct: f64,
@@ -96,7 +97,7 @@ pub struct CauseShare {
     pub evidence: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Culprit {
     /// Nothing where it is no process of this host: a peer, a rank, the GPU.
     pub pid: Option<u32>,
@@ -110,7 +111,7 @@ pub struct Culprit {
 }
 
 /// Where in the code.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Place {
     /// As `train.py:142 forward`, innermost first.
     pub python: Vec<String>,

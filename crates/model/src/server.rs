@@ -1,10 +1,11 @@
 //! What an inference server says of itself: latencies of its requests, its queue and its cache.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A latency that servers publish as a histogram.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Signal {
     /// Time to the first token.
@@ -82,7 +83,7 @@ pub struct Bucket {
 }
 
 /// Where a quantile lies: nothing finer than its bucket is known for certain.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Quantile {
     /// Between the bounds, as if values were spread evenly over the bucket; its lower bound in one without end.
     pub us: f64,

@@ -3,10 +3,11 @@
 use crate::since::{from_ns, nothing, selection};
 use crate::{QueryError, Rows};
 use gpuwhy_store::{Filter, Limits, Reader};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What the time is summed by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BlameBy {
     Op,
@@ -27,16 +28,20 @@ impl BlameBy {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BlameRequest {
+    /// Only this operation, as `cuLaunchKernel` or `cudaStreamSynchronize`.
     pub op: Option<String>,
+    /// Only this process.
     pub pid: Option<u32>,
+    /// Only this class of cause, as `cpu.preempted`.
     pub cause: Option<String>,
-    /// As `90s` or `5m`, back from the newest event.
+    /// Only the last so long, as `90s` or `5m`, back from the newest event.
     pub since: Option<String>,
     /// Operation, cause and culprit where nothing is given.
     pub by: Vec<BlameBy>,
+    /// At most so many rows.
     pub limit: Option<usize>,
 }
 

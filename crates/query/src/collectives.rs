@@ -3,20 +3,23 @@
 use crate::chosen::{Chosen, Subject};
 use crate::{QueryError, Rows};
 use gpuwhy_store::Reader;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CollectivesRequest {
     /// As `ncclAllReduce` or `ALL_REDUCE`.
     pub op: Option<String>,
     /// As `comm_id_hash`.
     pub communicator: Option<String>,
+    /// Only this process.
     pub pid: Option<u32>,
-    /// As `90s` or `5m`, back from the newest event.
+    /// Only the last so long, as `90s` or `5m`, back from the newest event.
     pub since: Option<String>,
     /// A row for each rank.
     pub per_rank: bool,
+    /// At most so many rows.
     pub limit: Option<usize>,
 }
 

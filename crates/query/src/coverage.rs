@@ -4,15 +4,21 @@ use crate::QueryError;
 use crate::since::from_ns;
 use gpuwhy_model::Coverage;
 use gpuwhy_store::Reader;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CoverageRequest {
-    /// As `90s` or `5m`, back from the newest event.
+    /// Only the last so long, as `90s` or `5m`, back from the newest event.
     pub since: Option<String>,
 }
 
-pub fn coverage(reader: &Reader, request: &CoverageRequest) -> Result<Coverage, QueryError> {
-    Ok(reader.coverage(from_ns(reader, request.since.as_deref())?)?)
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Covered {
+    pub coverage: Coverage,
+}
+
+pub fn coverage(reader: &Reader, request: &CoverageRequest) -> Result<Covered, QueryError> {
+    Ok(Covered { coverage: reader.coverage(from_ns(reader, request.since.as_deref())?)? })
 }

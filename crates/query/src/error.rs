@@ -10,6 +10,9 @@ pub enum QueryError {
     /// The trace has nothing to answer from.
     #[error("{0}")]
     NoData(String),
+    /// What was asked failed.
+    #[error("{0}")]
+    Failed(String),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -18,7 +21,7 @@ impl QueryError {
     /// The exit status promised to users: 1 it failed, 2 wrong usage, 3 nothing to answer from.
     pub fn exit_status(&self) -> u8 {
         match self {
-            QueryError::Store(_) => 1,
+            QueryError::Failed(_) | QueryError::Store(_) => 1,
             QueryError::Usage(_) => 2,
             QueryError::NoData(_) => 3,
         }

@@ -3,14 +3,17 @@
 use crate::since::{from_ns, nothing, selection};
 use crate::{QueryError, Rows};
 use gpuwhy_store::{Filter, Limits, Reader};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EventsRequest {
+    /// Only this operation, as `cuLaunchKernel` or `cudaStreamSynchronize`.
     pub op: Option<String>,
+    /// Only this process.
     pub pid: Option<u32>,
-    /// As `90s` or `5m`, back from the newest event.
+    /// Only the last so long, as `90s` or `5m`, back from the newest event.
     pub since: Option<String>,
     /// At most so many, the newest.
     pub limit: Option<usize>,

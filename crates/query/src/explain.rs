@@ -1,41 +1,50 @@
 //! `explain`: what was slow, why, by whom, where in the code, what it cost and what to do.
 
+use crate::QueryError;
 use crate::evidence::gather;
-use crate::since::{from_ns, nothing};
-use crate::{QueryError, Trace, TraceRequest, trace};
+use crate::since::{nothing, span};
+use crate::trace::nodes;
 use gpuwhy_cause::{Idle, ServerReport, Tail};
-use gpuwhy_model::{Coverage, Finding, Span};
+use gpuwhy_model::{Coverage, Finding};
 use gpuwhy_store::Reader;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExplainRequest {
+    /// Only this process.
     pub pid: Option<u32>,
+    /// Only this operation, as `cuLaunchKernel` or `cudaStreamSynchronize`.
     pub op: Option<String>,
-    /// As `90s` or `5m`, back from the newest event.
+    /// Only the last so long, as `90s` or `5m`, back from the newest event.
     pub since: Option<String>,
-    /// Unix time in nanoseconds.
+    /// From this time on, unix time in nanoseconds.
     pub from_ns: Option<u64>,
+    /// Before this time, unix time in nanoseconds.
     pub to_ns: Option<u64>,
     /// The tails of each process, too.
     pub per_process: bool,
 }
 
 /// Its fields are those of `explain --json`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Explained {
     pub trace: TraceInShort,
     pub coverage: Coverage,
+    /// The worst first.
     pub findings: Vec<Finding>,
+    /// By process: how long its GPU had no work, and what the launching thread did meanwhile.
     pub idle: Vec<Idle>,
+    /// What the slowest calls of each operation spent their time on.
     pub tail: Vec<Tail>,
     /// Inference servers that were watched meanwhile.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ServerReport>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// The trace that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TraceInShort {
     pub file: String,
     /// Of what was looked at.
@@ -46,8 +55,7 @@ pub struct TraceInShort {
 }
 
 pub fn explain(reader: &Reader, request: &ExplainRequest) -> Result<Explained, QueryError> {
-    let about = trace(reader, &TraceRequest::default())?;
-    let span = span(reader, request, &about)?;
+    let span = span(reader, request.since.as_deref(), request.from_ns, request.to_ns)?;
     let evidence = gather(reader, span, request.per_process)?;
     let empty = evidence.sums.is_empty()
         && evidence.foreign.is_empty()
@@ -78,11 +86,11 @@ pub fn explain(reader: &Reader, request: &ExplainRequest) -> Result<Explained, Q
     };
     Ok(Explained {
         trace: TraceInShort {
-            file: about.file,
+            file: reader.path().display().to_string(),
             start_ns: span.start_ns,
             end_ns: span.end_ns,
-            events: about.events,
-            nodes: about.nodes,
+            events: reader.event_count()?,
+            nodes: nodes(&reader.sessions()?),
         },
         coverage: evidence.coverage.clone(),
         findings: explanation.findings.into_iter().filter(wanted).collect(),
@@ -97,17 +105,5 @@ pub fn explain(reader: &Reader, request: &ExplainRequest) -> Result<Explained, Q
             .filter(|tail| request.op.as_ref().is_none_or(|op| tail.op == *op))
             .collect(),
         servers: explanation.servers,
-    })
-}
-
-/// The time that is asked about: all of the trace, or a part of it.
-fn span(reader: &Reader, request: &ExplainRequest, about: &Trace) -> Result<Span, QueryError> {
-    let (Some(start_ns), Some(end_ns)) = (about.start_ns, about.end_ns) else {
-        return Err(QueryError::NoData("the trace is empty: trace while a process uses the GPU".into()));
-    };
-    let from = from_ns(reader, request.since.as_deref())?.or(request.from_ns);
-    Ok(Span {
-        start_ns: from.unwrap_or(start_ns).max(start_ns),
-        end_ns: request.to_ns.unwrap_or(end_ns).min(end_ns),
     })
 }

@@ -4,16 +4,19 @@ use crate::chosen::{Chosen, Subject};
 use crate::{QueryError, Rows};
 use gpuwhy_store::schema::{self, Column};
 use gpuwhy_store::{Reader, Value};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GpusRequest {
+    /// Only this GPU.
     pub gpu: Option<u32>,
     /// GPUs that this process has used.
     pub pid: Option<u32>,
-    /// As `90s` or `5m`, back from the newest event.
+    /// Only the last so long, as `90s` or `5m`, back from the newest event.
     pub since: Option<String>,
+    /// At most so many rows.
     pub limit: Option<usize>,
 }
 

@@ -3,10 +3,11 @@
 use crate::chosen::{Chosen, Subject, process_of};
 use crate::{QueryError, Rows};
 use gpuwhy_store::Reader;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum KernelsBy {
     /// The host's time in the launches.
@@ -15,14 +16,17 @@ pub enum KernelsBy {
     Launches,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct KernelsRequest {
+    /// Only this process.
     pub pid: Option<u32>,
-    /// As `90s` or `5m`, back from the newest event: kernels that were first seen then. Launches are counted over
+    /// Only the last so long, as `90s` or `5m`, back from the newest event: kernels that were first seen then. Launches are counted over
     /// the whole trace.
     pub since: Option<String>,
+    /// What comes first.
     pub by: KernelsBy,
+    /// At most so many rows.
     pub limit: Option<usize>,
 }
 

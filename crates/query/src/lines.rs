@@ -3,14 +3,17 @@
 use crate::chosen::{Chosen, Subject, process_of};
 use crate::{QueryError, Rows};
 use gpuwhy_store::Reader;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LinesRequest {
+    /// Only this process.
     pub pid: Option<u32>,
-    /// As `90s` or `5m`, back from the newest event.
+    /// Only the last so long, as `90s` or `5m`, back from the newest event.
     pub since: Option<String>,
+    /// At most so many rows.
     pub limit: Option<usize>,
     /// Only this operation.
     pub op: Option<String>,

@@ -1,34 +1,41 @@
 //! `memory`: who holds device memory, how much there was at most, and who got none.
 
 use crate::chosen::{Chosen, Subject, process_of};
-use crate::rows::objects;
+use crate::rows::{Row, objects};
 use crate::{QueryError, Rows};
 use gpuwhy_model::Coverage;
 use gpuwhy_store::Reader;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MemoryRequest {
+    /// Only this process.
     pub pid: Option<u32>,
-    /// As `90s` or `5m`, back from the newest event: holders of what was allocated then and is live, and failures.
+    /// Only the last so long, as `90s` or `5m`, back from the newest event: holders of what was
+    /// allocated then and is live, and failures.
     pub since: Option<String>,
     /// So many rows of each kind.
     pub limit: Option<usize>,
 }
 
 /// As JSON: lists of objects under these names.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Memory {
     /// By process, GPU and kind, as it was last: live, at most, in all. Most first.
     #[serde(serialize_with = "objects")]
+    #[schemars(with = "Vec<Row>")]
     pub usage: Rows,
     /// Live memory by call site. Most first.
     #[serde(serialize_with = "objects")]
+    #[schemars(with = "Vec<Row>")]
     pub holders: Rows,
     /// Allocations that failed. Newest first.
     #[serde(serialize_with = "objects")]
+    #[schemars(with = "Vec<Row>")]
     pub failures: Rows,
+    /// There are more rows of some kind than were asked for.
     pub truncated: bool,
     pub coverage: Coverage,
 }

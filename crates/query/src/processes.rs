@@ -2,14 +2,17 @@
 
 use crate::{QueryError, Rows};
 use gpuwhy_store::{Limits, Reader, Value};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProcessesRequest {
+    /// Only this process.
     pub pid: Option<u32>,
     /// Only those of this pod, job, container, ...
     pub tenant: Option<String>,
+    /// At most so many rows.
     pub limit: Option<usize>,
 }
 

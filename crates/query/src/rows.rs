@@ -2,8 +2,11 @@
 
 use gpuwhy_model::Coverage;
 use gpuwhy_store::{Answer, Value};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::ser::{SerializeMap, SerializeSeq, SerializeStruct};
 use serde::{Serialize, Serializer};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// As JSON: `{"rows": [{column: value}], "truncated": false, "coverage": {}}`.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +22,48 @@ pub struct Rows {
 impl Rows {
     pub fn new(answer: Answer, coverage: Coverage) -> Rows {
         Rows { columns: distinct(answer.columns), rows: answer.rows, truncated: answer.truncated, coverage }
+    }
+}
+
+/// A row as JSON has it.
+pub(crate) type Row = BTreeMap<String, Cell>;
+
+/// What a cell of a row may be.
+pub(crate) struct Cell;
+
+impl JsonSchema for Cell {
+    fn schema_name() -> Cow<'static, str> {
+        "Cell".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_schemas: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": ["number", "string", "null"]})
+    }
+}
+
+/// What [`Rows`] are as JSON.
+#[derive(JsonSchema)]
+#[schemars(rename = "Rows")]
+#[allow(dead_code, reason = "its schema is all there is to it")]
+struct RowsAsJson {
+    /// A column each; times end in `_ns` (unix time in nanoseconds), durations in `_us` or `_ms`, shares in `_pct`.
+    rows: Vec<Row>,
+    /// There are more rows than were asked for or are allowed.
+    truncated: bool,
+    coverage: Coverage,
+}
+
+impl JsonSchema for Rows {
+    fn schema_name() -> Cow<'static, str> {
+        RowsAsJson::schema_name()
+    }
+
+    fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
+        RowsAsJson::json_schema(schemas)
     }
 }
 

@@ -3,9 +3,10 @@
 use crate::chosen::{Chosen, Subject, process_of};
 use crate::{QueryError, Rows};
 use gpuwhy_store::Reader;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServersRequest {
     /// Of the server itself.

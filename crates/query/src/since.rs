@@ -2,7 +2,7 @@
 
 use crate::QueryError;
 use gpuwhy_model::units::parse_duration;
-use gpuwhy_store::{Limits, Reader, Value};
+use gpuwhy_store::{Limits, Reader, Span, Value};
 
 /// The time from which on rows are wanted; None for all.
 pub(crate) fn from_ns(reader: &Reader, since: Option<&str>) -> Result<Option<u64>, QueryError> {
@@ -10,6 +10,24 @@ pub(crate) fn from_ns(reader: &Reader, since: Option<&str>) -> Result<Option<u64
     let back = parse_duration(since).map_err(QueryError::Usage)?;
     let Some(newest) = reader.newest_ns()? else { return Ok(None) };
     Ok(Some(newest.saturating_sub(back.as_nanos().min(u64::MAX.into()) as u64)))
+}
+
+/// The time that is asked about: all of the trace, or a part of it.
+pub(crate) fn span(
+    reader: &Reader,
+    since: Option<&str>,
+    from: Option<u64>,
+    to: Option<u64>,
+) -> Result<Span, QueryError> {
+    let Some(Span { start_ns, end_ns }) = reader.span()? else {
+        return Err(QueryError::NoData("the trace is empty: trace while a process uses the GPU".into()));
+    };
+    if from.zip(to).is_some_and(|(from, to)| from > to) {
+        return Err(QueryError::Usage("from_ns is after to_ns; swap them".into()));
+    }
+    let from = from_ns(reader, since)?.or(from);
+    let start_ns = from.unwrap_or(start_ns).clamp(start_ns, end_ns.max(start_ns));
+    Ok(Span { start_ns, end_ns: to.unwrap_or(end_ns).clamp(start_ns, end_ns.max(start_ns)) })
 }
 
 /// What a filter selects, for a sentence that says there is nothing.

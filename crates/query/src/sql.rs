@@ -2,18 +2,20 @@
 
 use crate::{QueryError, Rows};
 use gpuwhy_store::{Limits, Reader};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SqlRequest {
-    /// The statement; only SELECT is allowed.
+    /// One SELECT statement in SQLite's SQL, without place holders.
+    #[serde(alias = "sql", alias = "query")]
     pub statement: String,
     /// At most so many rows.
     #[serde(default)]
     pub limit: Option<usize>,
-    /// Stop after so many seconds.
+    /// Stop after so many seconds; 30 where nothing is said.
     #[serde(default)]
     pub seconds: Option<u64>,
 }

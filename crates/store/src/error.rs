@@ -57,6 +57,12 @@ pub enum StoreError {
     Function(String),
     #[error("that SQL ran longer than {0:?} and was stopped; narrow it by time or operation")]
     TooSlow(Duration),
+    #[error(
+        "that SQL needs more than {0} GiB of temporary files and was stopped; narrow it by time or operation"
+    )]
+    TooLarge(u64),
+    #[error("the question was taken back before it was answered; ask again")]
+    Stopped,
     #[error("{path} is locked by another program; close that, and try again")]
     Locked { path: PathBuf },
     #[error("{path} cannot be used: {source}; try again, or use another file")]
@@ -69,6 +75,7 @@ impl StoreError {
         let path = path.to_path_buf();
         let why = source.to_string();
         match source.sqlite_error_code() {
+            Some(ErrorCode::OperationInterrupted) => StoreError::Stopped,
             Some(ErrorCode::DiskFull) => StoreError::Full { path },
             Some(ErrorCode::SystemIoFailure) => StoreError::Disk { path, why },
             Some(ErrorCode::NotADatabase) => StoreError::NotADatabase { path },

@@ -14,7 +14,7 @@ mod writer;
 
 pub use error::StoreError;
 pub use reader::{
-    Answer, Event, Filter, Limits, Maker, Origin, Reader, Record, Span, StoredCalls, Value, ValueRef,
+    Answer, Event, Filter, Limits, Maker, Origin, Reader, Record, Span, Stop, StoredCalls, Value, ValueRef,
 };
 pub use session::{Session, SessionInfo};
 pub use stats::CallStats;

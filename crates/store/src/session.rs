@@ -1,9 +1,10 @@
 //! A session: one run of the recorder, as written and as read back.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What is known of a run when it begins.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SessionInfo {
     /// Unix time.
@@ -23,7 +24,7 @@ pub struct SessionInfo {
 }
 
 /// A run as the file tells of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Session {
     pub session_id: i64,
     /// None while it runs, or where it was killed.

@@ -5,13 +5,15 @@ use crate::cli::CheckOptions;
 use crate::failure::Failure;
 use gpuwhy_host::mapped_files;
 use gpuwhy_probes::{Features, Flavour, Library, MappingWatch};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 
 /// One line of the answer.
-#[derive(Debug, Serialize)]
-struct Check {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Check {
+    /// What was looked at.
     name: &'static str,
     ok: bool,
     /// Tracing cannot work without it.
@@ -19,6 +21,16 @@ struct Check {
     found: String,
     /// What to do; empty where all is well.
     fix: String,
+}
+
+/// As `check --json` prints it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct CheckReport {
+    /// Tracing works here, and so did the self-test where there was one.
+    ok: bool,
+    checks: Vec<Check>,
+    /// Every probe on the simulated GPU libraries; null unless it was asked for and tracing can work.
+    selftest: Option<SelfTest>,
 }
 
 impl Check {
@@ -47,12 +59,11 @@ pub(crate) fn run(options: &CheckOptions) -> Result<(), Failure> {
     let can_trace = checks.iter().all(|check| check.ok || !check.needed);
     let selftest = (options.selftest && can_trace).then(SelfTest::run).transpose()?;
     let selftest_passed = selftest.as_ref().is_none_or(SelfTest::passed);
+    let report = CheckReport { ok: can_trace && selftest_passed, checks, selftest };
     if options.json {
-        let document =
-            serde_json::json!({"ok": can_trace && selftest_passed, "checks": checks, "selftest": selftest});
-        writeln!(io::stdout(), "{document:#}")?;
+        writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&report)?)?;
     } else {
-        print(&checks, selftest.as_ref(), &mut io::stdout().lock())?;
+        print(&report.checks, report.selftest.as_ref(), &mut io::stdout().lock())?;
     }
     if !can_trace {
         return Err(Failure::Failed("this host cannot trace yet; the lines marked NO say what to do".into()));

@@ -1,5 +1,6 @@
 //! `gpuwhy docs`: the documentation pages that are projections of the program's tables.
 
+use super::host::HOST;
 use crate::cli::DocsPage;
 use crate::failure::Failure;
 use gpuwhy_cause::RULES;
@@ -15,6 +16,7 @@ pub(crate) fn run(page: DocsPage) -> Result<(), Failure> {
         DocsPage::Rules => rules(),
         DocsPage::Formats => formats(),
         DocsPage::Metrics => gpuwhy_metrics::markdown(),
+        DocsPage::Api => gpuwhy_serve::markdown(HOST),
     };
     Ok(std::io::stdout().write_all(text.as_bytes())?)
 }

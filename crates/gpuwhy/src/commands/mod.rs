@@ -3,10 +3,13 @@
 pub(crate) mod annotate;
 pub(crate) mod check;
 pub(crate) mod compare;
+pub(crate) mod dashboard;
 pub(crate) mod demo;
 pub(crate) mod docs;
 pub(crate) mod explain;
 pub(crate) mod export;
+mod host;
+pub(crate) mod mcp;
 pub(crate) mod merge;
 pub(crate) mod query;
 mod selftest;

@@ -5,6 +5,7 @@ use gpuwhy_agent::{Agent, CommandOutput, Config};
 use gpuwhy_model::units::{count, duration};
 use gpuwhy_model::{OpInfo, Role};
 use gpuwhy_probes::{Device, Flavour, PROBES, ProgramClock, ProgramStats, op_of_symbol, trap_cost};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -25,7 +26,7 @@ struct Truth {
 }
 
 /// How often the workloads called one operation, and how often its probe fired.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Fired {
     op: String,
     called: u64,
@@ -33,7 +34,7 @@ struct Fired {
 }
 
 /// A BPF program: what the kernel made of it, and how often it ran.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Program {
     probe: &'static str,
     program: String,
@@ -56,14 +57,17 @@ impl From<ProgramStats> for Program {
     }
 }
 
-#[derive(Debug, Serialize)]
+/// Every probe on the simulated GPU libraries.
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct SelfTest {
+    /// By operation: how often the workloads called it, and how often its probe fired.
     operations: Vec<Fired>,
     programs: Vec<Program>,
     /// By probe.
     load_ms: BTreeMap<&'static str, f64>,
     /// What an empty probe pair costs here, by kind of probe.
     trap_ns: BTreeMap<&'static str, f64>,
+    /// Records that were lost.
     lost: u64,
 }
 

@@ -6,7 +6,7 @@ mod gpu;
 mod host;
 mod marks;
 mod ranks;
-mod row;
+pub(crate) mod row;
 mod stacks;
 
 use crate::QueryError;

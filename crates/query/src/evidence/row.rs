@@ -10,16 +10,16 @@ fn limits() -> Limits {
     Limits { rows: 2_000_000, time: Duration::from_secs(120), bytes: 1 << 30 }
 }
 
-pub(super) struct Row<'a>(Cow<'a, [Value]>);
+pub(crate) struct Row<'a>(Cow<'a, [Value]>);
 
 /// All rows of a statement; its place holders are the time from and to.
-pub(super) fn rows(reader: &Reader, sql: &str, times: [u64; 2]) -> Result<Vec<Row<'static>>, QueryError> {
+pub(crate) fn rows(reader: &Reader, sql: &str, times: [u64; 2]) -> Result<Vec<Row<'static>>, QueryError> {
     let answer = reader.select(sql, &values(sql, times), &limits())?;
     Ok(answer.rows.into_iter().map(|row| Row(Cow::Owned(row))).collect())
 }
 
 /// The same, one at a time.
-pub(super) fn each_row(
+pub(crate) fn each_row(
     reader: &Reader,
     sql: &str,
     times: [u64; 2],
@@ -34,13 +34,19 @@ fn values(sql: &str, times: [u64; 2]) -> Vec<Value> {
     times.iter().take(used).map(|ns| Value::Integer((*ns).min(i64::MAX as u64) as i64)).collect()
 }
 
+impl<'a> Row<'a> {
+    pub(crate) fn of(values: &'a [Value]) -> Row<'a> {
+        Row(Cow::Borrowed(values))
+    }
+}
+
 impl Row<'_> {
     /// NULL is zero.
-    pub(super) fn number(&self, at: usize) -> u64 {
+    pub(crate) fn number(&self, at: usize) -> u64 {
         self.maybe(at).unwrap_or(0)
     }
 
-    pub(super) fn maybe(&self, at: usize) -> Option<u64> {
+    pub(crate) fn maybe(&self, at: usize) -> Option<u64> {
         match self.0.get(at) {
             Some(Value::Integer(number)) => Some(*number as u64),
             Some(Value::Real(number)) => Some(number.max(0.0) as u64),
@@ -48,18 +54,18 @@ impl Row<'_> {
         }
     }
 
-    pub(super) fn id(&self, at: usize) -> u32 {
+    pub(crate) fn id(&self, at: usize) -> u32 {
         self.number(at) as u32
     }
 
-    pub(super) fn signed(&self, at: usize) -> Option<i64> {
+    pub(crate) fn signed(&self, at: usize) -> Option<i64> {
         match self.0.get(at) {
             Some(Value::Integer(number)) => Some(*number),
             _ => None,
         }
     }
 
-    pub(super) fn real(&self, at: usize) -> Option<f64> {
+    pub(crate) fn real(&self, at: usize) -> Option<f64> {
         match self.0.get(at) {
             Some(Value::Integer(number)) => Some(*number as f64),
             Some(Value::Real(number)) => Some(*number),
@@ -68,11 +74,11 @@ impl Row<'_> {
     }
 
     /// NULL is empty.
-    pub(super) fn text(&self, at: usize) -> String {
+    pub(crate) fn text(&self, at: usize) -> String {
         self.maybe_text(at).unwrap_or_default()
     }
 
-    pub(super) fn maybe_text(&self, at: usize) -> Option<String> {
+    pub(crate) fn maybe_text(&self, at: usize) -> Option<String> {
         match self.0.get(at) {
             Some(Value::Text(text)) => Some(text.clone()),
             _ => None,

@@ -100,7 +100,7 @@ fn the_file_and_its_processes_are_described() {
     assert!(trace["file"].as_str().unwrap().ends_with("trace.db"));
     let processes = ask(&reader, "processes", json!({"pid": 10})).unwrap();
     assert_eq!((&processes["rows"][0]["comm"], &processes["rows"][0]["rank"]), (&json!("python"), &json!(1)));
-    assert_eq!(ask(&reader, "coverage", json!({"since": "9s"})).unwrap()["sampled"], 99);
+    assert_eq!(ask(&reader, "coverage", json!({"since": "9s"})).unwrap()["coverage"]["sampled"], 99);
 }
 
 #[test]

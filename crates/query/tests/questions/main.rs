@@ -8,6 +8,7 @@ mod explain;
 mod made;
 mod marks;
 mod older;
+mod shapes;
 mod work;
 
 use gpuwhy_query::ENDPOINTS;

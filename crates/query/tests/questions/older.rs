@@ -42,7 +42,9 @@ fn every_question_can_be_asked_of_a_file_of_ingero() {
     .unwrap();
     drop(db);
     let reader = Reader::open(&path).unwrap();
-    asked(&reader, &["explain", "sql", "events", "operations", "processes", "coverage", "trace"]);
+    let answered =
+        ["explain", "sql", "events", "operations", "processes", "coverage", "trace", "timeline", "stacks"];
+    asked(&reader, &answered);
     let operations = ENDPOINTS.iter().find(|endpoint| endpoint.name == "operations").unwrap();
     let answer = (operations.run)(&reader, Value::Null).unwrap();
     assert_eq!(answer["rows"][0]["op"], "cudaLaunchKernel");

@@ -1,11 +1,13 @@
 //! What the engine enforces on every statement that runs on a reader: it may only read, and not for ever.
 
+use super::Stop;
+use super::spill::Spill;
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, Result};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The largest value a statement may make.
@@ -19,17 +21,25 @@ const FORBIDDEN: &[&str] =
 const PRAGMAS: &[&str] =
     &["table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo"];
 
-/// Until when statements may run, shared with the handler that SQLite asks.
+/// How long statements may run and how much they may spill to temporary files, shared with the handler that SQLite asks.
 #[derive(Debug, Clone)]
 pub(super) struct Deadline {
     begin: Instant,
     /// Since `begin`; 0 is never.
     nanoseconds: Arc<AtomicU64>,
+    spill: Spill,
+    /// Of the question that is being answered.
+    stop: Arc<Mutex<Stop>>,
 }
 
 impl Default for Deadline {
     fn default() -> Self {
-        Deadline { begin: Instant::now(), nanoseconds: Arc::default() }
+        Deadline {
+            begin: Instant::now(),
+            nanoseconds: Arc::default(),
+            spill: Spill::default(),
+            stop: Arc::default(),
+        }
     }
 }
 
@@ -37,15 +47,32 @@ impl Deadline {
     pub(super) fn set(&self, time: Duration) {
         let until = (self.begin.elapsed() + time).as_nanos().clamp(1, u64::MAX.into());
         self.nanoseconds.store(until as u64, Ordering::Relaxed);
+        self.spill.begin();
     }
 
     pub(super) fn clear(&self) {
         self.nanoseconds.store(0, Ordering::Relaxed);
     }
 
+    pub(super) fn stop_with(&self, stop: &Stop) {
+        *self.stop.lock().unwrap_or_else(PoisonError::into_inner) = stop.clone();
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.lock().unwrap_or_else(PoisonError::into_inner).is_stopped()
+    }
+
+    pub(super) fn has_spilled(&self) -> bool {
+        self.spill.too_much.load(Ordering::Relaxed)
+    }
+
     fn passed(&self) -> bool {
+        if self.is_stopped() {
+            return true;
+        }
         let until = self.nanoseconds.load(Ordering::Relaxed);
-        until != 0 && self.begin.elapsed().as_nanos() > u128::from(until)
+        let now = self.begin.elapsed();
+        until != 0 && (now.as_nanos() > u128::from(until) || self.spill.is_too_much(now))
     }
 }
 

@@ -9,7 +9,9 @@ mod origin;
 mod processes;
 mod records;
 mod servers;
+mod spill;
 mod sql;
+mod stop;
 mod stream;
 
 use crate::file::{self, Found};
@@ -27,6 +29,7 @@ pub use records::Filter;
 pub use rusqlite::types::Value;
 pub use rusqlite::types::ValueRef;
 pub use sql::{Answer, Limits};
+pub use stop::Stop;
 pub use stream::{Event, Record};
 
 #[derive(Debug)]
@@ -64,6 +67,16 @@ impl Reader {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Statements end with an error once `stop` is stopped, by whoever has a clone of it.
+    pub fn stop_with(&self, stop: &Stop) {
+        self.deadline.stop_with(stop);
+    }
+
+    /// It was made from a copy of the file, and does not see what is written later.
+    pub fn is_copy(&self) -> bool {
+        self._copy.is_some()
     }
 
     /// The runs that wrote the file, in their order.

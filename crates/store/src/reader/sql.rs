@@ -1,5 +1,6 @@
 //! Statements of users and assistants: one at a time, read only, bounded in rows, bytes and time.
 
+use super::spill::MOST;
 use super::{Reader, Value, guard};
 use crate::StoreError;
 use rusqlite::types::ValueRef;
@@ -116,6 +117,10 @@ impl Reader {
             return StoreError::Function(function.into());
         }
         match error.sqlite_error_code() {
+            Some(ErrorCode::OperationInterrupted) if self.deadline.is_stopped() => StoreError::Stopped,
+            Some(ErrorCode::OperationInterrupted) if self.deadline.has_spilled() => {
+                StoreError::TooLarge(MOST >> 30)
+            }
             Some(ErrorCode::OperationInterrupted) => StoreError::TooSlow(limits.time),
             Some(ErrorCode::AuthorizationForStatementDenied) => StoreError::ReadOnly,
             Some(ErrorCode::ReadOnly) => StoreError::ReadOnly,

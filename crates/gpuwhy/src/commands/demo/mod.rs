@@ -13,12 +13,29 @@ use crate::panels::View;
 use gpuwhy_agent::{AgentError, Overview, Summary};
 use gpuwhy_cause::Tallies;
 use gpuwhy_model::{Coverage, OpInfo, Process};
-use gpuwhy_query::{ExplainRequest, explain};
+use gpuwhy_query::{ExplainRequest, Explained, explain};
 use gpuwhy_store::Reader;
 use scenario::{Ending, SCENARIOS, Scenario};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+
+/// As `demo --json` prints it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct DemoReport {
+    scenario: &'static str,
+    /// Traced on this host just now; else replayed from a recording.
+    live: bool,
+    /// In a sentence.
+    how: String,
+    /// Where the trace is; null where it was not kept.
+    file: Option<PathBuf>,
+    /// As `explain --json` has it.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    explanation: Explained,
+    coverage: Coverage,
+}
 
 /// A scenario that was run, one way or the other.
 pub(crate) struct Played {
@@ -84,15 +101,15 @@ pub(crate) fn run(options: &DemoOptions) -> Result<(), Failure> {
     }
     let played = play(scenario, &file, options)?;
     if options.json {
-        let document = json!({
-            "scenario": scenario.name,
-            "live": played.live,
-            "how": played.how,
-            "file": played.file,
-            "explanation": explain(&Reader::open(&played.file)?, &ExplainRequest::default())?,
-            "coverage": played.coverage,
-        });
-        writeln!(std::io::stdout(), "{document:#}")?;
+        let report = DemoReport {
+            scenario: scenario.name,
+            live: played.live,
+            how: played.how,
+            explanation: explain(&Reader::open(&played.file)?, &ExplainRequest::default())?,
+            file: Some(played.file),
+            coverage: played.coverage,
+        };
+        writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&report)?)?;
         return Ok(());
     }
     let out = &mut std::io::stdout();

@@ -1,0 +1,130 @@
+//! What can be asked of this host: is it ready, do the probes fire, what does a stall look like. A small table beside the
+//! query layer's, whose questions are of a trace. Each runs this program once more, so that it can be ended at any time.
+
+use super::check::CheckReport;
+use super::demo::DemoReport;
+use gpuwhy_query::{QueryError, parse};
+use gpuwhy_serve::HostEndpoint;
+use gpuwhy_store::Stop;
+use rustix::process::{Pid, Signal, kill_process_group};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+pub(crate) static HOST: &[HostEndpoint] = &[
+    HostEndpoint {
+        name: "check",
+        tool: "get_check",
+        about: "whether this host can trace: kernel, BTF, privileges, probes, hazards, GPUs and driver, GPU processes, Pythons; each \
+                failing line carries its fix",
+        next: "get_test_report proves that the probes fire; get_trace says whether there is a trace already",
+        request: |schemas| schemas.root_schema_for::<Nothing>(),
+        answer: |schemas| schemas.root_schema_for::<CheckReport>(),
+        run: |request, stop| {
+            parse::<Nothing>(request)?;
+            own(&["check", "--json"], stop)
+        },
+    },
+    HostEndpoint {
+        name: "test_report",
+        tool: "get_test_report",
+        about: "the probe self-test: every probe on a built-in simulated GPU, which fired as often as it was called, and what a trap \
+                costs here; takes some seconds, and needs the privileges that tracing needs",
+        next: "get_check says what to do where something failed",
+        request: |schemas| schemas.root_schema_for::<Nothing>(),
+        answer: |schemas| schemas.root_schema_for::<CheckReport>(),
+        run: |request, stop| {
+            parse::<Nothing>(request)?;
+            own(&["check", "--json", "--selftest"], stop)
+        },
+    },
+    HostEndpoint {
+        name: "demo",
+        tool: "run_demo",
+        about: "a recorded stall, explained: what an answer looks like where there is no trace yet; nothing is traced and nothing kept",
+        next: "get_causal_chains asks the same of your own trace",
+        request: |schemas| schemas.root_schema_for::<DemoRequest>(),
+        answer: |schemas| schemas.root_schema_for::<DemoReport>(),
+        run: |request, stop| demo(&parse(request)?, stop),
+    },
+];
+
+/// There is nothing to choose.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct Nothing {}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct DemoRequest {
+    /// Which one, as `cpu-hog`, `h200-loader` or `h200-item`; the first where nothing is given. A wrong name is answered with all names.
+    scenario: Option<String>,
+}
+
+fn demo(request: &DemoRequest, stop: &Stop) -> Result<Value, QueryError> {
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let file = folder.path().join("demo.db");
+    let mut words: Vec<&OsStr> =
+        vec!["demo".as_ref(), "--replay".as_ref(), "--json".as_ref(), "--out".as_ref()];
+    words.push(file.as_os_str());
+    // It cannot be taken for an option.
+    words.push("--".as_ref());
+    words.extend(request.scenario.as_ref().map(AsRef::<OsStr>::as_ref));
+    let mut report = own(&words, stop)?;
+    report["file"] = Value::Null;
+    Ok(report)
+}
+
+fn failed(error: std::io::Error) -> QueryError {
+    QueryError::Failed(format!("the host could not be asked: {error}"))
+}
+
+/// What this program prints as JSON, run with these words.
+fn own<S: AsRef<OsStr>>(words: &[S], stop: &Stop) -> Result<Value, QueryError> {
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let (out, said) = (folder.path().join("out"), folder.path().join("said"));
+    let mut child = Command::new("/proc/self/exe")
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(File::create(&out).map_err(failed)?)
+        .stderr(File::create(&said).map_err(failed)?)
+        // Secrets of the server are not for its children.
+        .env_remove("GPUWHY_TOKEN")
+        .process_group(0)
+        .spawn()
+        .map_err(failed)?;
+    let status = loop {
+        if let Some(status) = child.try_wait().map_err(failed)? {
+            break status;
+        }
+        if stop.is_stopped() {
+            if let Some(group) = Pid::from_raw(child.id() as i32) {
+                // It may just have ended.
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            let _ = child.wait();
+            return Err(gpuwhy_store::StoreError::Stopped.into());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    // A report of what is wrong is a report, whatever the status.
+    let text = std::fs::read_to_string(&out).map_err(failed)?;
+    serde_json::from_str(&text)
+        .map_err(|_| refusal(status, &std::fs::read_to_string(&said).unwrap_or_default()))
+}
+
+/// The sentence it ended with.
+fn refusal(status: ExitStatus, said: &str) -> QueryError {
+    let sentence =
+        said.lines().last().unwrap_or("it said nothing").trim_start_matches("gpuwhy: ").to_string();
+    match status.code() {
+        Some(2) => QueryError::Usage(sentence),
+        Some(3) => QueryError::NoData(sentence),
+        _ => QueryError::Failed(sentence),
+    }
+}

@@ -1,0 +1,33 @@
+//! `gpuwhy mcp`: a trace for AI assistants.
+
+use super::dashboard::door;
+use super::host::HOST;
+use crate::cli::McpOptions;
+use crate::failure::Failure;
+use crate::paths;
+use gpuwhy_serve::{HttpOptions, Questions, serve_http, serve_stdio};
+use std::io::{IsTerminal, Write};
+
+/// The trace need not be there yet: an assistant is told so by each tool that needs one.
+pub(crate) fn run(options: &McpOptions) -> Result<(), Failure> {
+    let file = options.file.clone().or_else(|| options.db.clone()).unwrap_or_else(paths::default_trace);
+    let questions = Questions::new(file, HOST);
+    let Some(address) = &options.http else {
+        if options.door.tls_cert.is_some() || options.door.token_file.is_some() {
+            return Err(Failure::Usage("TLS and tokens are for --http ADDR; give that, too".into()));
+        }
+        if std::io::stdin().is_terminal() {
+            eprintln!(
+                "gpuwhy: waiting for an assistant on standard input; put this command into its list of MCP servers"
+            );
+        }
+        return Ok(serve_stdio(questions)?);
+    };
+    let (tls, tokens) = door(&options.door)?;
+    let hosts = options.door.allow_host.clone();
+    let http = HttpOptions { address: address.clone(), tls, tokens, page: false, hosts };
+    Ok(serve_http(questions, http, |at| {
+        // Nobody reads it: it is served all the same.
+        let _ = writeln!(std::io::stdout(), "MCP at {at}/mcp; Ctrl-C ends it");
+    })?)
+}

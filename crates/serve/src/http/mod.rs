@@ -1,0 +1,117 @@
+//! HTTP: the table as paths, MCP beside it, and the dashboard's files; who may ask is decided before anything is looked at.
+
+mod api;
+mod assets;
+mod guard;
+mod listen;
+mod login;
+mod reply;
+
+use crate::mcp::Assistant;
+use crate::{Questions, ServeError, Tls, Tokens};
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{get, post};
+use login::Sessions;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// The largest request.
+const LARGEST_BODY: usize = 1 << 20;
+
+/// How a server listens, and to whom.
+#[derive(Debug, Default)]
+pub struct HttpOptions {
+    /// As `127.0.0.1:7777`.
+    pub address: String,
+    pub tls: Option<Tls>,
+    pub tokens: Tokens,
+    /// The dashboard's page, too.
+    pub page: bool,
+    /// Names under which others reach this server, as a proxy's; on loopback only its own are answered.
+    pub hosts: Vec<String>,
+}
+
+/// What all requests share.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) questions: Arc<Questions>,
+    pub(crate) tokens: Tokens,
+    pub(crate) sessions: Sessions,
+    pub(crate) secure: bool,
+    /// It can only be reached from this host.
+    pub(crate) loopback: bool,
+    pub(crate) hosts: Vec<String>,
+    pub(crate) page: bool,
+}
+
+/// Serves until it is told to end (Ctrl-C, SIGTERM); `ready` is told where.
+pub fn serve_http(
+    questions: Questions,
+    options: HttpOptions,
+    ready: impl FnOnce(&str),
+) -> Result<(), ServeError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| ServeError::Failed(error.to_string()))?;
+    let addresses = listen::addresses(&options.address)?;
+    let loopback = addresses.iter().all(|address| address.ip().is_loopback());
+    if !loopback && (options.tls.is_none() || options.tokens.is_empty()) {
+        return Err(ServeError::Open { address: options.address });
+    }
+    let served = runtime.block_on(async {
+        let listener = listen::bind(&options.address, &addresses).await?;
+        let address: SocketAddr =
+            listener.local_addr().map_err(|error| ServeError::Failed(error.to_string()))?;
+        let scheme = if options.tls.is_some() { "https" } else { "http" };
+        let site = Arc::new(Site {
+            questions: Arc::new(questions),
+            tokens: options.tokens,
+            sessions: Sessions::default(),
+            secure: options.tls.is_some(),
+            loopback,
+            hosts: options.hosts,
+            page: options.page,
+        });
+        ready(&format!("{scheme}://{address}"));
+        listen::serve(listener, options.tls, router(site)).await
+    });
+    runtime.shutdown_background();
+    served
+}
+
+fn router(site: Arc<Site>) -> Router {
+    let questions = site.questions.clone();
+    // Host and origin are checked for all paths alike, so not once more here.
+    let config = StreamableHttpServerConfig::default()
+        .disable_allowed_hosts()
+        .with_max_request_body_bytes(LARGEST_BODY);
+    let mcp = StreamableHttpService::new(
+        move || Ok(Assistant::new(questions.clone())),
+        Arc::new(LocalSessionManager::default()),
+        config,
+    );
+    let mut router = Router::new()
+        .route("/api/v1", get(api::list))
+        .route("/api/v1/health", get(api::health))
+        .route("/api/v1/openapi.json", get(api::openapi))
+        .route("/api/v1/{question}", get(api::get).post(api::post))
+        .route_service("/mcp", mcp);
+    if site.page {
+        router = router
+            .route("/", get(assets::index))
+            .route("/login", post(login::enter))
+            .route("/logout", post(login::leave))
+            .route("/{file}", get(assets::file));
+    }
+    router
+        .fallback(reply::no_such_path)
+        .method_not_allowed_fallback(reply::wrong_method)
+        .layer(DefaultBodyLimit::max(LARGEST_BODY))
+        .layer(from_fn_with_state(site.clone(), guard::check))
+        .with_state(site)
+}

@@ -1,0 +1,24 @@
+//! Thin projections of the query layer's table of questions: MCP for assistants, HTTP for browsers and programs, OpenAPI
+//! and the documentation. What may be asked is in the table; here is who may ask, how much, and for how long.
+
+mod answers;
+mod error;
+mod http;
+mod mcp;
+mod openapi;
+mod page;
+mod questions;
+mod schemas;
+mod text;
+mod tls;
+mod token;
+mod traces;
+
+pub use error::{AskError, Kind, ServeError};
+pub use http::{HttpOptions, serve_http};
+pub use mcp::serve_stdio;
+pub use openapi::openapi;
+pub use page::markdown;
+pub use questions::{HostEndpoint, Questions};
+pub use tls::Tls;
+pub use token::Tokens;

@@ -1,0 +1,10 @@
+//! The server as others meet it: over a socket, on a small trace.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may only fail")]
+
+mod client;
+mod doors;
+mod hostile;
+mod made;
+mod projections;
+mod sql;

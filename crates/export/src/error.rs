@@ -6,6 +6,9 @@ use gpuwhy_store::StoreError;
 pub enum ExportError {
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// What was asked for cannot be.
+    #[error("{0}")]
+    Usage(String),
     /// Whoever was asked to go on said no.
     #[error("the export was interrupted")]
     Interrupted,

@@ -1,6 +1,6 @@
 //! The table of formats.
 
-use crate::{ExportError, Exported, Source, chrome, folded, parquet, perfetto, pprof, speedscope};
+use crate::{ExportError, Exported, Source, chrome, folded, otlp, parquet, perfetto, pprof, speedscope};
 use std::io::{self, Write};
 
 /// Opens a file of an export that has several, by its name.
@@ -82,6 +82,13 @@ pub static FORMATS: &[Format] = &[
         true,
         folded::write,
         "for flame graphs: a line a stack, frames with ; between them, and its nanoseconds",
+    ),
+    stream(
+        "otlp",
+        ".jsonl",
+        true,
+        otlp::write,
+        "for OpenTelemetry: metrics, findings as logs, slow calls as spans; a request a line, as the Collector's file receiver reads them",
     ),
     Format {
         name: "parquet",

@@ -8,6 +8,7 @@ mod folded;
 mod format;
 mod json;
 mod names;
+mod otlp;
 mod parquet;
 mod perfetto;
 mod pprof;

@@ -138,6 +138,7 @@ fn nothing(filter: &Filter, exported: Exported) -> Result<(), Failure> {
 fn failure(error: ExportError, path: &Path) -> Failure {
     match error {
         ExportError::Store(error) => error.into(),
+        ExportError::Usage(sentence) => Failure::Usage(sentence),
         ExportError::Interrupted => {
             Failure::Failed("the export was interrupted, and nothing was written".into())
         }

@@ -57,6 +57,10 @@ impl<'a> Record<'a> {
 
 /// Something that happened: a kept call, or a row of another table that the `events` view shows.
 #[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one at a time, and a box would be an allocation a row"
+)]
 pub enum Event<'a> {
     Call(Call),
     /// Its values are in the order of the table's columns.

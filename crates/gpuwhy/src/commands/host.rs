@@ -67,7 +67,7 @@ struct DemoRequest {
 }
 
 fn demo(request: &DemoRequest, stop: &Stop) -> Result<Value, QueryError> {
-    let folder = tempfile::tempdir().map_err(failed)?;
+    let folder = tempfile::tempdir().map_err(|error| failed(&error))?;
     let file = folder.path().join("demo.db");
     let mut words: Vec<&OsStr> =
         vec!["demo".as_ref(), "--replay".as_ref(), "--json".as_ref(), "--out".as_ref()];
@@ -80,26 +80,26 @@ fn demo(request: &DemoRequest, stop: &Stop) -> Result<Value, QueryError> {
     Ok(report)
 }
 
-fn failed(error: std::io::Error) -> QueryError {
+fn failed(error: &std::io::Error) -> QueryError {
     QueryError::Failed(format!("the host could not be asked: {error}"))
 }
 
 /// What this program prints as JSON, run with these words.
 fn own<S: AsRef<OsStr>>(words: &[S], stop: &Stop) -> Result<Value, QueryError> {
-    let folder = tempfile::tempdir().map_err(failed)?;
+    let folder = tempfile::tempdir().map_err(|error| failed(&error))?;
     let (out, said) = (folder.path().join("out"), folder.path().join("said"));
     let mut child = Command::new("/proc/self/exe")
         .args(words)
         .stdin(Stdio::null())
-        .stdout(File::create(&out).map_err(failed)?)
-        .stderr(File::create(&said).map_err(failed)?)
+        .stdout(File::create(&out).map_err(|error| failed(&error))?)
+        .stderr(File::create(&said).map_err(|error| failed(&error))?)
         // Secrets of the server are not for its children.
         .env_remove("GPUWHY_TOKEN")
         .process_group(0)
         .spawn()
-        .map_err(failed)?;
+        .map_err(|error| failed(&error))?;
     let status = loop {
-        if let Some(status) = child.try_wait().map_err(failed)? {
+        if let Some(status) = child.try_wait().map_err(|error| failed(&error))? {
             break status;
         }
         if stop.is_stopped() {
@@ -113,7 +113,7 @@ fn own<S: AsRef<OsStr>>(words: &[S], stop: &Stop) -> Result<Value, QueryError> {
         std::thread::sleep(Duration::from_millis(10));
     };
     // A report of what is wrong is a report, whatever the status.
-    let text = std::fs::read_to_string(&out).map_err(failed)?;
+    let text = std::fs::read_to_string(&out).map_err(|error| failed(&error))?;
     serde_json::from_str(&text)
         .map_err(|_| refusal(status, &std::fs::read_to_string(&said).unwrap_or_default()))
 }

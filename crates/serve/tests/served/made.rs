@@ -19,6 +19,9 @@ const START: u64 = 1_790_000_000_000_000_000;
 const SECOND: u64 = 1_000_000_000;
 
 #[derive(JsonSchema)]
+struct Nothing {}
+
+#[derive(JsonSchema)]
 #[allow(dead_code)]
 struct Greeting {
     /// What it says.
@@ -31,7 +34,7 @@ pub(crate) static HOST: &[HostEndpoint] = &[Question {
     tool: "get_greeting",
     about: "a word of the host",
     next: "get_trace",
-    request: |schemas| schemas.root_schema_for::<()>(),
+    request: |schemas| schemas.root_schema_for::<Nothing>(),
     answer: |schemas| schemas.root_schema_for::<Greeting>(),
     run: |_, stop| {
         assert!(!stop.is_stopped());

@@ -59,7 +59,6 @@ fn nothing_is_written_attached_or_read_from_elsewhere() {
         "SELECT edit('x', 'sh')".into(),
         "SELECT * FROM fsdir('/')".into(),
         "SELECT * FROM sqlite_dbpage".into(),
-        "SELECT * FROM dbstat".into(),
         "SELECT * FROM csv('/etc/passwd')".into(),
         "SELECT fts3_tokenizer('simple', x'0000000000000000')".into(),
         "SELECT zeroblob(2000000000)".into(),

@@ -216,3 +216,34 @@ fn a_server_that_is_not_there_is_told_and_costs_nothing_but_a_line() {
     assert!(line.contains("nothing sent") && line.contains("(end)") && line.contains("refused"), "{line}");
     assert_eq!(trace.count_of("cuLaunchKernel"), 1000);
 }
+
+/// Recordings of real runs, through the same conversion as live ones.
+#[test]
+fn a_trace_file_as_otlp_has_its_sums_findings_and_slow_calls() {
+    for scenario in ["cpu-hog", "h200-item"] {
+        let trace = Trace::new();
+        done(gpuwhy().args(["demo", scenario, "--replay", "--out"]).arg(trace.file()).output().unwrap());
+        let reader = gpuwhy_store::Reader::open(&trace.file()).unwrap();
+        let mut out = Vec::new();
+        gpuwhy_metrics::otlp_of(&reader, None, gpuwhy_metrics::Encoding::JsonLines, &mut out).unwrap();
+        let lines = String::from_utf8(out).unwrap();
+        let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let of =
+            |kind: &str| lines.iter().filter(|line| !line[kind].is_null()).cloned().collect::<Vec<Value>>();
+        let report = serde_json::json!({"requests": {"metrics": of("resourceMetrics")}});
+        let calls = pushed(&report, "gpuwhy.calls", "sum", "asInt");
+        assert_near(scenario, &calls, &by_op(&trace, "count"), 1.0);
+        let findings = &of("resourceLogs")[0]["resourceLogs"][0]["scopeLogs"][0]["logRecords"];
+        assert!(
+            findings.as_array().unwrap().iter().any(|finding| finding["severityText"] != "low"),
+            "{scenario}"
+        );
+        let spans: usize = of("resourceSpans")
+            .iter()
+            .map(|line| line["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().len())
+            .sum();
+        let slow = "SELECT (SELECT count(*) FROM calls WHERE kept IN (1, 2)) \
+                    + (SELECT count(*) FROM nccl_events WHERE kept IN ('slow', 'error'))";
+        assert_eq!(spans as i64, trace.number(slow), "{scenario}");
+    }
+}

@@ -152,7 +152,7 @@ impl Telemetry {
             return;
         }
         push.pushed = Instant::now();
-        if let Some(spans) = state.take_spans() {
+        if let Some(spans) = state.spans() {
             push.pusher.delivery().dropped(Signal::Traces, GivenUp::Queue, spans.given_up());
             spans.drain(&push.resource).iter().for_each(|request| push.pusher.put(request));
         }

@@ -131,8 +131,8 @@ impl State {
         news
     }
 
-    /// Slow calls that were not yet sent.
-    pub fn take_spans(&mut self) -> Option<&mut Spans> {
+    /// Slow calls that were not yet sent; nothing where they are not kept.
+    pub fn spans(&mut self) -> Option<&mut Spans> {
         self.spans.as_mut()
     }
 

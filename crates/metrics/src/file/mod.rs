@@ -58,6 +58,9 @@ pub fn otlp_of(
     let resource = Resource::new(&host, &[]);
     let mut rows = Rows::open(reader)?;
     let mut state = State::new(&host, span.start_ns, rows.ops(), true);
+    if let Some(spans) = state.spans() {
+        spans.keep_all();
+    }
     let mut items = 0;
     let mut from_ns = span.start_ns;
     while from_ns <= span.end_ns {
@@ -67,7 +70,7 @@ pub fn otlp_of(
         let is_last = to_ns > span.end_ns;
         let probes = if is_last { rows.probes()? } else { Vec::new() };
         state.see_probes(to_ns - 1, &probes);
-        for request in state.take_spans().map(|spans| spans.drain(&resource)).unwrap_or_default() {
+        for request in state.spans().map(|spans| spans.drain(&resource)).unwrap_or_default() {
             items += write(&request, encoding, out)?;
         }
         if is_last {

@@ -28,6 +28,7 @@ pub struct Spans {
     host: String,
     ops: HashMap<OpId, OpInfo>,
     waiting: VecDeque<Slow>,
+    most_waiting: usize,
     stacks: HashMap<i64, String>,
     given_up: u64,
 }
@@ -46,9 +47,15 @@ impl Spans {
             host: host.into(),
             ops: ops.iter().map(|op| (op.id, op.clone())).collect(),
             waiting: VecDeque::new(),
+            most_waiting: MOST_WAITING,
             stacks: HashMap::new(),
             given_up: 0,
         }
+    }
+
+    /// None is given up: whoever asks drains them in time.
+    pub(crate) fn keep_all(&mut self) {
+        self.most_waiting = usize::MAX;
     }
 
     pub(crate) fn take(&mut self, batch: &Batch, owner: impl Fn(u32) -> Labels) {
@@ -62,7 +69,7 @@ impl Spans {
         for (call, collective) in calls.chain(collectives).filter(|(call, _)| is_slow(call)) {
             self.waiting.push_back(Slow { call: call.clone(), owner: owner(call.pid), collective });
         }
-        let surplus = self.waiting.len().saturating_sub(MOST_WAITING);
+        let surplus = self.waiting.len().saturating_sub(self.most_waiting);
         self.waiting.drain(..surplus);
         self.given_up += surplus as u64;
     }

@@ -89,3 +89,10 @@ fn what_the_dashboard_leaves_out_is_little() {
         METRICS.iter().map(|metric| metric.name).filter(|name| !shown.contains(name)).collect();
     assert!(left_out.len() <= METRICS.len() / 3, "{left_out:?}");
 }
+
+#[test]
+fn the_page_of_the_documentation_is_the_table() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    assert!(page == gpuwhy_metrics::markdown(), "`make docs` writes it anew");
+}

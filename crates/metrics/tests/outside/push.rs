@@ -33,7 +33,7 @@ fn resource() -> Resource {
 
 /// Everything there is to push: metrics, slow calls, findings.
 fn requests(state: &mut State, histograms: Histograms) -> Vec<Request> {
-    let mut requests = state.take_spans().unwrap().drain(&resource());
+    let mut requests = state.spans().unwrap().drain(&resource());
     let finding = finding();
     let findings = [finding];
     let news = state.see_findings(&findings);

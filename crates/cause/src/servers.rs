@@ -185,7 +185,7 @@ fn worst(
     let chosen = |sample: &&&ServerSample| ranked.iter().any(|(_, worst)| worst.time_ns == sample.time_ns);
     let of = |samples: &[&ServerSample]| merged(samples, signal).and_then(|latency| latency.quantile(0.99));
     let (bad, rest): (Vec<&ServerSample>, Vec<&ServerSample>) =
-        samples.iter().partition(|sample| chosen(&sample));
+        samples.iter().partition(|sample| chosen(sample));
     let watched = Span { start_ns: span_of(samples.first()?).start_ns, end_ns: samples.last()?.time_ns };
     let worst_ns: u64 = windows.iter().map(Span::ns).sum();
     let pid = samples.last()?.pid;

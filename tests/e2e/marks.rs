@@ -111,7 +111,7 @@ fn marks_of_the_command_line_are_taken_and_answered() {
     );
     assert_eq!((&told["state"], &told["clock"]), (&"at".into(), &"annotator".into()));
     done(annotate(&socket, &["--label", "step=1", "--pid", &own, "--begin"]).output().unwrap());
-    running.until("annotation", |mark| mark["state"] == "open" && mark["pid"].to_string() == own);
+    running.until("annotation", |mark| mark["state"] == "open" && mark["pid"] == std::process::id());
     done(annotate(&socket, &["--label", "step=1", "--pid", &own, "--end"]).output().unwrap());
     done(annotate(&socket, &["--label", "phase=a", "--next"]).output().unwrap());
     done(annotate(&socket, &["--label", "phase=b", "--next"]).output().unwrap());

@@ -23,12 +23,9 @@ pub(crate) fn tell_steps(evidence: &Evidence, findings: &mut [Finding]) {
             .into_values()
             .filter_map(|marks| touched(evidence, finding, &lasting(marks)))
             .collect();
-        touched.sort_by(|a, b| {
-            b.share_pct
-                .unwrap_or(0.0)
-                .total_cmp(&a.share_pct.unwrap_or(0.0))
-                .then_with(|| a.event.cmp(&b.event))
-        });
+        // What says most comes first: few of many.
+        let part = |touched: &Touched| touched.count as f64 / touched.of.max(1) as f64;
+        touched.sort_by(|a, b| part(a).total_cmp(&part(b)).then_with(|| a.event.cmp(&b.event)));
         touched.truncate(MOST_EVENTS);
         finding.steps = touched;
     }
@@ -100,6 +97,10 @@ fn touched(evidence: &Evidence, finding: &Finding, marks: &[Lasting<'_>]) -> Opt
         (Some(chosen).filter(|chosen| !chosen.is_empty())?, Some(100.0 * taken / total.max(1.0)))
     };
     let values: BTreeSet<&str> = marks.iter().map(|lasting| lasting.mark.value.as_str()).collect();
+    // That it was in the only one there is says nothing.
+    if values.len() < 2 {
+        return None;
+    }
     let named: BTreeSet<&str> = chosen.iter().map(|at| marks[*at].mark.value.as_str()).collect();
     Some(Touched {
         event: marks.first()?.mark.event.clone(),

@@ -114,7 +114,8 @@ impl Gather<'_> {
             let op = match self.by_id.get(&call.op) {
                 Some(number) => *number,
                 None => {
-                    let number = self.number(&self.names.op_name(call.op).to_string());
+                    let name = self.names.op_name(call.op).to_string();
+                    let number = self.number(&name);
                     self.by_id.insert(call.op, number);
                     number
                 }

@@ -116,11 +116,15 @@ fn describe(place: &Place, names: &Names) -> (Kind, Option<u32>, String) {
     match place {
         Place::Process(pid) => {
             let process = names.process(*pid).cloned().unwrap_or_default();
-            (Kind::Process { cmdline: process.cmdline }, Some(*pid), process.label)
+            let label = if process.label.is_empty() { names.title(*pid) } else { process.label };
+            (Kind::Process { cmdline: process.cmdline }, Some(*pid), label)
         }
         Place::Thread(pid, tid) => {
-            let label = names.thread(*pid, *tid).unwrap_or_else(|| names.comm(*pid));
-            (Kind::Thread(*tid), Some(*pid), label.to_string())
+            let label = match names.thread(*pid, *tid).unwrap_or_else(|| names.comm(*pid)) {
+                "" => format!("thread {tid}"),
+                name => name.to_string(),
+            };
+            (Kind::Thread(*tid), Some(*pid), label)
         }
         Place::Stream(pid, stream) if stream.is_empty() => (Kind::Plain, Some(*pid), "default stream".into()),
         Place::Stream(pid, stream) => (Kind::Plain, Some(*pid), format!("stream {}", name(stream))),

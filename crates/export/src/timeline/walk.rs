@@ -35,7 +35,7 @@ pub(crate) fn walk(
     source.reader.timeline(&source.filter, |event| {
         walk.meter.row()?;
         match event {
-            Event::Call(call) => walk.call(&call),
+            Event::Call(call) => walk.call(call),
             Event::Row(table, record) => walk.row(table, &record),
         }
     })?;

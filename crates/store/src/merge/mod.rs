@@ -24,6 +24,8 @@ pub enum MergeError {
     Store(#[from] StoreError),
     #[error("there is only one file to merge; name at least two")]
     One,
+    #[error("{path} is named twice; leave one out", path = path.display())]
+    Twice { path: PathBuf },
     #[error("{b} holds a session that {a} holds, too: they are the same trace, or one was merged from the other; leave one out",
         a = a.display(), b = b.display())]
     Same { a: PathBuf, b: PathBuf },
@@ -108,6 +110,7 @@ fn all_differ(readers: &[Reader]) -> Result<(), MergeError> {
             let host = record.text(0).unwrap_or_default().into_owned();
             let key = (host, record.integer(1).unwrap_or(0), record.integer(2).unwrap_or(0));
             match seen.insert(key, reader.path()) {
+                Some(before) if before == reader.path() => Err(MergeError::Twice { path: before.into() }),
                 Some(before) => Err(MergeError::Same { a: before.into(), b: reader.path().into() }),
                 None => Ok(()),
             }

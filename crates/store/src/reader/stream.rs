@@ -62,7 +62,7 @@ impl<'a> Record<'a> {
     reason = "there is one at a time, and a box would be an allocation a row"
 )]
 pub enum Event<'a> {
-    Call(Call),
+    Call(&'a Call),
     /// Its values are in the order of the table's columns.
     Row(&'static Table, Record<'a>),
 }
@@ -169,10 +169,10 @@ impl Reader {
             .min_by_key(|source| source.next.map(|(start, duration)| (start, -duration)))
         {
             if let Some(row) = source.rows.get() {
-                visit(match source.table {
-                    None => Event::Call(call(row).map_err(fail)?),
-                    Some(table) => Event::Row(table, Record { row }),
-                })?;
+                match source.table {
+                    None => visit(Event::Call(&call(row).map_err(fail)?))?,
+                    Some(table) => visit(Event::Row(table, Record { row }))?,
+                }
             }
             source.advance().map_err(fail)?;
         }

@@ -250,7 +250,10 @@ fn the_same_trace_twice_is_refused_even_within_a_merged_one() {
     let nodes = Nodes::new();
     let a = nodes.node("a", &ops(), &batch(10, 7, "one"), &collectives(10, 0, 0, true));
     let b = nodes.node("b", &ops(), &Batch::default(), &collectives(20, 1, 5_000_000, true));
-    assert!(matches!(nodes.merge(&[&a, &a], "x.db"), Err(MergeError::Same { .. })));
+    assert!(matches!(nodes.merge(&[&a, &a], "x.db"), Err(MergeError::Twice { .. })));
+    let copy = nodes.path("copy.db");
+    std::fs::copy(&a, &copy).unwrap();
+    assert!(matches!(nodes.merge(&[&a, &copy], "x.db"), Err(MergeError::Same { .. })));
     assert!(matches!(nodes.merge(&[&a], "x.db"), Err(MergeError::One)));
     nodes.merge(&[&a, &b], "out.db").unwrap();
     let refused = nodes.merge(&[&nodes.path("out.db"), &b], "x.db").unwrap_err();

@@ -16,8 +16,6 @@ pub(super) struct Rows<'a> {
     coming: VecDeque<Process>,
     ending: Vec<Process>,
     losses: VecDeque<Loss>,
-    /// Stacks that were told.
-    told: HashSet<i64>,
 }
 
 type Read<T> = Result<T, StoreError>;
@@ -32,7 +30,6 @@ impl<'a> Rows<'a> {
             coming: reader.processes()?.into(),
             ending: Vec::new(),
             losses: reader.losses()?.into(),
-            told: HashSet::new(),
         })
     }
 
@@ -152,15 +149,12 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The frames of stacks that were not told before.
-    fn stacks(&mut self, batch: &mut Batch) -> Read<()> {
+    /// The frames of the calls' stacks, each once.
+    fn stacks(&self, batch: &mut Batch) -> Read<()> {
         let nccl = batch.nccl_calls.iter().map(|nccl| &nccl.call);
-        let wanted: Vec<i64> = batch.calls.iter().chain(nccl).filter_map(|call| call.stack_id).collect();
+        let wanted: HashSet<i64> = batch.calls.iter().chain(nccl).filter_map(|call| call.stack_id).collect();
         let sql = "SELECT function, file, line, module FROM frames WHERE stack_id = ?1 ORDER BY depth";
         for stack_id in wanted {
-            if !self.told.insert(stack_id) {
-                continue;
-            }
             let mut stack = Stack { stack_id, ..Stack::default() };
             self.reader.select_each(sql, &[Value::Integer(stack_id)], |row| {
                 stack.frames.push(Frame {

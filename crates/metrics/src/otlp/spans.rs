@@ -19,7 +19,7 @@ const MOST_WAITING: usize = 4096;
 /// Spans in a request.
 const MOST_IN_REQUEST: usize = 512;
 /// Stacks remembered.
-const MOST_STACKS: usize = 4096;
+const MOST_STACKS: usize = 16_384;
 /// Frames told of a stack.
 const MOST_FRAMES: usize = 32;
 

@@ -3,7 +3,7 @@
 
 use crate::evidence::Evidence;
 use crate::severity::percent;
-use crate::when::{descends, losses_of, within};
+use crate::when::{Known, descends, losses_of, within};
 use gpuwhy_model::{Finding, Latency, Quantile, ServerSample, Severity, Signal, Span};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -65,7 +65,7 @@ pub struct Worst {
     pub findings: Vec<Coincidence>,
 }
 
-/// What was lost in those times.
+/// What lost more in those times than at others.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Coincidence {
     pub id: String,
@@ -161,7 +161,7 @@ fn worst(
     const LEAST_SAMPLES: usize = 4;
     /// One in so many is among the worst.
     const ONE_IN: usize = 10;
-    /// So much worse than the one in the middle.
+    /// So much worse than the one in the middle; and so much more of a loss than its time is of all.
     const STANDS_OUT: f64 = 1.5;
     const MOST_FINDINGS: usize = 5;
     const LEAST_MS: f64 = 1.0;
@@ -193,7 +193,7 @@ fn worst(
     let mut found: Vec<Coincidence> = findings
         .iter()
         .filter_map(|finding| {
-            let losses = losses_of(evidence, finding);
+            let losses = losses_of(evidence, finding, Known::Wholly);
             let ns: f64 =
                 losses.iter().map(|lost| windows.iter().map(|span| within(lost, span)).sum::<f64>()).sum();
             let all: f64 = losses.iter().map(|lost| within(lost, &watched)).sum();
@@ -212,7 +212,10 @@ fn worst(
             })
         })
         .collect();
-    found.sort_by(|a, b| b.ms.total_cmp(&a.ms).then_with(|| a.id.cmp(&b.id)));
+    // What was lost then as at any other time says nothing.
+    found.retain(|found| found.share_pct > STANDS_OUT * found.time_pct);
+    let beyond = |found: &Coincidence| found.ms * (1.0 - found.time_pct / found.share_pct.max(1e-9));
+    found.sort_by(|a, b| beyond(b).total_cmp(&beyond(a)).then_with(|| a.id.cmp(&b.id)));
     found.truncate(MOST_FINDINGS);
     Some(Worst { signal, windows, p99: of(&bad), else_p99: of(&rest), findings: found })
 }
@@ -288,10 +291,14 @@ mod tests {
         let evidence = Evidence {
             servers,
             processes: vec![process(5, 1), process(6, 5), process(9, 1)],
-            losses: vec![lost(6, 12, 400), lost(6, 3, 100), lost(9, 12, 50), lost(9, 2, 50)],
+            losses: [lost(6, 12, 400), lost(6, 3, 100), lost(9, 12, 50), lost(9, 2, 50)]
+                .into_iter()
+                .chain((0..20).map(|second| lost(8, second, 900)))
+                .collect(),
             ..Evidence::default()
         };
-        let findings = [finding("engine", 6), finding("other", 9), finding("elsewhere", 77)];
+        let findings =
+            [finding("engine", 6), finding("always", 8), finding("other", 9), finding("elsewhere", 77)];
         let [report] = servers_of(&evidence, &findings).try_into().unwrap();
         assert_eq!((report.samples, report.requests, report.preemptions), (20, Some(200), Some(20)));
         assert_eq!((report.running_mean, report.running_max), (Some(9.5), Some(19.0)));

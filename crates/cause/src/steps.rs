@@ -1,7 +1,7 @@
 //! Which steps, epochs or requests a finding falls into: those that have most of its lost time.
 
 use crate::evidence::{Evidence, LostAt, Mark};
-use crate::when::{descends, losses_of, within};
+use crate::when::{Known, descends, losses_of, within};
 use gpuwhy_model::{Finding, Span, Touched};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -82,7 +82,7 @@ fn lasting(mut marks: Vec<&Mark>) -> Vec<Lasting<'_>> {
 }
 
 fn touched(evidence: &Evidence, finding: &Finding, marks: &[Lasting<'_>]) -> Option<Touched> {
-    let losses = losses_of(evidence, finding);
+    let losses = losses_of(evidence, finding, Known::Finely);
     let (chosen, share_pct) = if losses.is_empty() {
         let window = finding.window;
         let overlaps = |span: &Span| span.start_ns <= window.end_ns && span.end_ns >= window.start_ns;

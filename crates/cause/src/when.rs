@@ -7,8 +7,17 @@ use gpuwhy_model::{Finding, Span};
 /// half seconds of its causes tell.
 const ENOUGH_IN_CALLS: f64 = 0.5;
 
+/// How well it must be known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// To the call, if most of it is in calls that were kept.
+    Finely,
+    /// All of it, to the half second.
+    Wholly,
+}
+
 /// Nothing where only its window is known.
-pub(crate) fn losses_of<'a>(evidence: &'a Evidence, finding: &Finding) -> Vec<&'a LostAt> {
+pub(crate) fn losses_of<'a>(evidence: &'a Evidence, finding: &Finding, known: Known) -> Vec<&'a LostAt> {
     let Some(pid) = finding.pid else { return Vec::new() };
     let own: Vec<&LostAt> =
         evidence.losses.iter().filter(|lost| lost.pid == pid && lost.op == finding.op).collect();
@@ -17,7 +26,8 @@ pub(crate) fn losses_of<'a>(evidence: &'a Evidence, finding: &Finding) -> Vec<&'
     let classes: Vec<_> = finding.causes.iter().map(|share| share.class).collect();
     let billed: Vec<&LostAt> =
         own.into_iter().filter(|lost| lost.cause.is_some_and(|cause| classes.contains(&cause))).collect();
-    let is_enough = in_calls as f64 / 1e6 >= ENOUGH_IN_CALLS * finding.impact.excess_ms;
+    let is_enough =
+        known == Known::Finely && in_calls as f64 / 1e6 >= ENOUGH_IN_CALLS * finding.impact.excess_ms;
     if !calls.is_empty() && (is_enough || billed.is_empty()) { calls } else { billed }
 }
 

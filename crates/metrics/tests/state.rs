@@ -195,6 +195,7 @@ fn a_finding_is_told_once_and_again_when_it_is_worse() {
         fixes: Vec::new(),
         refuted_by: String::new(),
         sql: String::new(),
+        steps: Vec::new(),
     };
     let mut state = state();
     let told: Vec<usize> = [Severity::Medium, Severity::Medium, Severity::Critical, Severity::Medium]

@@ -89,7 +89,7 @@ fn write_worst(worst: &Worst, out: &mut impl Write) -> io::Result<()> {
         duration(length)
     )?;
     if worst.findings.is_empty() {
-        return writeln!(out, "; no finding lost time just then");
+        return writeln!(out, "; no finding lost more than at other times");
     }
     writeln!(out, ". Lost in that time:")?;
     for found in &worst.findings {

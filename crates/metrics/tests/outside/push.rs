@@ -70,6 +70,7 @@ fn finding() -> Finding {
         fixes: vec!["isolate the cores".into()],
         refuted_by: String::new(),
         sql: "SELECT 1".into(),
+        steps: Vec::new(),
     }
 }
 

@@ -40,11 +40,9 @@ if [ "$want" = test ]; then
     # A network that loses packets.
     need iproute2 command -v ip
     need nftables command -v nft
-    need python3-venv python3 -c 'import ensurepip'
-    # For scripts/telemetry.sh, and a certificate to test with.
+    # For scripts/telemetry.sh.
     need curl command -v curl
     need xz-utils command -v xz
-    need openssl command -v openssl
 fi
 if [ "$want" = kernels ]; then
     need python3 command -v python3

@@ -1,7 +1,7 @@
 //! Assistants, as the official MCP client is one: a scripted investigation over both transports, and the API's own description.
 
 use crate::refusal::refused;
-use crate::support::{Ended, Trace, can_trace, done, gpuwhy, skip};
+use crate::support::{Ended, Trace, can_trace, done, gpuwhy, skip, unavailable};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -45,7 +45,7 @@ fn python(test: &str) -> Option<PathBuf> {
     match made {
         Ok(python) => Some(python.clone()),
         Err(reason) => {
-            skip(test, reason);
+            unavailable(test, reason);
             None
         }
     }

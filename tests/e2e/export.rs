@@ -1,7 +1,7 @@
 //! What `gpuwhy export` writes, read by other people's programs: they find what the trace has, no more and no less.
 
 use crate::refusal::{Frozen, changed_by, recorded_trace, refused};
-use crate::support::{Trace, done, gpuwhy, skip};
+use crate::support::{Trace, done, gpuwhy, unavailable};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ fn readers(test: &str) -> Option<&'static Path> {
     match python {
         Ok(python) => Some(python),
         Err(why) => {
-            skip(test, why);
+            unavailable(test, why);
             None
         }
     }

@@ -1,6 +1,8 @@
 //! The numbers of a real trace: the page and what is pushed have the sums of the file.
 
-use crate::support::{Gated, Trace, alone, can_trace, done, gpuwhy, signal, simwork, skip, wait_until};
+use crate::support::{
+    Gated, Trace, alone, can_trace, done, gpuwhy, signal, simwork, unavailable, wait_until,
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -23,7 +25,7 @@ impl Collector {
             Command::new(root.join("scripts/telemetry.sh")).stderr(Stdio::inherit()).output().unwrap();
         let fetched = String::from_utf8(fetched.stdout).unwrap();
         let Some(python) = fetched.lines().find_map(|line| line.strip_prefix("python ")) else {
-            skip(test, "scripts/telemetry.sh could not fetch python");
+            unavailable(test, "scripts/telemetry.sh could not fetch python");
             return None;
         };
         let mut child = Command::new(python)

@@ -70,6 +70,11 @@ pub(crate) fn skip(test: &str, reason: &str) {
         Ok("all"),
         "{test} may not be skipped here: {reason}"
     );
+    unavailable(test, reason);
+}
+
+/// Somebody else's program cannot be fetched just now: told as a skip, but it is not this project that fails.
+pub(crate) fn unavailable(test: &str, reason: &str) {
     eprintln!("SKIPPED {test}: {reason}");
     if let Some(path) = std::env::var_os("GPUWHY_SKIPS") {
         let mut file = std::fs::File::options().append(true).create(true).open(path).unwrap();

@@ -39,7 +39,7 @@ export const button = (text, press, attributes = {}) =>
   el("button", { type: "button", onclick: press, ...attributes }, text);
 
 export const choice = (label, value, options, choose) => {
-  const select = el("select", { onchange: () => choose(select.value) }, options.map(([key, text]) =>
+  const select = el("select", { "aria-label": label, onchange: () => choose(select.value) }, options.map(([key, text]) =>
     el("option", { value: key, selected: String(key) === String(value ?? "") }, text)));
   return el("label", { class: "choice" }, el("span", {}, label), select);
 };

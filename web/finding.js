@@ -28,10 +28,10 @@ export function findingCard(finding, context, about, isOpen) {
     evidence(finding));
 }
 
-/** All who were behind it, those who took most first. */
+/** Who was behind a tenth of it or more. */
 function culprits(finding) {
   const all = finding.causes.flatMap((cause) => cause.by.map((culprit) => ({ ...culprit, class: cause.class })));
-  const worst = all.filter((culprit) => culprit.ms * 100 >= finding.impact.excess_ms).sort((a, b) => b.ms - a.ms).slice(0, 3);
+  const worst = all.filter((culprit) => culprit.ms * 10 >= finding.impact.excess_ms).sort((a, b) => b.ms - a.ms).slice(0, 3);
   const victim = [finding.process && `${finding.process}[${finding.pid}]`, finding.rank !== null && `rank ${finding.rank}`, finding.node, finding.cgroup].filter(Boolean).join(", ");
   const others = worst.some((culprit) => culprit.pid !== finding.pid);
   const of = el("span", { class: "dim" }, others && victim ? ` took it from ${victim}` : "");

@@ -5,6 +5,8 @@ import { duration, visible } from "./format.js";
 import { colourOf, colourOfName } from "./palette.js";
 
 const [LABEL, BAR, GAP, AXIS, MARK] = [15, 22, 7, 22, 18];
+/** Findings that are at the same time. */
+const ROWS = 6;
 
 /** Where each lane is; all of it follows from the answer. `since` makes nanoseconds after the trace's begin of a time. */
 export function lanesOf(answer, since) {
@@ -16,7 +18,9 @@ export function lanesOf(answer, since) {
   };
   if (answer.findings.length) {
     const slices = answer.findings.map((mark) => ({ from: since(mark.start_ns), to: since(mark.end_ns), name: mark.title, mark }));
-    add({ kind: "finding", name: "findings", slices: stacked(slices) }, LABEL + Math.min(6, Math.max(...slices.map((one) => one.row + 1))) * MARK);
+    const shown = stacked(slices).filter((slice) => slice.row < ROWS);
+    const name = shown.length < slices.length ? `findings, the worst ${shown.length} of ${slices.length}` : "findings";
+    add({ kind: "finding", name, slices: shown }, LABEL + Math.max(...shown.map((one) => one.row + 1)) * MARK);
   }
   for (const track of answer.tracks) {
     const slices = track.slices.map((slice) => ({ ...slice, from: since(slice.start_ns), to: since(slice.end_ns) }));
@@ -65,7 +69,7 @@ export function paint(pen, { lanes, view, width, height, chosen, colours }) {
 }
 
 function boxOf(lane, slice, x, width) {
-  if (lane.kind === "finding") return { x, y: lane.top + LABEL + Math.min(5, slice.row) * MARK, width, height: MARK - 3 };
+  if (lane.kind === "finding") return { x, y: lane.top + LABEL + slice.row * MARK, width, height: MARK - 3 };
   return { x, y: lane.top + LABEL, width, height: BAR };
 }
 

@@ -22,7 +22,10 @@ export function lanesOf(answer, since) {
     const name = shown.length < slices.length ? `findings, the worst ${shown.length} of ${slices.length}` : "findings";
     add({ kind: "finding", name, slices: shown }, LABEL + Math.max(...shown.map((one) => one.row + 1)) * MARK);
   }
-  for (const track of answer.tracks) {
+  // Processes that only used the driver come after those that are traced.
+  const traced = new Set(answer.tracks.filter((track) => track.kind !== "thread").map((track) => track.pid));
+  const isOther = (track) => Number(!traced.has(track.pid));
+  for (const track of [...answer.tracks].sort((a, b) => isOther(a) - isOther(b))) {
     const slices = track.slices.map((slice) => ({ ...slice, from: since(slice.start_ns), to: since(slice.end_ns) }));
     add({ ...track, slices }, LABEL + BAR);
   }

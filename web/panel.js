@@ -2,22 +2,25 @@
 
 import { button, el, redraw, words } from "./dom.js";
 
-/** `load` asks, `draw` makes elements of the answer; an answer that is the same as before is not drawn again. */
+/** `load` asks, `draw` makes elements of the answer; an answer that is the same as before is not drawn again. `load` may show something
+ * that is known sooner. */
 export function panel({ key, title, about, load, draw, wide = false, quiet = false }) {
   const body = el("div", { class: "panel-body" }, words("loading", "Loading…"));
   const section = el("section", { class: wide ? "panel wide" : "panel", "aria-labelledby": title ? `${key}-title` : null, "data-panel": key, "aria-busy": "true" },
     title && el("h2", { id: `${key}-title` }, title), about && el("p", { class: "about" }, about), body);
   let shown;
+  const show = (data, context) => {
+    if (context.signal.aborted) return;
+    const seen = JSON.stringify(data, (_, value) => (value instanceof Map ? [...value] : value));
+    if (seen !== shown) redraw(body, () => draw(data, context));
+    shown = seen;
+    section.hidden = false;
+  };
   const panel = {
     section,
     async refresh(context) {
       try {
-        const data = await load(context);
-        if (context.signal.aborted) return;
-        const seen = JSON.stringify(data, (_, value) => (value instanceof Map ? [...value] : value));
-        if (seen !== shown) redraw(body, () => draw(data, context));
-        shown = seen;
-        section.hidden = false;
+        show(await load(context, (sooner) => show(sooner, context)), context);
       } catch (error) {
         if (error.name === "AbortError" || context.signal.aborted) return;
         shown = undefined;

@@ -44,11 +44,14 @@ const cost = (context) => panel({
 const probes = (context) => panel({
   key: "probes", wide: true, title: "Probes",
   load: () => context.ask("sql", { statement: "SELECT probe, state, count(*) AS targets, sum(hits) AS hits, sum(cost_ns) AS cost_ns, group_concat(DISTINCT flavour) AS flavours, max(reason) AS reason FROM probes GROUP BY 1, 2 ORDER BY state = 'attached', 1" }),
-  draw: ({ rows }) => (rows.length ? table({ key: "probes", label: "Probes", rows, columns: [
+  draw: ({ rows }) => (rows.length ? table({ key: "probes", label: "Probes", rows, columns: filled(rows, [
     { key: "probe", title: "probe" }, { key: "state", title: "state" }, { key: "targets", title: "targets", number: true }, { key: "flavours", title: "attached as" },
     { key: "hits", title: "fired", number: true, show: (row) => count(row.hits) }, { key: "cost_ns", title: "cost", number: true, show: (row) => duration(row.cost_ns === null ? null : Number(row.cost_ns)) }, { key: "reason", title: "why" },
-  ] }) : words("empty", "The trace does not say which probes it was made with.")),
+  ]) }) : words("empty", "The trace does not say which probes it was made with.")),
 });
+
+/** The columns that say something. */
+const filled = (rows, columns) => columns.filter(({ key }) => rows.some((row) => row[key] !== null && row[key] !== ""));
 
 const sessions = (context) => panel({
   key: "sessions", wide: true, title: "How it was traced",

@@ -28,7 +28,7 @@ const holders = (context) => panel({
     return { usage: answer.usage, holders: named(answer.holders), failures: named(answer.failures) };
   },
   draw: ({ usage, holders, failures }) => [
-    failures.length > 0 && [el("h3", { class: "bad" }, `${count(failures.length)} allocations failed`), table({ key: "failures", label: "Failed allocations", rows: failures, columns: [
+    failures.length > 0 && [el("h3", { class: "bad" }, failures.length === 1 ? "An allocation failed" : `${count(failures.length)} allocations failed`), table({ key: "failures", label: "Failed allocations", rows: failures, columns: [
       { key: "timestamp_ns", title: "when", show: (row) => time(row.timestamp_ns) }, { key: "process", title: "process", show: (row) => process(row.process, row.pid) },
       { key: "op", title: "operation" }, { key: "bytes", title: "wanted", number: true, show: (row) => bytes(row.bytes) }, { key: "live_bytes", title: "live then", number: true, show: (row) => bytes(row.live_bytes) },
       { key: "site", title: "call site", show: (row) => el("span", { class: "code" }, row.site ?? "not known") },

@@ -1,6 +1,6 @@
 // The overview: what is wrong comes first; then what the GPUs did meanwhile.
 
-import { causesInWords } from "../api.js";
+import { causesInWords, parse } from "../api.js";
 import { causeBar } from "../bar.js";
 import { chart } from "../chart.js";
 import { el, styled, words } from "../dom.js";
@@ -24,15 +24,20 @@ function explained(context) {
 
 const findings = (answer, context) => panel({
   key: "findings",
-  load: async () => {
-    const [{ findings, trace }, about] = await Promise.all([answer.ask(), causesInWords()]);
-    return { findings, span: trace, about };
+  load: async (_, sooner) => {
+    let done = false;
+    const about = causesInWords();
+    const whole = !context.filters.pid && !context.filters.since && !context.params.op;
+    if (whole) stored(context).then(async (known) => !done && known.length && sooner({ findings: known, about: await about })).catch(() => {});
+    const { findings } = await answer.ask();
+    done = true;
+    return { findings, about: await about };
   },
   draw: ({ findings, about }) => {
     if (!findings.length) return words("good", "Nothing took time from the GPU that it should have had.", el("p", { class: "dim" }, "No rule found a stall in what was traced. Coverage says what was not seen."));
     const worst = findings.filter((one) => one.severity !== "low");
     const told = worst.length
-      ? `${worst.length === 1 ? "One thing takes" : `${worst.length} things take`} time from the GPU, the worst first.`
+      ? worst.length === 1 ? "One thing takes time from the GPU:" : `${worst.length} things take time from the GPU, the worst first:`
       : "Nothing is taken from the program by others; this is what follows from how it is built.";
     const first = findings.slice(0, Math.max(worst.length, SHOWN));
     const rest = findings.slice(first.length);
@@ -42,14 +47,28 @@ const findings = (answer, context) => panel({
   },
 });
 
+/** What the trace concluded when it ended: there at once, however large it is. */
+async function stored(context) {
+  const order = "CASE severity WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END, excess_ms DESC";
+  const { rows } = await context.ask("sql", { statement: `SELECT * FROM findings ORDER BY ${order} LIMIT 200` });
+  return rows.map((row) => ({
+    ...row,
+    window: { start_ns: row.start_ns, end_ns: row.end_ns },
+    impact: row, causes: parse(row.causes), where: parse(row.where_json), fixes: parse(row.fixes), refuted_by: row.refuted_by ?? "",
+  }));
+}
+
 const stuck = (context) => panel({
   key: "stuck", title: "Calls that have not returned", quiet: true,
   load: () => context.ask("in_flight", { ...context.filters, limit: 50 }),
   draw: ({ rows }) => {
-    const still = rows.filter((row) => row.ended_ns === null || row.still === 1 || row.still === true);
-    return still.length
-      ? table({ key: "stuck", label: "Calls in flight", rows: still, columns: Object.keys(still[0]).slice(0, 9).map((key) => ({ key, title: key })) })
-      : words("empty", "Every call has returned.");
+    const still = rows.filter((row) => row.lasts);
+    if (!still.length) return words("good", "All calls that were seen waiting have returned.");
+    return table({ key: "stuck", label: "Calls in flight", rows: still, columns: [
+      { key: "op", title: "operation" }, { key: "process", title: "process", show: (row) => process(row.process, row.pid) },
+      { key: "lasted_ms", title: "for", number: true, show: (row) => ms(row.lasted_ms) }, { key: "rank", title: "rank", number: true },
+      { key: "seq", title: "collective", number: true }, { key: "line", title: "where", show: (row) => el("span", { class: "code" }, row.line ?? "not known") },
+    ] });
   },
 });
 
@@ -58,11 +77,11 @@ const idle = (answer) => panel({
   load: async () => (await answer.ask()).idle,
   draw: (idle) => {
     if (!idle.length) return words("empty", "No stream was seen busy: there is nothing to tell.");
-    const starved = (one) => one.starved_ms / (one.wall_ms || 1);
+    const starved = (one) => (one.starved_ms ?? 0) / (one.wall_ms || 1);
     const ledgers = [...idle].sort((a, b) => starved(b) - starved(a)).map((one) => el("div", { class: "ledger" },
       el("h3", {}, process(one.process, one.pid), one.rank !== null && ` rank ${one.rank}`),
-      busy(one),
-      el("p", {}, el("b", {}, ms(one.starved_ms)), ` of ${ms(one.wall_ms)} without work. Meanwhile the launching thread:`),
+      one.busy_upper_pct === null ? el("p", { class: "dim" }, "Nothing tells how busy its streams were.") : busy(one),
+      el("p", {}, one.starved_ms === null ? `What the launching thread did in ${ms(one.wall_ms)}:` : [el("b", {}, ms(one.starved_ms)), ` of ${ms(one.wall_ms)} without work. Meanwhile the launching thread:`]),
       causeBar(one.causes)));
     const rest = ledgers.slice(LEDGERS);
     const side = (list) => el("div", { class: "ledgers" }, list);

@@ -41,7 +41,7 @@ class Timeline {
     this.watcher = new ResizeObserver(() => this.draw());
     this.watcher.observe(canvas);
     return {
-      elements: [tools, this.state, canvas, this.legend, this.details],
+      elements: [tools, this.legend, this.state, canvas, this.details],
       refresh: () => this.begin(),
       themed: () => this.draw(),
       leave: () => { this.watcher.disconnect(); clearTimeout(this.timer); this.asked?.abort(); },

@@ -19,8 +19,16 @@ export async function ask(name, request = {}, signal = undefined) {
   let reply;
   try {
     reply = isSql
-      ? await fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(Object.fromEntries(given)), signal })
-      : await fetch(given.length ? `${path}?${new URLSearchParams(given.map(([key, value]) => [key, String(value)]))}` : path, { signal });
+      ? await fetch(path, {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify(Object.fromEntries(given)),
+          signal,
+        })
+      : await fetch(
+          given.length ? `${path}?${new URLSearchParams(given.map(([key, value]) => [key, String(value)]))}` : path,
+          { signal },
+        );
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new AskError("The server does not answer. Is `gpuwhy dashboard` still running?", "gone");
@@ -49,16 +57,20 @@ const sentence = (text) => {
 /** The server's own words for things, from its description of itself: by class of cause, what it is. */
 let classes;
 export const causesInWords = () => {
-  classes ??= ask("openapi.json").then((document) => {
-    const cause = document.components?.schemas?.Cause ?? {};
-    return new Map((cause.oneOf ?? []).map((one) => [one.const, one.description]));
-  }).catch(() => new Map());
+  classes ??= ask("openapi.json")
+    .then((document) => {
+      const cause = document.components?.schemas?.Cause ?? {};
+      return new Map((cause.oneOf ?? []).map((one) => [one.const, one.description]));
+    })
+    .catch(() => new Map());
   return classes;
 };
 
 /** Stacks as lists of frames, innermost first, by their ids. */
 export async function framesOf(ids, signal) {
-  const known = [...new Set(ids.filter((id) => id !== null && id !== undefined).map(String))].filter((id) => /^-?\d+$/.test(id)).slice(0, 100);
+  const known = [...new Set(ids.filter((id) => id !== null && id !== undefined).map(String))]
+    .filter((id) => /^-?\d+$/.test(id))
+    .slice(0, 100);
   const frames = new Map();
   if (!known.length) return frames;
   const statement = `SELECT CAST(stack_id AS TEXT) AS id, kind, function, file, line, module FROM frames WHERE stack_id IN (${known.join(", ")}) ORDER BY stack_id, depth`;
@@ -71,7 +83,9 @@ export async function framesOf(ids, signal) {
 
 export const inWords = (frame) => {
   const file = frame.file?.split("/").pop();
-  return frame.kind === "python" && file ? `${file}:${frame.line ?? "?"} ${frame.function}` : frame.function ?? frame.module ?? "?";
+  return frame.kind === "python" && file
+    ? `${file}:${frame.line ?? "?"} ${frame.function}`
+    : (frame.function ?? frame.module ?? "?");
 };
 
 /** The innermost line of Python, else the innermost native function. */

@@ -3,13 +3,20 @@
 import { ask } from "./api.js";
 import { button, choice, el } from "./dom.js";
 import { process } from "./format.js";
-import { askForHelp, closeOnEscape } from "./help.js";
+import { askForHelp, closeOnClickBeside } from "./help.js";
 import { watch } from "./live.js";
 import { filtersOf, read, write } from "./route.js";
 import { VIEWS } from "./views/all.js";
 
 const place = (id) => document.getElementById(id);
-const SPANS = [["", "all of it"], ["10s", "last 10 s"], ["60s", "last minute"], ["5m", "last 5 minutes"], ["30m", "last 30 minutes"], ["2h", "last 2 hours"]];
+const SPANS = [
+  ["", "all of it"],
+  ["10s", "last 10 s"],
+  ["60s", "last minute"],
+  ["5m", "last 5 minutes"],
+  ["30m", "last 30 minutes"],
+  ["2h", "last 2 hours"],
+];
 
 let shown = null;
 let leaving = new AbortController();
@@ -24,10 +31,11 @@ function contextOf(route) {
     trace,
     ask: (name, request) => ask(name, request, signal),
     link: (view, params = {}) => write(view, { ...filtersOf(route.params), ...params }),
-    go: (view, params = {}) => { location.hash = write(view, { ...filtersOf(route.params), ...params }); },
     /** Changes the address of this view; it is shown anew. */
-    set: (params) => { location.hash = write(route.view, { ...route.params, ...params }); },
-    /** The same without showing it anew, for what changes many times a second. */
+    set: (params) => {
+      location.hash = write(route.view, { ...route.params, ...params });
+    },
+    /** The same without showing it anew, for what changes often. */
     note: (params) => {
       Object.assign(route.params, params);
       history.replaceState(null, "", write(route.view, route.params));
@@ -39,41 +47,58 @@ const trace = watch({
   element: place("trace"),
   age: place("age"),
   changed: () => shown?.refresh(),
-  renewed: () => show(true),
+  renewed: () => show(),
 });
 
-async function show(anew = false) {
+async function show() {
   const route = read(location.hash);
   const view = VIEWS.find((one) => one.name === route.view);
   if (!view) return location.replace("#overview");
-  const same = shown?.name === view.name && !anew;
+  const same = shown?.name === view.name;
+  const focused = document.activeElement?.dataset?.key;
   leaving.abort();
   leaving = new AbortController();
   shown?.leave?.();
   drawNav(view.name, route);
   drawFilters(view, route);
   document.title = `${view.title} · gpuwhy`;
-  const context = contextOf(route);
-  const focused = document.activeElement?.dataset?.key;
-  const made = view.show(context);
+  const made = view.show(contextOf(route));
   const main = place("main");
+  main.dataset.view = view.name;
   const heading = el("h1", { tabindex: "-1" }, view.title);
   main.replaceChildren(heading, el("p", { class: "about" }, view.about), ...made.elements);
   shown = { name: view.name, ...made };
-  // Whoever went to a view by the keyboard goes on from its begin; whoever changed something in it stays there.
-  if (same && focused) main.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
-  else if (!same && location.hash) heading.focus({ preventScroll: true });
+  // Whoever goes to a view by the keyboard goes on from its begin; whoever changed something in it stays there.
+  const stay = () => {
+    if (!same || !focused || document.activeElement !== document.body) return;
+    document.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+  };
+  if (!same && location.hash) heading.focus({ preventScroll: true });
+  stay();
   await made.refresh();
   made.arrived?.();
-  // The first answer may come before the elements that were focused are there.
-  if (same && focused && document.activeElement === document.body) {
-    main.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
-  }
+  // What had the focus may be there only now.
+  stay();
 }
 
 function drawNav(current, route) {
-  place("views").replaceChildren(...VIEWS.map((view, at) => el("li", {},
-    el("a", { href: write(view.name, filtersOf(route.params)), "aria-current": view.name === current ? "page" : null, "aria-keyshortcuts": String(at + 1) }, view.title))));
+  place("views").replaceChildren(
+    ...VIEWS.map((view, at) =>
+      el(
+        "li",
+        {},
+        el(
+          "a",
+          {
+            href: write(view.name, filtersOf(route.params)),
+            "aria-current": view.name === current ? "page" : null,
+            "aria-keyshortcuts": String(at + 1),
+          },
+          view.title,
+        ),
+      ),
+    ),
+  );
   place("views").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
@@ -81,17 +106,29 @@ let processes = [];
 function drawFilters(view, route) {
   const form = place("filters");
   form.hidden = view.filters === false;
-  const set = (params) => { location.hash = write(route.view, { ...route.params, ...params }); };
-  const pids = processes.map((one) => [one.pid, `${process(one.comm, one.pid)}${one.rank === null ? "" : `, rank ${one.rank}`}`.slice(0, 60)]);
+  const set = (params) => {
+    location.hash = write(route.view, { ...route.params, ...params });
+  };
+  const pids = processes.map((one) => [
+    one.pid,
+    `${process(one.comm, one.pid)}${one.rank === null ? "" : `, rank ${one.rank}`}`.slice(0, 60),
+  ]);
   const { pid, since, op } = route.params;
   if (pid && !pids.some(([known]) => String(known) === pid)) pids.push([pid, `process ${pid}`]);
   const spans = since && !SPANS.some(([known]) => known === since) ? [...SPANS, [since, `last ${since}`]] : SPANS;
   form.replaceChildren(
     choice("Process", pid, [["", "all processes"], ...pids], (value) => set({ pid: value })),
     choice("Time", since, spans, (value) => set({ since: value })),
-    op ? button(`only ${op} ✕`, () => set({ op: undefined }), { class: "chip", "aria-label": `Show all operations, not only ${op}` }) : "",
+    op
+      ? button(`only ${op} ✕`, () => set({ op: undefined }), {
+          class: "chip",
+          "aria-label": `Show all operations, not only ${op}`,
+        })
+      : "",
   );
-  form.querySelectorAll("select").forEach((select, at) => { select.dataset.key = `filter-${at}`; });
+  form.querySelectorAll("select").forEach((select, at) => {
+    select.dataset.key = `filter-${at}`;
+  });
 }
 
 async function knowProcesses() {
@@ -140,9 +177,12 @@ place("logout").hidden = location.protocol !== "https:";
 place("theme").addEventListener("click", switchTheme);
 place("keys").addEventListener("click", () => askForHelp(place("help"), VIEWS));
 place("filters").addEventListener("submit", (event) => event.preventDefault());
-closeOnEscape(place("help"));
+closeOnClickBeside(place("help"));
 nameTheme();
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { nameTheme(); shown?.themed?.(); });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  nameTheme();
+  shown?.themed?.();
+});
 addEventListener("hashchange", () => {
   if (location.hash === "#main") return;
   show();

@@ -14,11 +14,48 @@ export function chart({ label, curves, startNs, endNs, unit, steps = false, most
   const top = most ?? (nice(Math.max(...values, 0), unit) || 1);
   const x = (ns) => (ns / span) * WIDTH;
   const y = (value) => HEIGHT - (value / top) * HEIGHT;
-  const stroke = (at) => ({ stroke: CURVES[at % CURVES.length], "stroke-dasharray": DASHES[Math.floor(at / 2) % DASHES.length] });
-  const grid = [0, 0.5, 1].map((part) => svg("line", { x1: 0, x2: WIDTH, y1: y(top * part), y2: y(top * part), class: "grid", "vector-effect": "non-scaling-stroke" }));
-  const lines = curves.map((curve, at) => svg("path", { d: path(curve.points, x, y, steps, span), fill: "none", "stroke-width": "2", "vector-effect": "non-scaling-stroke", ...stroke(at) }));
-  const cross = svg("line", { y1: 0, y2: HEIGHT, class: "cross", visibility: "hidden", "vector-effect": "non-scaling-stroke" });
-  const drawing = svg("svg", { viewBox: `0 -1 ${WIDTH} ${HEIGHT + 2}`, preserveAspectRatio: "none", role: "img", "aria-label": inWords(label, curves, unit) }, grid, lines, cross);
+  const stroke = (at) => ({
+    stroke: CURVES[at % CURVES.length],
+    "stroke-dasharray": DASHES[Math.floor(at / 2) % DASHES.length],
+  });
+  const grid = [0, 0.5, 1].map((part) =>
+    svg("line", {
+      x1: 0,
+      x2: WIDTH,
+      y1: y(top * part),
+      y2: y(top * part),
+      class: "grid",
+      "vector-effect": "non-scaling-stroke",
+    }),
+  );
+  const lines = curves.map((curve, at) =>
+    svg("path", {
+      d: path(curve.points, x, y, steps, span),
+      fill: "none",
+      "stroke-width": "2",
+      "vector-effect": "non-scaling-stroke",
+      ...stroke(at),
+    }),
+  );
+  const cross = svg("line", {
+    y1: 0,
+    y2: HEIGHT,
+    class: "cross",
+    visibility: "hidden",
+    "vector-effect": "non-scaling-stroke",
+  });
+  const drawing = svg(
+    "svg",
+    {
+      viewBox: `0 -1 ${WIDTH} ${HEIGHT + 2}`,
+      preserveAspectRatio: "none",
+      role: "img",
+      "aria-label": inWords(label, curves, unit),
+    },
+    grid,
+    lines,
+    cross,
+  );
   const readout = el("span", { class: "readout dim" });
   drawing.addEventListener("pointermove", (event) => {
     const box = drawing.getBoundingClientRect();
@@ -27,19 +64,63 @@ export function chart({ label, curves, startNs, endNs, unit, steps = false, most
     cross.setAttribute("x1", x(at));
     cross.setAttribute("x2", x(at));
     cross.setAttribute("visibility", "visible");
-    const told = curves.map((curve) => [curve, near(curve.points, at, steps)]).filter(([, value]) => value !== null).map(([curve, value]) => `${curves.length > 1 ? `${shorter(curve.name, 40)} ` : ""}${measured(value, unit)}`);
-    readout.replaceChildren(time(big(startNs) + BigInt(Math.round(at))), visible(`: ${told.join(" · ") || "nothing"}`, 2000));
+    const told = curves
+      .map((curve) => [curve, near(curve.points, at, steps)])
+      .filter(([, value]) => value !== null)
+      .map(([curve, value]) => `${curves.length > 1 ? `${shorter(curve.name, 40)} ` : ""}${measured(value, unit)}`);
+    readout.replaceChildren(
+      time(big(startNs) + BigInt(Math.round(at))),
+      visible(`: ${told.join(" · ") || "nothing"}`, 2000),
+    );
   });
   drawing.addEventListener("pointerleave", () => {
     cross.setAttribute("visibility", "hidden");
     readout.replaceChildren();
   });
-  const legend = names && el("ul", { class: "legend inline" }, curves.map((curve, at) => el("li", {},
-    svg("svg", { viewBox: "0 0 24 8", class: "dash", "aria-hidden": "true" }, svg("line", { x1: 0, x2: 24, y1: 4, y2: 4, "stroke-width": 3, ...stroke(at) })),
-    shorter(curve.name), el("span", { class: "dim" }, ` most ${measured(Math.max(...curve.points.map(([, value]) => value)), unit)}`))));
-  const scale = (name, texts) => el("ul", { class: name, "aria-hidden": "true" }, texts.map((text) => el("li", {}, text)));
-  return el("figure", { class: "figure" }, el("figcaption", {}, el("b", {}, label), readout),
-    el("div", { class: "chart" }, scale("values", [1, 0.5, 0].map((part) => measured(top * part, unit))), drawing, scale("times", [0, 0.25, 0.5, 0.75, 1].map((part) => (part ? `+${duration(span * part)}` : "0")))), legend);
+  const legend =
+    names &&
+    el(
+      "ul",
+      { class: "legend inline" },
+      curves.map((curve, at) =>
+        el(
+          "li",
+          {},
+          svg(
+            "svg",
+            { viewBox: "0 0 24 8", class: "dash", "aria-hidden": "true" },
+            svg("line", { x1: 0, x2: 24, y1: 4, y2: 4, "stroke-width": 3, ...stroke(at) }),
+          ),
+          shorter(curve.name),
+          el("span", { class: "dim" }, ` most ${measured(Math.max(...curve.points.map(([, value]) => value)), unit)}`),
+        ),
+      ),
+    );
+  const scale = (name, texts) =>
+    el(
+      "ul",
+      { class: name, "aria-hidden": "true" },
+      texts.map((text) => el("li", {}, text)),
+    );
+  return el(
+    "figure",
+    { class: "figure" },
+    el("figcaption", {}, el("b", {}, label), readout),
+    el(
+      "div",
+      { class: "chart" },
+      scale(
+        "values",
+        [1, 0.5, 0].map((part) => measured(top * part, unit)),
+      ),
+      drawing,
+      scale(
+        "times",
+        [0, 0.25, 0.5, 0.75, 1].map((part) => (part ? `+${duration(span * part)}` : "0")),
+      ),
+    ),
+    legend,
+  );
 }
 
 /** Told apart without colours, too. */

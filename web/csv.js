@@ -10,4 +10,6 @@ function cell(value) {
 }
 
 export const csv = (columns, rows) =>
-  [columns, ...rows.map((row) => columns.map((column) => row[column]))].map((line) => `${line.map(cell).join(",")}\r\n`).join("");
+  [columns, ...rows.map((row) => columns.map((column) => row[column]))]
+    .map((line) => `${line.map(cell).join(",")}\r\n`)
+    .join("");

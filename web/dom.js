@@ -22,6 +22,9 @@ export function add(element, children) {
   }
 }
 
+/** Puts other words where some were. */
+export const say = (element, text) => element.replaceChildren(visible(text, 2000));
+
 export const el = (name, attributes, ...children) => fill(document.createElement(name), attributes, children);
 export const svg = (name, attributes, ...children) => fill(document.createElementNS(SVG, name), attributes, children);
 
@@ -39,8 +42,11 @@ export const button = (text, press, attributes = {}) =>
   el("button", { type: "button", onclick: press, ...attributes }, text);
 
 export const choice = (label, value, options, choose) => {
-  const select = el("select", { "aria-label": label, onchange: () => choose(select.value) }, options.map(([key, text]) =>
-    el("option", { value: key, selected: String(key) === String(value ?? "") }, text)));
+  const select = el(
+    "select",
+    { "aria-label": label, onchange: () => choose(select.value) },
+    options.map(([key, text]) => el("option", { value: key, selected: String(key) === String(value ?? "") }, text)),
+  );
   return el("label", { class: "choice" }, el("span", {}, label), select);
 };
 
@@ -53,12 +59,17 @@ export function redraw(place, draw) {
   const focused = place.contains(document.activeElement) ? document.activeElement?.dataset.key : null;
   const keyed = (name) => [...place.querySelectorAll(`${name}[data-key]`)];
   const open = new Map(keyed("details").map((one) => [one.dataset.key, one.open]));
-  const scrolled = new Map([...place.querySelectorAll("[data-scroll]")].map((one) => [one.dataset.scroll, [one.scrollLeft, one.scrollTop]]));
+  const scrolled = new Map(
+    [...place.querySelectorAll("[data-scroll]")].map((one) => [one.dataset.scroll, [one.scrollLeft, one.scrollTop]]),
+  );
   place.replaceChildren();
   add(place, [draw()]);
   for (const one of keyed("details")) if (open.has(one.dataset.key)) one.open = open.get(one.dataset.key);
   for (const one of place.querySelectorAll("[data-scroll]")) {
     [one.scrollLeft, one.scrollTop] = scrolled.get(one.dataset.scroll) ?? [0, 0];
   }
-  if (focused) keyed("*").find((one) => one.dataset.key === focused)?.focus({ preventScroll: true });
+  if (focused)
+    keyed("*")
+      .find((one) => one.dataset.key === focused)
+      ?.focus({ preventScroll: true });
 }

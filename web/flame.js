@@ -27,7 +27,11 @@ export const nameOf = (node) => (node.frame ? inWords(node.frame) : "all");
 
 /** Draws what is below `at`; `choose` is told which frame was pressed, `tell` which one is looked at. */
 export function flame({ at, total, icicle, search, measure, choose, tell }) {
-  const place = el("div", { class: "flame", role: "group", "aria-label": `${icicle ? "Icicle" : "Flame"} graph of ${nameOf(at)}` });
+  const place = el("div", {
+    class: "flame",
+    role: "group",
+    "aria-label": `${icicle ? "Icicle" : "Flame"} graph of ${nameOf(at)}`,
+  });
   const above = [];
   for (let node = at.parent; node; node = node.parent) above.unshift(node);
   const boxes = [...above.map((node) => ({ node, left: 0, width: 1, row: node.depth, faint: true }))];
@@ -50,8 +54,27 @@ export function flame({ at, total, icicle, search, measure, choose, tell }) {
     const hit = wanted && name.toLowerCase().includes(wanted);
     if (hit && !hitAbove(node, wanted)) matched += node.value;
     const label = `${name}, ${measure(node.value)}, ${percent((100 * node.value) / (total || 1))} of all`;
-    const one = el("button", { type: "button", class: `frame${faint ? " faint" : ""}${hit ? " hit" : wanted ? " other" : ""}`, title: label, "aria-label": label, tabindex: node === at ? "0" : "-1", "data-key": `frame-${node.id}`, onclick: () => choose(node), onfocus: () => tell(node), onpointerenter: () => tell(node) }, width > 0.02 ? name : "");
-    styled(one, { left: `${left * 100}%`, width: `${width * 100}%`, top: `${(icicle ? row : rows - 1 - row) * ROW}px`, "--colour": colour(node) });
+    const one = el(
+      "button",
+      {
+        type: "button",
+        class: `frame${faint ? " faint" : ""}${hit ? " hit" : wanted ? " other" : ""}`,
+        title: label,
+        "aria-label": label,
+        tabindex: node === at ? "0" : "-1",
+        "data-key": `frame-${node.id}`,
+        onclick: () => choose(node),
+        onfocus: () => tell(node),
+        onpointerenter: () => tell(node),
+      },
+      width > 0.02 ? name : "",
+    );
+    styled(one, {
+      left: `${left * 100}%`,
+      width: `${width * 100}%`,
+      top: `${(icicle ? row : rows - 1 - row) * ROW}px`,
+      "--colour": colour(node),
+    });
     buttons.set(node, one);
     place.append(one);
   }
@@ -61,7 +84,8 @@ export function flame({ at, total, icicle, search, measure, choose, tell }) {
 }
 
 const hitAbove = (node, wanted) => {
-  for (let above = node.parent; above?.frame; above = above.parent) if (nameOf(above).toLowerCase().includes(wanted)) return true;
+  for (let above = node.parent; above?.frame; above = above.parent)
+    if (nameOf(above).toLowerCase().includes(wanted)) return true;
   return false;
 };
 
@@ -71,7 +95,12 @@ function move(event, buttons, icicle, choose, at) {
   const beside = node.parent?.children.filter((one) => buttons.has(one)).sort((a, b) => b.value - a.value) ?? [];
   const heaviest = node.children.filter((one) => buttons.has(one)).sort((a, b) => b.value - a.value)[0];
   const [up, down] = icicle ? [node.parent, heaviest] : [heaviest, node.parent];
-  const next = { ArrowUp: up, ArrowDown: down, ArrowLeft: beside[beside.indexOf(node) - 1], ArrowRight: beside[beside.indexOf(node) + 1] };
+  const next = {
+    ArrowUp: up,
+    ArrowDown: down,
+    ArrowLeft: beside[beside.indexOf(node) - 1],
+    ArrowRight: beside[beside.indexOf(node) + 1],
+  };
   if (event.key === "Escape" && at.parent) {
     let root = at;
     while (root.parent) root = root.parent;

@@ -24,7 +24,11 @@ export const count = (value) => (value === null || value === undefined ? "–" :
 
 export function short(value) {
   const size = Math.abs(value);
-  for (const [unit, of] of [["G", 1e9], ["M", 1e6], ["k", 1e4]]) {
+  for (const [unit, of] of [
+    ["G", 1e9],
+    ["M", 1e6],
+    ["k", 1e4],
+  ]) {
     if (size >= of) return `${three(value / (unit === "k" ? 1e3 : of))}${unit}`;
   }
   return three(value);
@@ -66,16 +70,27 @@ export function percent(value) {
 export function measured(value, unit) {
   if (value === null || value === undefined) return "–";
   switch (unit) {
-    case "%": return percent(value);
-    case "bytes": return bytes(value);
-    case "ns": return duration(value);
-    case "us": return us(value);
-    case "ms": return ms(value);
-    case "mW": return `${three(value / 1000)} W`;
-    case "KB/s": case "kB/s": return `${bytes(value * 1000)}/s`;
-    case "bytes/s": return `${bytes(value)}/s`;
-    case "calls/s": return `${short(value)} calls/s`;
-    default: return unit ? `${short(value)} ${unit}` : short(value);
+    case "%":
+      return percent(value);
+    case "bytes":
+      return bytes(value);
+    case "ns":
+      return duration(value);
+    case "us":
+      return us(value);
+    case "ms":
+      return ms(value);
+    case "mW":
+      return `${three(value / 1000)} W`;
+    case "KB/s":
+    case "kB/s":
+      return `${bytes(value * 1000)}/s`;
+    case "bytes/s":
+      return `${bytes(value)}/s`;
+    case "calls/s":
+      return `${short(value)} calls/s`;
+    default:
+      return unit ? `${short(value)} ${unit}` : short(value);
   }
 }
 
@@ -88,8 +103,16 @@ export const utc = (ns) => date(ns).toISOString().replace("T", " ").replace("Z",
 
 export function localTime(ns, withDate = false) {
   const time = date(ns);
-  const clock = time.toLocaleTimeString(undefined, { hour12: false, hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 });
-  return withDate ? `${time.toLocaleDateString(undefined, { day: "numeric", month: "short", year: "numeric" })}, ${clock}` : clock;
+  const clock = time.toLocaleTimeString(undefined, {
+    hour12: false,
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    fractionalSecondDigits: 3,
+  });
+  return withDate
+    ? `${time.toLocaleDateString(undefined, { day: "numeric", month: "short", year: "numeric" })}, ${clock}`
+    : clock;
 }
 
 export function age(ns) {
@@ -102,4 +125,4 @@ export function age(ns) {
 }
 
 /** `name[pid]`, as everywhere in gpuwhy. */
-export const process = (comm, pid) => (pid === null || pid === undefined ? comm ?? "" : `${comm ?? "process"}[${pid}]`);
+export const process = (comm, pid) => (pid === null || pid === undefined ? (comm ?? "") : `${comm ?? "process"}[${pid}]`);

@@ -25,16 +25,20 @@ export function movable(canvas, { view, whole, changed, press, key }) {
   };
   const place = (event) => (event.clientX - canvas.getBoundingClientRect().left) / canvas.clientWidth;
 
-  canvas.addEventListener("wheel", (event) => {
-    // The page itself scrolls with the wheel alone.
-    if (event.ctrlKey || event.metaKey) {
-      event.preventDefault();
-      move.zoom(Math.exp(Math.max(-200, Math.min(200, event.deltaY)) / 300), place(event));
-    } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
-      event.preventDefault();
-      move.pan((event.shiftKey ? event.deltaY || event.deltaX : event.deltaX) / canvas.clientWidth);
-    }
-  }, { passive: false });
+  canvas.addEventListener(
+    "wheel",
+    (event) => {
+      // The page itself scrolls with the wheel alone.
+      if (event.ctrlKey || event.metaKey) {
+        event.preventDefault();
+        move.zoom(Math.exp(Math.max(-200, Math.min(200, event.deltaY)) / 300), place(event));
+      } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+        event.preventDefault();
+        move.pan((event.shiftKey ? event.deltaY || event.deltaX : event.deltaX) / canvas.clientWidth);
+      }
+    },
+    { passive: false },
+  );
 
   const fingers = new Map();
   let moved = 0;
@@ -70,9 +74,17 @@ export function movable(canvas, { view, whole, changed, press, key }) {
   canvas.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const act = {
-      ArrowLeft: () => move.pan(-0.2), ArrowRight: () => move.pan(0.2), a: () => move.pan(-0.2), d: () => move.pan(0.2),
-      "+": () => move.zoom(0.6), "=": () => move.zoom(0.6), w: () => move.zoom(0.6), "-": () => move.zoom(1 / 0.6), s: () => move.zoom(1 / 0.6),
-      0: move.whole, Home: move.whole,
+      ArrowLeft: () => move.pan(-0.2),
+      ArrowRight: () => move.pan(0.2),
+      a: () => move.pan(-0.2),
+      d: () => move.pan(0.2),
+      "+": () => move.zoom(0.6),
+      "=": () => move.zoom(0.6),
+      w: () => move.zoom(0.6),
+      "-": () => move.zoom(1 / 0.6),
+      s: () => move.zoom(1 / 0.6),
+      0: move.whole,
+      Home: move.whole,
     }[event.key];
     if (act) act();
     else if (!key(event.key)) return;

@@ -19,13 +19,18 @@ export function askForHelp(dialog, views) {
   const keys = [...views.map((view, at) => [String(at + 1), view.title]), ...KEYS];
   dialog.replaceChildren(
     el("h2", { id: "help-title" }, "Keys"),
-    el("dl", { class: "keys" }, keys.map(([key, what]) => el("div", {}, el("dt", {}, el("kbd", {}, key)), el("dd", {}, what)))),
+    el(
+      "dl",
+      { class: "keys" },
+      keys.map(([key, what]) => el("div", {}, el("dt", {}, el("kbd", {}, key)), el("dd", {}, what))),
+    ),
     button("Close", () => dialog.close(), { autofocus: true }),
   );
   dialog.showModal();
 }
 
-/** A click beside it closes it, too; Escape does by itself. */
-export const closeOnEscape = (dialog) => dialog.addEventListener("click", (event) => {
-  if (event.target === dialog) dialog.close();
-});
+/** Escape closes it by itself; a click beside it does, too. */
+export const closeOnClickBeside = (dialog) =>
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog) dialog.close();
+  });

@@ -17,7 +17,12 @@ export function lanesOf(answer, since) {
     top += height + GAP;
   };
   if (answer.findings.length) {
-    const slices = answer.findings.map((mark) => ({ from: since(mark.start_ns), to: since(mark.end_ns), name: mark.title, mark }));
+    const slices = answer.findings.map((mark) => ({
+      from: since(mark.start_ns),
+      to: since(mark.end_ns),
+      name: mark.title,
+      mark,
+    }));
     const shown = stacked(slices).filter((slice) => slice.row < ROWS);
     const name = shown.length < slices.length ? `findings, the worst ${shown.length} of ${slices.length}` : "findings";
     add({ kind: "finding", name, slices: shown }, LABEL + Math.max(...shown.map((one) => one.row + 1)) * MARK);
@@ -44,7 +49,15 @@ function stacked(slices) {
   return slices;
 }
 
-const KINDS = { annotation: "annotation", process: "all calls of", thread: "calls of thread", waits: "", stream: "", rank: "collectives of", finding: "" };
+const KINDS = {
+  annotation: "annotation",
+  process: "all calls of",
+  thread: "calls of thread",
+  waits: "",
+  stream: "",
+  rank: "collectives of",
+  finding: "",
+};
 export const nameOfLane = (lane) => [KINDS[lane.kind], lane.name].filter(Boolean).join(" ");
 
 export function paint(pen, { lanes, view, width, height, chosen, colours }) {
@@ -168,7 +181,9 @@ export function sliceAt(lanes, view, width, px, py) {
   const slack = ((view.to - view.from) / width) * 3;
   const at = view.from + (px / width) * (view.to - view.from);
   const row = lane.kind === "finding" ? Math.floor((py - lane.top - LABEL) / MARK) : null;
-  const hit = lane.slices.filter((one) => one.from - slack <= at && one.to + slack >= at && (row === null || one.row === row));
+  const hit = lane.slices.filter(
+    (one) => one.from - slack <= at && one.to + slack >= at && (row === null || one.row === row),
+  );
   const slice = hit.sort((a, b) => a.to - a.from - (b.to - b.from))[0];
   return { lane, slice: slice ?? null };
 }

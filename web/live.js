@@ -2,7 +2,7 @@
 // while nobody looks. Says how old the newest data is, by the server's clock.
 
 import { ask } from "./api.js";
-import { el, time } from "./dom.js";
+import { el, say, time } from "./dom.js";
 import { age as inWords, count, duration, since } from "./format.js";
 
 const SOONEST = 2000;
@@ -42,17 +42,22 @@ export function watch({ element, age, changed, renewed }) {
   function draw() {
     const { about, error } = state;
     if (!about) {
-      element.replaceChildren(error ? error.message : "Loading the trace…");
+      say(element, error ? error.message : "Loading the trace…");
       return;
     }
     const name = about.file.split("/").pop();
     const length = about.start_ns === null ? "empty" : duration(since(about.end_ns, about.start_ns));
     const host = about.nodes.length > 1 ? `${about.nodes.length} nodes` : about.nodes[0];
     element.replaceChildren(
-      el("strong", { title: about.file }, name), " ",
-      el("span", { class: "dim" }, [host && `${host}, `, length, about.start_ns === null ? null : [" from ", time(about.start_ns, true)], `, ${count(about.events)} events`]),
+      el("strong", { title: about.file }, name),
+      " ",
+      el("span", { class: "dim" }, [
+        host && `${host}, `,
+        length,
+        about.start_ns === null ? null : [" from ", time(about.start_ns, true)],
+        `, ${count(about.events)} events`,
+      ]),
     );
-    element.title = "";
     tick();
   }
 
@@ -60,22 +65,32 @@ export function watch({ element, age, changed, renewed }) {
     const { about, error } = state;
     if (!about || about.end_ns === null) return;
     const old = since(nowNs(), about.end_ns);
-    const words = error ? `Not up to date: ${error.message}` : about.live ? `Live · newest data ${inWords(old)} old` : `Recorded · ended ${inWords(old)} ago`;
+    const words = error
+      ? `Not up to date: ${error.message}`
+      : about.live
+        ? `Live · newest data ${inWords(old)} old`
+        : `Recorded · ended ${inWords(old)} ago`;
     age.className = `age ${error ? "failed" : about.live ? "live" : ""}`;
-    if (age.textContent !== words) age.textContent = words;
+    if (age.textContent !== words) say(age, words);
   }
 
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) check();
   });
   return {
-    get about() { return state.about; },
+    get about() {
+      return state.about;
+    },
     /** The trace's own facts, as soon as they are known. */
     known: () => (state.about ? Promise.resolve(state.about) : new Promise((tell) => waiting.push(tell))),
     begin(alongside) {
       check().then(alongside);
-      setInterval(() => { tick(); }, 1000);
-      setInterval(() => { if (state.about?.live && !document.hidden) alongside(); }, 15000);
+      setInterval(() => {
+        tick();
+      }, 1000);
+      setInterval(() => {
+        if (state.about?.live && !document.hidden) alongside();
+      }, 15000);
     },
   };
 }

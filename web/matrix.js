@@ -10,7 +10,14 @@ const LEFT = 64;
 export function matrix({ ranks, seqs, arrivals, label, tell }) {
   const found = new Map(arrivals.map((one) => [`${one.rank} ${one.seq}`, one]));
   const worst = Math.max(1, ...arrivals.map((one) => Number(one.late_ns)));
-  const canvas = el("canvas", { class: "matrix", role: "application", tabindex: "0", "aria-roledescription": "matrix", "aria-label": `${label} Arrow keys choose a cell.`, "data-key": "matrix" });
+  const canvas = el("canvas", {
+    class: "matrix",
+    role: "application",
+    tabindex: "0",
+    "aria-roledescription": "matrix",
+    "aria-label": `${label} Arrow keys choose a cell.`,
+    "data-key": "matrix",
+  });
   const [width, height] = [LEFT + seqs.length * CELL + 2, ranks.length * CELL + 22];
   canvas.width = width * 2;
   canvas.height = height * 2;
@@ -63,11 +70,17 @@ export function matrix({ ranks, seqs, arrivals, label, tell }) {
     chosen = [Math.min(Math.max(row, 0), ranks.length - 1), Math.min(Math.max(column, 0), seqs.length - 1)];
     const [rank, seq] = [ranks[chosen[0]], seqs[chosen[1]]];
     const one = found.get(`${rank} ${seq}`);
-    tell(one ? `Rank ${rank}, collective ${seq} (${one.op}): ${Number(one.late_ns) === 0 ? "the first to come" : `${duration(Number(one.late_ns))} after the first`}.` : `Rank ${rank} did not come to collective ${seq}, or was not traced then.`);
+    tell(
+      one
+        ? `Rank ${rank}, collective ${seq} (${one.op}): ${Number(one.late_ns) === 0 ? "the first to come" : `${duration(Number(one.late_ns))} after the first`}.`
+        : `Rank ${rank} did not come to collective ${seq}, or was not traced then.`,
+    );
     draw();
   }
 
-  canvas.addEventListener("click", (event) => choose(Math.floor(event.offsetY / CELL), Math.floor((event.offsetX - LEFT) / CELL)));
+  canvas.addEventListener("click", (event) =>
+    choose(Math.floor(event.offsetY / CELL), Math.floor((event.offsetX - LEFT) / CELL)),
+  );
   canvas.addEventListener("keydown", (event) => {
     const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
     if (!step) return;

@@ -2,12 +2,38 @@
 // beside it. The first word of a class is its family; classes of a family differ in shade.
 
 const FAMILIES = {
-  cpu: [351, 78, 64], lock: [321, 54, 43], python: [321, 54, 43], mem: [52, 58, 50], numa: [52, 58, 50], io: [130, 60, 34], copy: [130, 60, 34],
-  net: [195, 76, 62], rdma: [195, 76, 62], gpu: [210, 45, 46], launch: [230, 45, 62], graph: [230, 45, 62], driver: [175, 70, 28], rank: [25, 80, 62],
+  cpu: [351, 78, 64],
+  lock: [321, 54, 43],
+  python: [321, 54, 43],
+  mem: [52, 58, 50],
+  numa: [52, 58, 50],
+  io: [130, 60, 34],
+  copy: [130, 60, 34],
+  net: [195, 76, 62],
+  rdma: [195, 76, 62],
+  gpu: [210, 45, 46],
+  launch: [230, 45, 62],
+  graph: [230, 45, 62],
+  driver: [175, 70, 28],
+  rank: [25, 80, 62],
 };
 /** What a thread does by itself is no loss, and grey. */
 const PLAIN = { "cpu.self": "hsl(210 14% 64%)", "self.sleep": "hsl(210 8% 78%)", unknown: "hsl(0 0% 55%)" };
-const SHADES = { "gpu.alloc": 16, "gpu.coldstart": -14, "gpu.throttle": 24, "gpu.error": -22, "gpu.memory": 8, "cpu.throttled": -16, "cpu.interrupt": 12, "mem.reclaim": -14, "mem.oom": -24, "io.file": 18, "net.tcp": -22, "rank.hang": -20, "python.gil": 16 };
+const SHADES = {
+  "gpu.alloc": 16,
+  "gpu.coldstart": -14,
+  "gpu.throttle": 24,
+  "gpu.error": -22,
+  "gpu.memory": 8,
+  "cpu.throttled": -16,
+  "cpu.interrupt": 12,
+  "mem.reclaim": -14,
+  "mem.oom": -24,
+  "io.file": 18,
+  "net.tcp": -22,
+  "rank.hang": -20,
+  "python.gil": 16,
+};
 
 export function colourOf(cause) {
   if (PLAIN[cause]) return PLAIN[cause];

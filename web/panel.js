@@ -6,8 +6,18 @@ import { button, el, redraw, words } from "./dom.js";
  * that is known sooner. */
 export function panel({ key, title, about, load, draw, wide = false, quiet = false }) {
   const body = el("div", { class: "panel-body" }, words("loading", "Loading…"));
-  const section = el("section", { class: wide ? "panel wide" : "panel", "aria-labelledby": title ? `${key}-title` : null, "data-panel": key, "aria-busy": "true" },
-    title && el("h2", { id: `${key}-title` }, title), about && el("p", { class: "about" }, about), body);
+  const section = el(
+    "section",
+    {
+      class: wide ? "panel wide" : "panel",
+      "aria-labelledby": title ? `${key}-title` : null,
+      "data-panel": key,
+      "aria-busy": "true",
+    },
+    title && el("h2", { id: `${key}-title` }, title),
+    about && el("p", { class: "about" }, about),
+    body,
+  );
   let shown;
   const show = (data, context) => {
     if (context.signal.aborted) return;
@@ -27,8 +37,13 @@ export function panel({ key, title, about, load, draw, wide = false, quiet = fal
         const nothing = error.kind === "nothing";
         section.hidden = nothing && quiet;
         if (!error.kind) console.error(error);
-        redraw(body, () => words(nothing ? "empty" : "error", error.kind ? error.message : `This cannot be drawn: ${error.message}`,
-          nothing ? null : button("Try again", () => panel.refresh(context))));
+        redraw(body, () =>
+          words(
+            nothing ? "empty" : "error",
+            error.kind ? error.message : `This cannot be drawn: ${error.message}`,
+            nothing ? null : button("Try again", () => panel.refresh(context)),
+          ),
+        );
       } finally {
         section.setAttribute("aria-busy", "false");
       }

@@ -1,18 +1,21 @@
 // The timeline: what happened when. Only the time that is seen is asked for, thinned out by the server to what can be drawn.
 
-import { ask, framesOf, inWords } from "../api.js";
-import { causeBar, swatch } from "../bar.js";
-import { button, el, time, words } from "../dom.js";
-import { big, count, duration, since } from "../format.js";
+import { ask } from "../api.js";
+import { swatch } from "../bar.js";
+import { add, button, el, time, words } from "../dom.js";
+import { big, duration, since } from "../format.js";
 import { movable } from "../gestures.js";
-import { lanesOf, nameOfLane, paint, sliceAt } from "../lanes.js";
-import { badge } from "../finding.js";
+import { lanesOf, paint, sliceAt } from "../lanes.js";
+import { told } from "../slice.js";
 
 /** After the last move the server is asked. */
 const REST = 140;
 
 export const timeline = {
-  name: "timeline", title: "Timeline", about: "Calls by thread in the colours of what they waited for, streams, ranks, findings. Drag or ← → to pan, Ctrl with the wheel, a pinch or + − to zoom, click or N P for details.",
+  name: "timeline",
+  title: "Timeline",
+  about:
+    "Calls by thread in the colours of what they waited for, streams, ranks, findings. Drag or ← → to pan, Ctrl with the wheel, a pinch or + − to zoom, click or N P for details.",
   show: (context) => new Timeline(context).made(),
 };
 
@@ -22,29 +25,56 @@ class Timeline {
     this.view = { from: 0, to: 1 };
     this.lanes = [];
     this.chosen = null;
-    this.canvas = el("canvas", { class: "timeline", tabindex: "0", role: "application", "aria-roledescription": "timeline", "aria-label": "Timeline. Left and right pan, plus and minus zoom, up and down choose a track, N and P go through its slices, Enter zooms to one.", "data-key": "timeline" });
+    this.canvas = el("canvas", {
+      class: "timeline",
+      tabindex: "0",
+      role: "application",
+      "aria-roledescription": "timeline",
+      "aria-label":
+        "Timeline. Left and right pan, plus and minus zoom, up and down choose a track, N and P go through its slices, Enter zooms to one.",
+      "data-key": "timeline",
+    });
     this.state = el("div", {}, words("loading", "Loading…"));
     this.says = el("p", { class: "readout", role: "status" });
-    this.details = el("section", { class: "panel wide", "aria-label": "Details", "aria-live": "polite" }, el("p", { class: "dim" }, "Click a slice, or press N on the timeline, to see what it is."));
+    this.details = el(
+      "section",
+      { class: "panel wide", "aria-label": "Details", "aria-live": "polite" },
+      el("p", { class: "dim" }, "Click a slice, or press N on the timeline, to see what it is."),
+    );
     this.legend = el("ul", { class: "legend inline" });
   }
 
   made() {
     const { canvas, view } = this;
     this.move = movable(canvas, {
-      view, whole: () => this.whole, changed: () => this.moved(),
+      view,
+      whole: () => this.whole,
+      changed: () => this.moved(),
       press: (x, y) => this.pick(sliceAt(this.lanes, view, canvas.clientWidth, x, y)),
       key: (name) => this.pressed(name),
     });
     const tool = (label, text, act) => button(text, act, { "aria-label": label, title: label });
-    const tools = el("div", { class: "row" }, tool("Earlier", "◀", () => this.move.pan(-0.3)), tool("Later", "▶", () => this.move.pan(0.3)), tool("Zoom in", "+", () => this.move.zoom(0.5)), tool("Zoom out", "−", () => this.move.zoom(2)), button("All of it", () => this.move.whole()), this.says);
+    const tools = el(
+      "div",
+      { class: "row" },
+      tool("Earlier", "◀", () => this.move.pan(-0.3)),
+      tool("Later", "▶", () => this.move.pan(0.3)),
+      tool("Zoom in", "+", () => this.move.zoom(0.5)),
+      tool("Zoom out", "−", () => this.move.zoom(2)),
+      button("All of it", () => this.move.whole()),
+      this.says,
+    );
     this.watcher = new ResizeObserver(() => this.draw());
     this.watcher.observe(canvas);
     return {
       elements: [tools, this.legend, this.state, canvas, this.details],
       refresh: () => this.begin(),
       themed: () => this.draw(),
-      leave: () => { this.watcher.disconnect(); clearTimeout(this.timer); this.asked?.abort(); },
+      leave: () => {
+        this.watcher.disconnect();
+        clearTimeout(this.timer);
+        this.asked?.abort();
+      },
     };
   }
 
@@ -59,8 +89,17 @@ class Timeline {
     const atEnd = this.whole && this.view.to >= this.whole.to;
     this.whole = { from: 0, to: end };
     if (!this.started) {
-      const [from, to] = [params.from, params.to].map((text) => (/^\d+$/.test(text ?? "") ? since(text, this.origin) : null));
-      Object.assign(this.view, from !== null && to > from ? { from, to } : params.since ? { from: Math.max(0, end - spanOf(params.since)), to: end } : this.whole);
+      const [from, to] = [params.from, params.to].map((text) =>
+        /^\d+$/.test(text ?? "") ? since(text, this.origin) : null,
+      );
+      Object.assign(
+        this.view,
+        from !== null && to > from
+          ? { from, to }
+          : params.since
+            ? { from: Math.max(0, end - spanOf(params.since)), to: end }
+            : this.whole,
+      );
       this.started = true;
     } else if (atEnd) {
       // Whoever looks at the newest goes on looking at it.
@@ -73,9 +112,12 @@ class Timeline {
 
   moved() {
     this.draw();
-    this.context.note({ from: this.absolute(this.view.from), to: this.absolute(this.view.to), since: undefined });
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.load(), REST);
+    this.timer = setTimeout(() => {
+      // Browsers refuse an address that changes with every move.
+      this.context.note({ from: this.absolute(this.view.from), to: this.absolute(this.view.to), since: undefined });
+      this.load();
+    }, REST);
   }
 
   absolute(ns) {
@@ -88,11 +130,21 @@ class Timeline {
     const slices = Math.max(100, Math.min(1000, Math.round(this.canvas.clientWidth / 2)));
     // A little more than is seen, so that a small move shows something.
     const extra = (this.view.to - this.view.from) * 0.1;
-    const request = { from_ns: this.absolute(Math.max(0, this.view.from - extra)), to_ns: this.absolute(this.view.to + extra), pid: this.context.filters.pid, slices, tracks: 80 };
+    const request = {
+      from_ns: this.absolute(Math.max(0, this.view.from - extra)),
+      to_ns: this.absolute(this.view.to + extra),
+      pid: this.context.filters.pid,
+      slices,
+      tracks: 80,
+    };
     try {
       const answer = await ask("timeline", request, asked.signal);
       if (this.context.signal.aborted) return;
-      Object.assign(this, lanesOf(answer, (ns) => since(ns, this.origin)), { answer });
+      Object.assign(
+        this,
+        lanesOf(answer, (ns) => since(ns, this.origin)),
+        { answer },
+      );
       this.state.replaceChildren();
       this.keepChosen();
       this.drawLegend();
@@ -100,7 +152,13 @@ class Timeline {
     } catch (error) {
       if (error.name === "AbortError") return;
       this.lanes = [];
-      this.state.replaceChildren(words(error.kind === "nothing" ? "empty" : "error", error.message, button("Try again", () => this.load())));
+      this.state.replaceChildren(
+        words(
+          error.kind === "nothing" ? "empty" : "error",
+          error.message,
+          button("Try again", () => this.load()),
+        ),
+      );
     }
     this.draw();
   }
@@ -130,17 +188,51 @@ class Timeline {
     }
     const style = getComputedStyle(canvas);
     const named = (name) => style.getPropertyValue(name).trim();
-    const colours = { ink: style.color, paper: named("--paper"), pale: named("--pale"), line: named("--line"), dim: named("--dim"), focus: named("--focus"), bad: named("--critical"), critical: named("--critical"), high: named("--high"), medium: named("--medium"), low: named("--low"), small: `12px ${style.fontFamily}` };
+    const colours = {
+      ink: style.color,
+      paper: named("--paper"),
+      pale: named("--pale"),
+      line: named("--line"),
+      dim: named("--dim"),
+      focus: named("--focus"),
+      bad: named("--critical"),
+      critical: named("--critical"),
+      high: named("--high"),
+      medium: named("--medium"),
+      low: named("--low"),
+      small: `12px ${style.fontFamily}`,
+    };
     const pen = canvas.getContext("2d");
     pen.setTransform(scale, 0, 0, scale, 0, 0);
-    paint(pen, { lanes: this.lanes, view, width, height, chosen: this.chosen?.slice && Object.assign(this.chosen.slice, { lane: this.chosen.lane }), colours });
-    this.says.replaceChildren(...(this.origin === undefined ? [] : [time(this.absolute(Math.max(0, view.from))), " – ", time(this.absolute(view.to)), ` (${duration(view.to - view.from)})`, this.answer?.sampled ? "; calls are a sample, sums of processes are exact" : ""]));
+    paint(pen, {
+      lanes: this.lanes,
+      view,
+      width,
+      height,
+      chosen: this.chosen?.slice && Object.assign(this.chosen.slice, { lane: this.chosen.lane }),
+      colours,
+    });
+    this.says.replaceChildren(
+      ...(this.origin === undefined
+        ? []
+        : [
+            time(this.absolute(Math.max(0, view.from))),
+            " – ",
+            time(this.absolute(view.to)),
+            ` (${duration(view.to - view.from)})`,
+            this.answer?.sampled ? "; calls are a sample, sums of processes are exact" : "",
+          ]),
+    );
   }
 
   drawLegend() {
     const classes = new Map();
-    for (const lane of this.lanes) for (const slice of lane.slices) for (const part of slice.blame ?? []) classes.set(part.class, (classes.get(part.class) ?? 0) + Number(part.ns));
-    this.legend.replaceChildren(...[...classes].sort((a, b) => b[1] - a[1]).map(([name]) => el("li", {}, swatch(name), el("code", {}, name))));
+    for (const lane of this.lanes)
+      for (const slice of lane.slices)
+        for (const part of slice.blame ?? []) classes.set(part.class, (classes.get(part.class) ?? 0) + Number(part.ns));
+    this.legend.replaceChildren(
+      ...[...classes].sort((a, b) => b[1] - a[1]).map(([name]) => el("li", {}, swatch(name), el("code", {}, name))),
+    );
   }
 
   pressed(key) {
@@ -150,16 +242,30 @@ class Timeline {
     const lane = lanes[Math.max(0, at)];
     const seen = lane.slices.filter((slice) => slice.to >= this.view.from && slice.from <= this.view.to);
     const place = seen.indexOf(this.chosen?.slice);
-    const pick = (slice, of = lane) => { this.pick({ lane: of, slice: slice ?? null }); return true; };
+    const pick = (slice, of = lane) => {
+      this.pick({ lane: of, slice: slice ?? null });
+      return true;
+    };
     switch (key) {
-      case "ArrowDown": case "ArrowUp": {
+      case "ArrowDown":
+      case "ArrowUp": {
         const next = lanes[Math.min(Math.max(at + (key === "ArrowDown" ? 1 : -1), 0), lanes.length - 1)];
-        return pick(next.slices.find((slice) => slice.to >= this.view.from && slice.from <= this.view.to), next);
+        return pick(
+          next.slices.find((slice) => slice.to >= this.view.from && slice.from <= this.view.to),
+          next,
+        );
       }
-      case "n": case "N": return pick(seen[Math.min(place + 1, seen.length - 1)]);
-      case "p": case "P": return pick(seen[Math.max(place - 1, 0)]);
-      case "Enter": if (this.chosen?.slice) this.zoomTo(this.chosen.slice); return true;
-      default: return false;
+      case "n":
+      case "N":
+        return pick(seen[Math.min(place + 1, seen.length - 1)]);
+      case "p":
+      case "P":
+        return pick(seen[Math.max(place - 1, 0)]);
+      case "Enter":
+        if (this.chosen?.slice) this.zoomTo(this.chosen.slice);
+        return true;
+      default:
+        return false;
     }
   }
 
@@ -173,37 +279,10 @@ class Timeline {
     this.chosen = found;
     if (tell) this.context.note({ finding: found.slice.mark?.id });
     this.draw();
-    this.tell(found);
-  }
-
-  tell({ lane, slice }) {
-    const zoom = button("Zoom to it", () => this.zoomTo(slice));
-    const when = el("p", {}, time(this.absolute(slice.from)), ` (+${duration(slice.from)}), for ${duration(slice.to - slice.from)}, ${nameOfLane(lane)}`);
-    if (slice.mark) {
-      const { mark } = slice;
-      return this.details.replaceChildren(el("h2", {}, badge(mark.severity), " ", mark.title), when, el("p", { class: "row" }, zoom, el("a", { href: this.context.link("overview", { pid: mark.pid ?? undefined }) }, "Read the finding")));
-    }
-    const sum = (slice.blame ?? []).reduce((total, part) => total + Number(part.ns), 0);
-    const told = lane.kind === "stream" ? `${count(slice.count)} pieces of work, busy between ${duration(slice.busy_ns)} and ${duration(slice.longest_ns)}`
-      : slice.count > 1 ? `${count(slice.count)} in ${duration(slice.busy_ns)}, mostly ${slice.name}, the longest ${duration(slice.longest_ns)}` : `took ${duration(slice.busy_ns)}`;
-    const frames = el("div", {});
-    this.details.replaceChildren(el("h2", {}, slice.count > 1 ? `${slice.name} ×${count(slice.count)}` : slice.name), when, el("p", {}, told, slice.errors ? el("strong", { class: "bad" }, ` ${count(slice.errors)} failed`) : ""),
-      ...(sum ? [causeBar(slice.blame.map((part) => ({ class: part.class, ms: Number(part.ns) / 1e6, share_pct: (100 * Number(part.ns)) / sum })))] : []),
-      frames, el("p", { class: "row" }, zoom, lane.kind === "thread" && slice.count === 1 ? el("a", { href: this.context.link("stacks", { pid: lane.pid, op: slice.name }) }, `Stacks of ${slice.name}`) : ""));
-    if (slice.stack_id !== undefined) this.tellFrames(slice.stack_id, frames);
-  }
-
-  async tellFrames(id, place) {
-    try {
-      const stack = (await framesOf([id], this.context.signal)).get(String(id));
-      if (!stack) return;
-      const python = stack.filter((frame) => frame.kind === "python");
-      const shown = (python.length ? python : stack).slice(0, 12);
-      place.replaceChildren(el("h3", {}, "Called from, innermost first"), el("ol", { class: "frames" }, shown.map((frame) => el("li", { class: "code" }, inWords(frame)))));
-    } catch {
-      // The slice is told without its stack.
-    }
+    this.details.replaceChildren();
+    add(this.details, [told(found, this)]);
   }
 }
 
-const spanOf = (text) => Number.parseFloat(text) * ({ ms: 1e6, s: 1e9, m: 60e9, h: 3600e9, d: 86400e9 }[text.replace(/^[\d.]+/, "")] ?? 1e9);
+const spanOf = (text) =>
+  Number.parseFloat(text) * ({ ms: 1e6, s: 1e9, m: 60e9, h: 3600e9, d: 86400e9 }[text.replace(/^[\d.]+/, "")] ?? 1e9);

@@ -15,6 +15,7 @@ need() { # need PACKAGE CHECK...
 
 has_header() { echo "#include <$1>" | cc -E -x c - ; }
 has_archive() { [ -n "$(find /usr/lib /usr/lib64 -name "lib$1.a" 2>/dev/null | head -n 1)" ]; }
+has_font() { [ -n "$(find /usr/share/fonts -name "*.ttf" 2>/dev/null | head -n 1)" ]; }
 is_static() { [ -n "$(command -v "$1")" ] && ! ldd "$(command -v "$1")"; }
 
 need gcc command -v cc
@@ -35,6 +36,11 @@ if [ "$want" = test ]; then
     # Certificates, and clients of other people.
     need openssl command -v openssl
     need python3-venv python3 -c "import venv, ensurepip"
+    # A real browser. Where it is a snap only, as on Ubuntu, the tests say that they were skipped.
+    if apt-cache policy chromium 2>/dev/null | grep -q 'Candidate: [0-9]'; then
+        need chromium command -v chromium
+        need fonts-dejavu-core has_font
+    fi
     need bsdutils command -v script
     need util-linux command -v setpriv
     # A network that loses packets.

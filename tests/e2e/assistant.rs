@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/e2e/assistant.py");
-const TOKEN: &str = "a-token-of-the-tests-0123456789";
+pub(crate) const TOKEN: &str = "a-token-of-the-tests-0123456789";
 
 /// Python with the official client, made once; None, and a skip, where it cannot be had.
 fn python(test: &str) -> Option<PathBuf> {
@@ -78,12 +78,26 @@ fn the_official_client_investigates_over_stdio() {
 }
 
 /// A server in the background, and where it is.
-fn served(command: &mut Command) -> (Ended, String) {
+pub(crate) fn served(command: &mut Command) -> (Ended, String) {
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let address = line.split_whitespace().find(|word| word.starts_with("http")).unwrap();
     (Ended(child), address.trim_end_matches(';').to_string())
+}
+
+/// For localhost: the certificate's file and its key's; None where openssl cannot make them.
+pub(crate) fn certificate(folder: &Path) -> Option<(PathBuf, PathBuf)> {
+    let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
+        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"])
+        .arg("-keyout")
+        .arg(&key)
+        .arg("-out")
+        .arg(&cert)
+        .output();
+    made.is_ok_and(|made| made.status.success()).then_some((cert, key))
 }
 
 #[test]
@@ -92,28 +106,10 @@ fn the_official_client_investigates_over_http_with_tls_and_a_token() {
     let Some(python) = python(test) else { return };
     let trace = trace();
     let folder = trace.folder.path();
-    let (cert, key, tokens) = (folder.join("cert.pem"), folder.join("key.pem"), folder.join("tokens"));
-    let made = Command::new("openssl")
-        .args([
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:prime256v1",
-            "-nodes",
-            "-days",
-            "2",
-        ])
-        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"])
-        .arg("-keyout")
-        .arg(&key)
-        .arg("-out")
-        .arg(&cert)
-        .output();
-    if !made.is_ok_and(|made| made.status.success()) {
+    let tokens = folder.join("tokens");
+    let Some((cert, key)) = certificate(folder) else {
         return skip(test, "openssl cannot make a certificate");
-    }
+    };
     std::fs::write(&tokens, TOKEN).unwrap();
     std::fs::set_permissions(&tokens, std::fs::Permissions::from_mode(0o600)).unwrap();
     let (server, address) = served(

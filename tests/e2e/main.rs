@@ -13,6 +13,7 @@ mod abi;
 mod assistant;
 mod bad_input;
 mod blame;
+mod browser;
 mod collectives;
 mod counting;
 mod discovery;

@@ -14,28 +14,28 @@ struct Asset {
     bytes: &'static [u8],
 }
 
-const HTML: &str = "text/html; charset=utf-8";
-const INDEX: Asset =
-    Asset { name: "index.html", kind: HTML, bytes: include_bytes!("../../../../web/index.html") };
+/// All files of `web/`; listed when this is built.
+const ASSETS: &[Asset] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 const LOGIN: &str = include_str!("../../../../web/login.html");
 
-/// A row for each file of `web/` that the page loads.
-const ASSETS: &[Asset] = &[
-    Asset { name: "app.js", kind: "text/javascript", bytes: include_bytes!("../../../../web/app.js") },
-    Asset { name: "style.css", kind: "text/css", bytes: include_bytes!("../../../../web/style.css") },
-    Asset { name: "icon.svg", kind: "image/svg+xml", bytes: include_bytes!("../../../../web/icon.svg") },
-];
+/// What pages load. The pages themselves have paths of their own.
+fn find(name: &str) -> Option<&'static Asset> {
+    ASSETS.iter().find(|asset| asset.name == name && !asset.name.ends_with(".html"))
+}
 
 pub(super) fn is_file(path: &str) -> bool {
-    ASSETS.iter().any(|asset| path.strip_prefix('/') == Some(asset.name))
+    path.strip_prefix('/').and_then(find).is_some()
 }
 
 pub(super) async fn index(headers: HeaderMap) -> Response<Body> {
-    send(&INDEX, &headers)
+    match ASSETS.iter().find(|asset| asset.name == "index.html") {
+        Some(asset) => send(asset, &headers),
+        None => super::reply::no_such_path().await.into_response(),
+    }
 }
 
 pub(super) async fn file(Path(name): Path<String>, headers: HeaderMap) -> Response<Body> {
-    match ASSETS.iter().find(|asset| asset.name == name) {
+    match find(&name) {
         Some(asset) => send(asset, &headers),
         None => super::reply::no_such_path().await.into_response(),
     }
@@ -45,7 +45,7 @@ pub(super) async fn file(Path(name): Path<String>, headers: HeaderMap) -> Respon
 pub(super) fn login_page(status: StatusCode, said: &'static str) -> Response<Body> {
     let mut response = Response::new(Body::from(LOGIN.replace("{said}", said)));
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(HTML));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

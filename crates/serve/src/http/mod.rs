@@ -106,7 +106,7 @@ fn router(site: Arc<Site>) -> Router {
             .route("/", get(assets::index))
             .route("/login", post(login::enter))
             .route("/logout", post(login::leave))
-            .route("/{file}", get(assets::file));
+            .route("/{*file}", get(assets::file));
     }
     router
         .fallback(reply::no_such_path)

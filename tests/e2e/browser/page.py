@@ -1,0 +1,99 @@
+"""A page of the dashboard in real Chromium, and what must hold on every page: nothing in the console, no request to elsewhere."""
+
+import json
+import re
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from contextlib import contextmanager
+
+from playwright.sync_api import sync_playwright
+
+PATIENCE = 20
+VIEWS = ["overview", "timeline", "operations", "processes", "collectives", "memory", "stacks", "sql", "coverage"]
+
+
+@contextmanager
+def browser(executable):
+    with sync_playwright() as playwright:
+        # Tests may run as root, where Chromium has no sandbox.
+        chromium = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
+        yield chromium
+        chromium.close()
+
+
+class Dashboard:
+    def __init__(self, chromium, base, **options):
+        self.base = base.rstrip("/")
+        self.context = chromium.new_context(
+            viewport=options.pop("viewport", {"width": 1280, "height": 900}), timezone_id="Europe/Zurich", locale="en-GB", **options)
+        self.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(15000)
+        self.wrong = []
+        self.asked = []
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
+        self.page.on("request", self._request)
+
+    def _console(self, message):
+        # Chromium notes each status 404, which here says that the trace has no such data.
+        no_data = "/api/v1/" in message.location.get("url", "") and "404" in message.text
+        if message.type in ("error", "warning") and not no_data:
+            self.wrong.append(f"console: {message.text}")
+
+    def _request(self, request):
+        self.asked.append(request.url)
+        if not request.url.startswith((self.base, "data:", "blob:" + self.base)):
+            self.wrong.append(f"a request to {request.url}")
+
+    def open(self, address):
+        # From another page, so that the address is loaded and not only its fragment changed.
+        self.page.goto("about:blank")
+        self.page.goto(f"{self.base}/#{address}")
+        return self.loaded()
+
+    def loaded(self):
+        self.page.wait_for_selector("main h1")
+        self.until("!document.querySelector('main [aria-busy=true]') && !/^Loading/.test(document.getElementById('trace').textContent)")
+        self.until("![...document.querySelectorAll('main .state.loading')].some((one) => one.offsetParent)")
+        return self.page
+
+    def until(self, condition, arg=None):
+        """Waits until a script says so. It is asked from outside: the page's policy forbids Playwright's own way, which is eval."""
+        end = time.monotonic() + PATIENCE
+        while not self.page.evaluate(condition, arg):
+            assert time.monotonic() < end, f"waited in vain until {condition}"
+            time.sleep(0.02)
+
+    def text(self, selector="main"):
+        return self.page.inner_text(selector)
+
+    def widths(self):
+        return self.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+
+    def serious(self, axe):
+        """Violations that keep somebody from using the page."""
+        if not self.page.evaluate("typeof axe !== 'undefined'"):
+            self.page.evaluate(axe)
+        found = self.page.evaluate("axe.run(document, {resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})")
+        return [f"{one['id']}: {one['help']}: {[node['target'] for node in one['nodes']][:3]}"
+                for one in found["violations"] if one["impact"] in ("serious", "critical")]
+
+    def ask(self, name, **request):
+        """The same from the API, beside the page."""
+        query = urllib.parse.urlencode(request)
+        try:
+            with urllib.request.urlopen(f"{self.base}/api/v1/{name}?{query}") as reply:
+                return json.load(reply)
+        except urllib.error.HTTPError as error:
+            return json.load(error)
+
+    def close(self):
+        self.context.close()
+        assert not self.wrong, self.wrong
+
+
+def number(text):
+    return float(re.sub(r"[^\d.]", "", text))

@@ -1,0 +1,44 @@
+"""Makes the pictures of docs/screenshots: screenshots.py CHROMIUM FOLDER NAME=ADDRESS..., with dashboards that run on the demos
+`h200-loader`, `h200-item` and `late-rank`."""
+
+import sys
+from pathlib import Path
+
+try:
+    from PIL import Image
+except ImportError:
+    # The pictures are larger, then.
+    Image = None
+
+from page import Dashboard, browser
+
+PICTURES = [
+    ("overview", "h200-loader", "overview", {}),
+    ("overview-dark", "late-rank", "overview", {"color_scheme": "dark"}),
+    ("timeline", "h200-loader", "timeline", {"viewport": {"width": 1200, "height": 1150}}),
+    ("stacks", "h200-item", "stacks", {}),
+    ("collectives", "late-rank", "collectives", {}),
+    ("memory-dark", "h200-item", "memory", {"color_scheme": "dark"}),
+    ("phone", "h200-loader", "overview", {"viewport": {"width": 380, "height": 900}}),
+    ("phone-timeline-dark", "h200-loader", "timeline", {"viewport": {"width": 380, "height": 900}, "color_scheme": "dark"}),
+]
+
+executable, folder, *given = sys.argv[1:]
+addresses = dict(one.split("=", 1) for one in given)
+with browser(executable) as chromium:
+    for name, trace, view, options in PICTURES:
+        dashboard = Dashboard(chromium, addresses[trace], **{"viewport": {"width": 1200, "height": 900}, **options})
+        page = dashboard.open(view)
+        if view == "timeline":
+            canvas = page.get_by_role("application", name="Timeline")
+            for key in ["ArrowDown", "ArrowDown", "ArrowDown", "n"]:
+                canvas.press(key)
+            page.evaluate("document.activeElement.blur()")
+        page.wait_for_load_state("networkidle")
+        page.wait_for_timeout(300)
+        page.evaluate("scrollTo(0, 0)")
+        path = Path(folder) / f"{name}.png"
+        page.screenshot(path=path)
+        if Image:
+            Image.open(path).convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
+        dashboard.close()

@@ -50,8 +50,9 @@ fn of_process(case: &Case<'_>, pid: u32) -> Option<Idle> {
         }
     }
     let (window, lower, upper) = case.streams(pid);
-    // Windows are whole ones: the first begins before the thread does, the last ends after it.
-    let window = window.min(thread.span.ns());
+    // Windows are whole ones: the first begins before the process does, the last ends after it.
+    let wall = case.wall(pid);
+    let window = window.min(wall.ns());
     let (lower, upper) = (lower.min(window), upper.min(window));
     let starved = (window > 0).then(|| window - upper);
     let causes = match starved {
@@ -63,8 +64,8 @@ fn of_process(case: &Case<'_>, pid: u32) -> Option<Idle> {
         pid,
         process: process.map(|process| process.comm.clone()),
         rank: process.and_then(|process| process.rank),
-        window: thread.span,
-        wall_ms: thread.span.ns() as f64 / 1e6,
+        window: wall,
+        wall_ms: wall.ns() as f64 / 1e6,
         busy_lower_pct: starved.map(|_| percent(lower, window)),
         busy_upper_pct: starved.map(|_| percent(upper, window)),
         starved_ms: starved.map(|ns| ns as f64 / 1e6),

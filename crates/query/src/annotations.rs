@@ -11,10 +11,13 @@ use serde::{Deserialize, Serialize};
 pub struct AnnotationsRequest {
     /// What is marked, as `step`.
     pub event: Option<String>,
+    /// Only this one, as `140` of `step`.
     pub value: Option<String>,
+    /// Only of this process.
     pub pid: Option<u32>,
-    /// As `90s` or `5m`, back from the newest event.
+    /// Only the last so long, as `90s` or `5m`, back from the newest event.
     pub since: Option<String>,
+    /// At most so many.
     pub limit: Option<usize>,
 }
 

@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServersRequest {
-    /// Of the server itself.
+    /// Only of this process, which is the server itself.
     pub pid: Option<u32>,
-    /// As `90s` or `5m`, back from the newest event.
+    /// Only the last so long, as `90s` or `5m`, back from the newest event.
     pub since: Option<String>,
+    /// At most so many.
     pub limit: Option<usize>,
 }
 

@@ -233,9 +233,15 @@ fn a_trace_file_as_otlp_has_its_sums_findings_and_slow_calls() {
         let report = serde_json::json!({"requests": {"metrics": of("resourceMetrics")}});
         let calls = pushed(&report, "gpuwhy.calls", "sum", "asInt");
         assert_near(scenario, &calls, &by_op(&trace, "count"), 1.0);
-        let findings = &of("resourceLogs")[0]["resourceLogs"][0]["scopeLogs"][0]["logRecords"];
-        assert!(
-            findings.as_array().unwrap().iter().any(|finding| finding["severityText"] != "low"),
+        let findings = of("resourceLogs")[0]["resourceLogs"][0]["scopeLogs"][0]["logRecords"].clone();
+        let explained = done(gpuwhy().args(["explain", "--json"]).arg(trace.file()).output().unwrap());
+        let explained: Value = serde_json::from_str(&explained).unwrap();
+        let titles = |list: &Value, field: fn(&Value) -> &Value| {
+            list.as_array().unwrap().iter().map(|one| field(one).clone()).collect::<Vec<Value>>()
+        };
+        assert_eq!(
+            titles(&findings, |finding| &finding["body"]["stringValue"]),
+            titles(&explained["findings"], |finding| &finding["title"]),
             "{scenario}"
         );
         let spans: usize = of("resourceSpans")

@@ -123,7 +123,9 @@ fn assert_retransmits(trace: &Trace, truth: &Value, rank: i64) {
     );
     // A segment of the account may have been part of a larger one.
     let really = truth["retransmits"].as_u64().unwrap() as usize;
-    assert!(rows.len() <= really, "{} were told of, and only {really} were sent again", rows.len());
+    // Its end is sent again, too, after the account was taken.
+    let most = really + really / 20 + 5;
+    assert!(rows.len() <= most, "{} were told of, and only {really} were sent again", rows.len());
     let text = |name: &str| truth[name].as_str().unwrap().to_string();
     let ends =
         format!("{} {} {} {}", text("local"), truth["local_port"], text("remote"), truth["remote_port"]);

@@ -17,7 +17,7 @@ pub(crate) fn write(source: &Source<'_>, out: &mut dyn Write) -> Result<Exported
         start_ns: source.filter.from_ns.unwrap_or(whole.start_ns),
         end_ns: source.filter.to_ns.map_or(whole.end_ns, |to| to.saturating_sub(1)),
     };
-    let rows = otlp_of(source.reader, Some(span), Encoding::JsonLines, out)?;
+    let rows = otlp_of(source.reader, Some(span), Encoding::JsonLines, out, source.go_on)?;
     Ok(Exported { rows })
 }
 
@@ -26,6 +26,7 @@ impl From<FileError> for ExportError {
         match error {
             FileError::Store(error) => ExportError::Store(error),
             FileError::Write(error) => ExportError::Io(error),
+            FileError::Interrupted => ExportError::Interrupted,
             other => ExportError::Io(std::io::Error::other(other)),
         }
     }

@@ -42,16 +42,21 @@ pub enum FileError {
     Query(#[from] QueryError),
     #[error("OTLP could not be written: {0}")]
     Write(#[from] std::io::Error),
+    /// Whoever was asked to go on said no.
+    #[error("writing OTLP was interrupted")]
+    Interrupted,
     #[error("OTLP could not be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
 }
 
-/// Writes what a trace has in `span`, or all of it, as OTLP. Says how many points, records and spans those were.
+/// Writes what a trace has in `span`, or all of it, as OTLP. Says how many points, records and spans those were. `go_on` is
+/// told now and then how many calls are done; false stops.
 pub fn otlp_of(
     reader: &Reader,
     span: Option<Span>,
     encoding: Encoding,
     out: &mut dyn Write,
+    go_on: &dyn Fn(u64) -> bool,
 ) -> Result<u64, FileError> {
     let Some(span) = span.map_or_else(|| reader.span(), |span| Ok(Some(span)))? else { return Ok(0) };
     let host = reader.sessions()?.first().map(|session| session.info.host.clone()).unwrap_or_default();
@@ -61,12 +66,16 @@ pub fn otlp_of(
     if let Some(spans) = state.spans() {
         spans.keep_all();
     }
-    let mut items = 0;
+    let (mut items, mut calls) = (0, 0);
     let mut from_ns = span.start_ns;
     while from_ns <= span.end_ns {
         let to_ns = from_ns.saturating_add(STEP_NS).min(span.end_ns + 1);
         let (batch, facts) = rows.between(from_ns, to_ns)?;
         state.take(&batch, &facts);
+        calls += batch.calls.len() as u64;
+        if !go_on(calls) {
+            return Err(FileError::Interrupted);
+        }
         let is_last = to_ns > span.end_ns;
         let probes = if is_last { rows.probes()? } else { Vec::new() };
         state.see_probes(to_ns - 1, &probes);

@@ -83,7 +83,7 @@ fn recorded(file: &Path, seconds: u64) -> sample::Truth {
 
 fn exported(reader: &Reader, span: Option<Span>, python: &Path, file: &Path) -> Value {
     let mut out = Vec::new();
-    let items = otlp_of(reader, span, Encoding::of(file), &mut out).unwrap();
+    let items = otlp_of(reader, span, Encoding::of(file), &mut out, &|_| true).unwrap();
     assert!(items > 0);
     std::fs::write(file, out).unwrap();
     let output = Command::new(python).args(["-c", SCRIPT]).arg(file).output().unwrap();

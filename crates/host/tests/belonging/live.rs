@@ -28,7 +28,7 @@ struct Guest {
 
 impl Guest {
     fn start(cgroup: &Path, etc: &Path, environment: &[(&str, &str)]) -> Option<Guest> {
-        let script = format!("mount --bind {} /etc && echo ready && exec cat", etc.display());
+        let script = format!("mount --bind {} /etc && echo ready && read -r _", etc.display());
         let mut child = Command::new("unshare")
             .args(["--mount", "--propagation", "private", "sh", "-c", &script])
             .env_clear()

@@ -143,7 +143,7 @@ fn ranks_and_streams_have_tracks_of_their_own() {
     let ranks = trace.number("SELECT count(DISTINCT comm_id_hash || rank) FROM nccl_events") as usize;
     assert_eq!(tracks.iter().filter(|track| track.starts_with("rank ")).count(), ranks, "{tracks:?}");
     assert!(tracks.contains(&"Findings"), "{tracks:?}");
-    assert_eq!(found["slices"]["rank"].as_i64() > Some(0), true);
+    assert!(found["slices"]["rank"].as_i64() > Some(0));
 }
 
 #[test]

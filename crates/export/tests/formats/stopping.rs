@@ -46,7 +46,7 @@ fn a_full_disk_is_told_as_such_by_every_format() {
         };
         match failed {
             Err(ExportError::Io(error)) => {
-                assert_eq!(error.kind(), std::io::ErrorKind::StorageFull, "{}", format.name)
+                assert_eq!(error.kind(), std::io::ErrorKind::StorageFull, "{}", format.name);
             }
             other => panic!("{}: {other:?}", format.name),
         }

@@ -16,7 +16,8 @@ fn browser(test: &str) -> Option<(PathBuf, PathBuf)> {
         let names = ["chromium", "chromium-browser", "google-chrome"];
         let path = std::env::var_os("PATH").unwrap_or_default();
         let mut folders = std::env::split_paths(&path);
-        let chromium = folders.find_map(|folder| names.map(|name| folder.join(name)).into_iter().find(|file| file.exists()));
+        let chromium = folders
+            .find_map(|folder| names.map(|name| folder.join(name)).into_iter().find(|file| file.exists()));
         let chromium = chromium.ok_or("there is no chromium; Debian's package is `chromium`")?;
         let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
         let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
@@ -24,13 +25,20 @@ fn browser(test: &str) -> Option<(PathBuf, PathBuf)> {
         let python = folder.join("bin/python");
         let works = || {
             let import = ["-c", "import playwright, axe_playwright_python"];
-            Command::new(&python).args(import).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+            Command::new(&python)
+                .args(import)
+                .stderr(Stdio::null())
+                .status()
+                .is_ok_and(|status| status.success())
         };
         let make = || {
             let made = Command::new("python3").args(["-m", "venv"]).arg(&folder).output();
             let words = ["install", "-q", "playwright", "axe-playwright-python"];
             made.is_ok_and(|made| made.status.success())
-                && Command::new(folder.join("bin/pip")).args(words).output().is_ok_and(|output| output.status.success())
+                && Command::new(folder.join("bin/pip"))
+                    .args(words)
+                    .output()
+                    .is_ok_and(|output| output.status.success())
         };
         match works() || make() && works() {
             true => Ok((python, chromium)),
@@ -68,7 +76,9 @@ fn dashboard(file: &Path) -> Command {
 
 #[test]
 fn every_view_shows_what_the_api_says_and_everybody_can_use_it() {
-    let Some(browser) = browser("every_view_shows_what_the_api_says_and_everybody_can_use_it") else { return };
+    let Some(browser) = browser("every_view_shows_what_the_api_says_and_everybody_can_use_it") else {
+        return;
+    };
     for (name, scenario) in [("h200-item", "recorded"), ("h200-loader", "findings")] {
         let trace = recorded(name);
         let (_server, address) = served(&mut dashboard(&trace.file()));

@@ -4,8 +4,8 @@ import { button, el, redraw, words } from "./dom.js";
 
 /** `load` asks, `draw` makes elements of the answer; an answer that is the same as before is not drawn again. `load` may show something
  * that is known sooner. */
-export function panel({ key, title, about, load, draw, wide = false, quiet = false }) {
-  const body = el("div", { class: "panel-body" }, words("loading", "Loading…"));
+export function panel({ key, title, about, load, draw, wide = false, quiet = false, waiting = "Loading…" }) {
+  const body = el("div", { class: "panel-body" }, words("loading", waiting));
   const section = el(
     "section",
     {

@@ -12,6 +12,7 @@ import { table } from "../table.js";
 /** So many are open, and so many are shown however low they are. */
 const [OPEN, SHOWN] = [1, 3];
 const LEDGERS = 3;
+const WAITING = "Loading: causes are looked for in all of the trace. In a large one that takes some seconds…";
 
 /** Asked once for all panels; the words for causes come after the first picture. */
 function explained(context) {
@@ -27,6 +28,7 @@ function explained(context) {
 const findings = (answer, context) =>
   panel({
     key: "findings",
+    waiting: WAITING,
     load: async (_, sooner) => {
       let done = false;
       const about = causesInWords();
@@ -112,6 +114,7 @@ const stuck = (context) =>
 const idle = (answer) =>
   panel({
     key: "idle",
+    waiting: WAITING,
     wide: true,
     title: "Was the GPU kept busy?",
     about: "How long the GPU had work, between two proven bounds, and what the launching thread did while it had none.",
@@ -168,6 +171,7 @@ function busy({ busy_lower_pct: lower, busy_upper_pct: upper }) {
 const tail = (answer, context) =>
   panel({
     key: "tail",
+    waiting: WAITING,
     wide: true,
     title: "What the slowest calls wait for",
     about: "The slowest of each operation by cause; p99 is what one call in a hundred exceeds.",

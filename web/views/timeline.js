@@ -48,7 +48,7 @@ class Timeline {
     const { canvas, view } = this;
     this.move = movable(canvas, {
       view,
-      whole: () => this.whole,
+      whole: () => this.whole ?? { from: 0, to: 1 },
       changed: () => this.moved(),
       press: (x, y) => this.pick(sliceAt(this.lanes, view, canvas.clientWidth, x, y)),
       key: (name) => this.pressed(name),
@@ -111,6 +111,7 @@ class Timeline {
   }
 
   moved() {
+    if (!this.started) return;
     this.draw();
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {

@@ -1,7 +1,7 @@
 //! The dashboard in real headless Chromium; `browser/` has the scripts that drive it.
 
 use crate::assistant::{TOKEN, certificate, served};
-use crate::support::{Running, Trace, can_trace, done, gpuwhy, simwork, skip};
+use crate::support::{Running, Trace, can_trace, done, gpuwhy, simwork, skip, unavailable};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -48,7 +48,7 @@ fn browser(test: &str) -> Option<(PathBuf, PathBuf)> {
     match found {
         Ok(found) => Some(found.clone()),
         Err(reason) => {
-            skip(test, reason);
+            unavailable(test, reason);
             None
         }
     }

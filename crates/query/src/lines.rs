@@ -8,6 +8,7 @@ use crate::{QueryError, Rows};
 use gpuwhy_store::{Reader, Value};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -43,10 +44,11 @@ pub fn lines(reader: &Reader, request: &LinesRequest) -> Result<Rows, QueryError
     let mut places: HashMap<i64, Option<Line>> = HashMap::new();
     let mut by_line: BTreeMap<(u32, String, Line), Sum> = BTreeMap::new();
     for ((pid, op, stack_id), sum) in by_stack {
-        if !places.contains_key(&stack_id) {
-            places.insert(stack_id, own_line(reader, stack_id)?);
-        }
-        if let Some(Some(line)) = places.get(&stack_id) {
+        let place = match places.entry(stack_id) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(own_line(reader, stack_id)?),
+        };
+        if let Some(line) = place {
             let whole = by_line.entry((pid, op, line.clone())).or_default();
             whole.add(sum.kept, sum.ns, sum.longest_ns);
         }

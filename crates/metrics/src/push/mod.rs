@@ -1,7 +1,6 @@
 //! OTLP to a server, in a thread of its own: a bounded queue, retries as the OTLP specification has them, and a count of
 //! everything that was given up. Whoever puts something in never waits.
 
-mod connect;
 mod delivery;
 mod grpc;
 mod http;

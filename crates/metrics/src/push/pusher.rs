@@ -1,6 +1,5 @@
 //! The thread that sends.
 
-use super::connect::Connector;
 use super::delivery::{Delivery, DeliveryNow, GivenUp};
 use super::grpc::GrpcSender;
 use super::http::HttpSender;
@@ -9,6 +8,7 @@ use super::retry::{Outcome, wait};
 use super::target::{Protocol, Target};
 use crate::ids::mixed;
 use crate::otlp::{Request, Signal};
+use gpuwhy_connect::Connector;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -37,7 +37,7 @@ impl Pusher {
 
     /// With another size of the queue.
     pub fn with_room(target: &Target, most_bytes: usize) -> Result<Pusher, String> {
-        let connector = Connector::new(target).map_err(|error| error.to_string())?;
+        let connector = target.connector().map_err(|error| error.to_string())?;
         let delivery = Arc::new(Delivery::default());
         let queue = Arc::new(Queue::new(most_bytes, Arc::clone(&delivery)));
         let (end, ended) = watch::channel(None);

@@ -1,6 +1,5 @@
-//! A connection to the server: TCP, and TLS where the address says so.
+//! A connection to an address the user named: TCP, and TLS that trusts what the user or the system does.
 
-use super::target::{Protocol, Target};
 use hyper_util::rt::TokioIo;
 use std::io::{Error, ErrorKind};
 use std::path::Path;
@@ -10,38 +9,54 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
+use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore, crypto};
 
 /// What bytes go through, whichever it is.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-pub(super) type Connection = TokioIo<Box<dyn Stream>>;
+/// For hyper.
+pub type Connection = TokioIo<Box<dyn Stream>>;
+
+/// How TLS is spoken.
+#[derive(Debug, Clone, Copy)]
+pub struct Tls<'a> {
+    /// Certificates to trust, instead of the system's.
+    pub certificate: Option<&'a Path>,
+    /// The protocol within, as `http/1.1`.
+    pub protocol: &'a str,
+}
 
 /// Connects again and again.
 #[derive(Clone)]
-pub(super) struct Connector {
+pub struct Connector {
     host: String,
     port: u16,
     tls: Option<(TlsConnector, ServerName<'static>)>,
 }
 
+impl std::fmt::Debug for Connector {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Connector({}:{})", self.host, self.port)
+    }
+}
+
 impl Connector {
-    pub(super) fn new(target: &Target) -> Result<Connector, Error> {
+    pub fn new(host: &str, port: u16, tls: Option<Tls<'_>>) -> Result<Connector, Error> {
         // Addresses of version 6 are written in brackets, and known without.
-        let host = target.host.trim_start_matches('[').trim_end_matches(']').to_string();
-        let tls = match target.tls {
-            true => {
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_string();
+        let tls = match tls {
+            Some(tls) => {
                 let name = ServerName::try_from(host.clone())
                     .map_err(|error| Error::new(ErrorKind::InvalidInput, error))?;
-                Some((TlsConnector::from(Arc::new(tls_config(target)?)), name))
+                Some((TlsConnector::from(Arc::new(config(tls)?)), name))
             }
-            false => None,
+            None => None,
         };
-        Ok(Connector { host, port: target.port, tls })
+        Ok(Connector { host, port, tls })
     }
 
-    pub(super) async fn connect(&self) -> Result<Connection, Error> {
+    pub async fn connect(&self) -> Result<Connection, Error> {
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
         stream.set_nodelay(true)?;
         let stream: Box<dyn Stream> = match &self.tls {
@@ -52,8 +67,8 @@ impl Connector {
     }
 }
 
-fn tls_config(target: &Target) -> Result<ClientConfig, Error> {
-    let roots = match &target.certificate {
+fn config(tls: Tls<'_>) -> Result<ClientConfig, Error> {
+    let roots = match tls.certificate {
         Some(file) => named_roots(file)?,
         None => system_roots(),
     };
@@ -62,10 +77,7 @@ fn tls_config(target: &Target) -> Result<ClientConfig, Error> {
         .map_err(Error::other)?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    config.alpn_protocols = match target.protocol {
-        Protocol::Grpc => vec![b"h2".to_vec()],
-        Protocol::Http => vec![b"http/1.1".to_vec()],
-    };
+    config.alpn_protocols = vec![tls.protocol.as_bytes().to_vec()];
     Ok(config)
 }
 
@@ -92,4 +104,24 @@ fn system_roots() -> RootCertStore {
         roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     }
     roots
+}
+
+/// What is wrong with the certificate of whoever answered, if that is what an error is about.
+pub fn certificate_trouble(error: &Error) -> Option<String> {
+    let inner = error.get_ref()?.downcast_ref::<rustls::Error>()?;
+    let rustls::Error::InvalidCertificate(why) = inner else { return None };
+    Some(match why {
+        CertificateError::UnknownIssuer => "nobody who is trusted has signed it".into(),
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "it is for another name".into()
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "it has expired".into(),
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "it is not valid yet".into()
+        }
+        other if other.to_string().contains("CaUsedAsEndEntity") => {
+            "it is marked as one that signs others; make one with basicConstraints=CA:FALSE".into()
+        }
+        other => other.to_string(),
+    })
 }

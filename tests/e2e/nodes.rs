@@ -142,7 +142,7 @@ fn four_nodes_answer_as_their_merged_file_does() {
         &["query", "SELECT * FROM calls"],
         &["query", "SELECT session_id, host, start_ns FROM sessions"],
         &["query", "--limit", "50"],
-        &["query", "--op", "cuLaunchKernel", "--since", "2s"],
+        &["query", "--op", "cudaStreamSynchronize", "--since", "2s"],
     ] {
         for format in ["csv", "table"] {
             let format = ["--limit", "100000", "--format", format];
@@ -239,7 +239,8 @@ fn answer(stream: &TcpStream, skew_ns: i64, snapshot: &dyn Fn(&mut TcpStream)) -
     None
 }
 
-const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 1000000000\r\n\r\n";
+const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\nconnection: close\r\n\r\n";
+const LONG: &str = "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 1000000000\r\n\r\n";
 
 fn packed(bytes: &[u8]) -> Vec<u8> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
@@ -262,15 +263,16 @@ fn a_node_that_fails_is_told_and_the_others_answer() {
     let begin = |stream: &mut TcpStream, bytes: &[u8]| {
         let _ = stream.write_all(HEAD.as_bytes()).and_then(|()| stream.write_all(bytes));
     };
-    let stops = fake(0, move |stream| begin(stream, &packed(&[0; 4000])[..10]));
+    let stops = fake(0, |stream| drop(stream.write_all(LONG.as_bytes())));
+    let ends = fake(0, move |stream| begin(stream, &packed(&[7; 4000])[..20]));
     let stranger = fake(0, move |stream| begin(stream, &packed(b"<html>this is a page</html>")));
     let unpacked = fake(0, move |stream| begin(stream, b"not packed at all"));
     let huge = fake(0, move |stream| {
         // Ten thousand million bytes of one record, if anybody takes them.
-        let record = [&(60u32 << 20).to_le_bytes()[..], b"B"].concat();
-        let zeros = packed(&vec![0; 16 << 20]);
-        begin(stream, &packed(&record));
-        while stream.write_all(&zeros).is_ok() {}
+        let _ = stream.write_all(HEAD.as_bytes());
+        let mut packed = GzEncoder::new(stream, Compression::fast());
+        let _ = packed.write_all(&[&(60u32 << 20).to_le_bytes()[..], b"B"].concat());
+        while packed.write_all(&[0; 1 << 16]).is_ok() {}
     });
     let no_http = fake(0, |stream| drop(stream.write_all(b"SSH-2.0-OpenSSH_10.0\r\n")));
     let elsewhere =
@@ -285,6 +287,7 @@ fn a_node_that_fails_is_told_and_the_others_answer() {
         (nodes[1].clone(), "refuses the token"),
         (nodes[2].clone(), "certificate is not trusted: nobody who is trusted has signed it"),
         (stops, "in the middle of its answer"),
+        (ends, "its trace is not whole"),
         (stranger, "no trace"),
         (unpacked, "cannot be unpacked"),
         (huge, "no trace"),

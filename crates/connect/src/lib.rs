@@ -111,7 +111,9 @@ pub fn certificate_trouble(error: &Error) -> Option<String> {
     let inner = error.get_ref()?.downcast_ref::<rustls::Error>()?;
     let rustls::Error::InvalidCertificate(why) = inner else { return None };
     Some(match why {
-        CertificateError::UnknownIssuer => "nobody who is trusted has signed it".into(),
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "nobody who is trusted has signed it".into()
+        }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             "it is for another name".into()
         }

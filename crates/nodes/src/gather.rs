@@ -95,7 +95,7 @@ pub fn gather(
         |work| {
             let taken = work.lock().ok().and_then(|mut work| work.take());
             let (node, met, from) = taken.ok_or(Trouble::Interrupted)?;
-            let file = folder.join(node.name.replace('/', "_"));
+            let file = folder.join(node.authority());
             let fetched = at_node(fetch(node, ask, patience, from, &file, met?.offset, &progress));
             progress.nodes.fetch_add(1, Ordering::Relaxed);
             fetched
@@ -224,6 +224,7 @@ async fn fetch(
             return Err(Trouble::Interrupted);
         }
     }
+    // What came could be unpacked, so it is the end that is wrong.
     let left = unpacked.finish().map_err(|_| Trouble::Cut("its trace is not whole".into()))?;
     receiver.take(&left)?;
     let rows = receiver.finish()?;

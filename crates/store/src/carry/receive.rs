@@ -80,7 +80,10 @@ impl Receiver {
             self.record(record)?;
             left = behind;
         }
-        self.rest.extend_from_slice(left);
+        // A long record that comes in small pieces stays where it is.
+        let done = all.len() - left.len();
+        all.drain(..done);
+        self.rest = all;
         Ok(())
     }
 

@@ -2,8 +2,8 @@
 //! are told, whatever they fail with.
 
 use crate::assistant::served;
-use crate::refusal::refused;
-use crate::support::{Ended, Trace, done, gpuwhy};
+use crate::refusal::{refused, sentence};
+use crate::support::{Ended, PATIENCE, Running, Trace, alone, can_trace, done, gpuwhy, signal, simwork};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rusqlite::Connection;
@@ -12,7 +12,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A node with a trace of its own, its certificate and its token.
@@ -421,6 +421,64 @@ fn of_a_long_trace_only_the_part_that_is_asked_about_is_fetched() {
     assert!(rows(&part) + calls / 2 <= rows(&whole), "{} of {}", rows(&part), rows(&whole));
     assert_eq!(part["findings"], before["findings"]);
     assert_ne!(whole["findings"], before["findings"]);
+}
+
+#[test]
+fn a_trace_that_is_being_written_is_asked_as_it_is() {
+    if !can_trace("a_trace_that_is_being_written_is_asked_as_it_is") {
+        return;
+    }
+    let _turn = alone();
+    let (trace, other) = (Trace::new(), recorded("cpu-hog", "other", 0));
+    let mut running = Running::start(&trace, &[]);
+    let mut work = Command::new(simwork());
+    let work = Ended(
+        work.args(["launch", "--launches", "0", "--via", "driver", "--gap-us", "50"])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    running.until_called(work.0.id().into(), "cuLaunchKernel", 1000);
+    let dashboards = [&trace, &other]
+        .map(|trace| served(gpuwhy().arg("dashboard").arg(trace.file()).args(["--listen", "127.0.0.1:0"])));
+    let nodes = dashboards.each_ref().map(|(_, address)| address.as_str()).join(",");
+    let sql = "SELECT count(DISTINCT session_id), sum(count) FROM call_stats WHERE op = 'cuLaunchKernel'";
+    let asked = || {
+        let output = gpuwhy().args(["query", sql, "--format", "csv", "--nodes", &nodes]).output().unwrap();
+        let said = done(output);
+        let line = said.lines().nth(1).unwrap().to_string();
+        let (sessions, calls) = line.split_once(',').unwrap();
+        assert_eq!(sessions, "2", "{said}");
+        calls.trim().parse::<u64>().unwrap()
+    };
+    let (first, recorded) = (asked(), other.count_of("cuLaunchKernel") as u64);
+    assert!(first >= 1000 + recorded, "{first}");
+    running.until_called(work.0.id().into(), "cuLaunchKernel", first - recorded + 1000);
+    assert!(asked() > first);
+    drop(work);
+    running.stop();
+}
+
+/// A node that says nothing more: Ctrl-C is not kept waiting, and nothing is left behind.
+#[test]
+fn whoever_waits_for_a_node_can_stop() {
+    let (asked, waiting) = std::sync::mpsc::channel();
+    let silent = fake(0, move |stream| {
+        let _ = stream.write_all(HEAD.as_bytes());
+        let _ = asked.send(());
+        // Until the other side is gone.
+        let _ = stream.read(&mut [0]);
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = gpuwhy();
+    command.args(["explain", "--nodes", &silent]).env("TMPDIR", folder.path());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    waiting.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    signal(child.id(), "INT");
+    let output = child.wait_with_output().unwrap();
+    sentence(&output, 1, &["it was interrupted"], "explain");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[test]

@@ -254,6 +254,19 @@ mod tests {
         assert_eq!(starts(Part::Since(Duration::MAX), &all)[0], Some(0));
     }
 
+    /// Accepts, and says nothing.
+    #[test]
+    fn a_node_that_says_nothing_is_left_out_after_a_while() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let node = Node::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let patience = Duration::from_millis(200);
+        let ask =
+            Ask { tokens: &Tokens::default(), ca: None, part: Part::All, most_bytes: 1 << 20, patience };
+        let gathered = gather(&[node], &ask, folder.path(), &|_| true);
+        assert!(matches!(&gathered[..], [Err(Trouble::Slow(after))] if *after == patience), "{gathered:?}");
+    }
+
     #[test]
     fn results_come_in_the_order_of_the_items() {
         let items: Vec<u64> = (0..40).collect();

@@ -499,5 +499,6 @@ fn what_makes_no_sense_is_refused_in_a_sentence() {
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
     let open = ["explain", "--token-file", file.to_str().unwrap()];
     refused(gpuwhy().args(open).args(nodes), 1, &["can be read or written by everybody"]);
-    refused(gpuwhy().args(["explain", "--ca", "/none"]).args(nodes), 1, &["/none cannot be read"]);
+    refused(gpuwhy().arg("explain").args(nodes), 1, &["127.0.0.1:9: it cannot be reached"]);
+    refused(gpuwhy().args(["explain", "--ca", "/none"]).args(nodes), 1, &["--ca cannot be used: /none"]);
 }

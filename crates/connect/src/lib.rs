@@ -106,20 +106,30 @@ fn system_roots() -> RootCertStore {
     roots
 }
 
-/// What is wrong with the certificate of whoever answered, if that is what an error is about.
+/// Whether there are certificates to trust in a file.
+pub fn check(file: &Path) -> Result<(), Error> {
+    named_roots(file).map(drop)
+}
+
+/// What is wrong with the certificate of whoever answered and what to do, if that is what an error is about.
 pub fn certificate_trouble(error: &Error) -> Option<String> {
     let inner = error.get_ref()?.downcast_ref::<rustls::Error>()?;
     let rustls::Error::InvalidCertificate(why) = inner else { return None };
     Some(match why {
-        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-            "nobody who is trusted has signed it".into()
+        // Those who signed something else under the same name have not signed it, either.
+        CertificateError::UnknownIssuer
+        | CertificateError::BadSignature
+        | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
+            "nobody who is trusted has signed it; name it, or who signed it, with --ca FILE".into()
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "it is for another name".into()
+            "it is for another name; use that name".into()
         }
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "it has expired".into(),
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "it has expired; renew it".into()
+        }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "it is not valid yet".into()
+            "it is not valid yet; look at the clocks".into()
         }
         other if other.to_string().contains("CaUsedAsEndEntity") => {
             "it is marked as one that signs others; make one with basicConstraints=CA:FALSE".into()

@@ -5,7 +5,8 @@ use crate::cli::NodesOptions;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use gpuwhy_model::units::{count, duration, printable, size};
-use gpuwhy_nodes::{Ask, Fetched, Node, Part, Tokens, Trouble, gather};
+use gpuwhy_nodes::{Ask, Fetched, Node, Part, Tokens, Trouble, check_certificates, gather};
+use gpuwhy_query::QueryError;
 use gpuwhy_serve::token_lines;
 use gpuwhy_store::merge::{Clock, ClockSource, Clocks, MergedFile, Offset, merge};
 use gpuwhy_store::{Reader, Stop};
@@ -26,6 +27,8 @@ pub(crate) struct Asked {
     pub(crate) reader: Reader,
     /// What became of each node; nothing where a file was asked.
     pub(crate) nodes: Option<Vec<NodeReport>>,
+    /// Not all of their traces was fetched.
+    in_part: bool,
     /// Holds the file while it is asked.
     _folder: Option<TempDir>,
 }
@@ -69,7 +72,7 @@ pub(crate) struct WithNodes<'a, T> {
 
 impl Asked {
     pub(crate) fn file(path: &Path) -> Result<Asked, Failure> {
-        Ok(Asked { reader: Reader::open(path)?, nodes: None, _folder: None })
+        Ok(Asked { reader: Reader::open(path)?, nodes: None, in_part: false, _folder: None })
     }
 
     pub(crate) fn nodes(options: &NodesOptions, part: Part) -> Result<Asked, Failure> {
@@ -89,7 +92,18 @@ impl Asked {
         let (nodes, folder) = gathered.reports(merged.as_deref())?;
         let missing = nodes.iter().filter_map(NodeReport::trouble).collect();
         reader.without(missing);
-        Ok(Asked { reader, nodes: Some(nodes), _folder: Some(folder) })
+        Ok(Asked { reader, nodes: Some(nodes), in_part: part != Part::All, _folder: Some(folder) })
+    }
+
+    /// Why there is no answer. What else there is in a trace is not known from a part of it.
+    pub(crate) fn failure(&self, error: QueryError) -> Failure {
+        match error {
+            QueryError::NoData(sentence) if self.in_part => {
+                let nothing = sentence.split("; ").next().unwrap_or_default();
+                Failure::Nothing(format!("{nothing} on these nodes; ask about a longer time"))
+            }
+            error => error.into(),
+        }
     }
 
     /// The nodes as they were named.
@@ -139,9 +153,8 @@ impl Gathered {
         let tokens = Tokens::new(&lines, std::env::var("GPUWHY_TOKEN").ok().as_deref())
             .map_err(|why| Failure::Failed(format!("the token file cannot be used: {why}")))?;
         if let Some(ca) = &options.ca {
-            std::fs::File::open(ca).map_err(|error| {
-                Failure::Failed(format!("the certificates {} cannot be read: {error}", ca.display()))
-            })?;
+            check_certificates(ca)
+                .map_err(|error| Failure::Failed(format!("the file of --ca cannot be used: {error}")))?;
         }
         let folder = tempfile::Builder::new()
             .prefix("gpuwhy-nodes-")
@@ -174,6 +187,10 @@ impl Gathered {
                 Err(Trouble::Interrupted) => {
                     return Err(Failure::Failed("it was interrupted before all nodes had answered".into()));
                 }
+                // The only one: it is why there is no answer.
+                Err(trouble) if of == 1 => {
+                    return Err(Failure::Failed(format!("{}: {trouble}", node.name)));
+                }
                 Err(trouble) => {
                     eprintln!("gpuwhy: {}", printable(&format!("{}: {trouble}", node.name)));
                 }
@@ -182,10 +199,9 @@ impl Gathered {
         }
         match gathered.files.is_empty() {
             false => Ok(gathered),
-            true => Err(Failure::Failed(match of {
-                1 => "the node did not answer, so there is nothing to answer from".into(),
-                of => format!("none of {of} nodes answered, so there is nothing to answer from"),
-            })),
+            true => Err(Failure::Failed(format!(
+                "none of {of} nodes answered, so there is nothing to answer from"
+            ))),
         }
     }
 

@@ -51,6 +51,7 @@ pub(crate) struct Client<'a> {
     sender: SendRequest<Empty<Bytes>>,
     host: HeaderValue,
     token: Option<HeaderValue>,
+    tls: bool,
     patience: Patience<'a>,
 }
 
@@ -82,7 +83,7 @@ impl<'a> Client<'a> {
         };
         let host = HeaderValue::try_from(format!("{}:{}", node.host, node.port))
             .map_err(|error| Trouble::Here(error.to_string()))?;
-        Ok(Client { sender, host, token: token.map(secret).transpose()?, patience })
+        Ok(Client { sender, host, token: token.map(secret).transpose()?, tls: node.tls, patience })
     }
 
     /// An answer that is one, up to its body.
@@ -98,6 +99,9 @@ impl<'a> Client<'a> {
             headers.insert(AUTHORIZATION, token.clone());
         }
         let cut = |error: hyper::Error| match error.is_parse() {
+            true if !self.tls => {
+                Trouble::Stranger("its answer is no HTTP; if it has TLS, write https://".into())
+            }
             true => Trouble::Stranger("its answer is no HTTP".into()),
             false => Trouble::Cut(error.to_string()),
         };

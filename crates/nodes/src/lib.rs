@@ -8,6 +8,8 @@ mod node;
 mod tokens;
 mod trouble;
 
+pub use gpuwhy_connect::check as check_certificates;
+
 pub use gather::{Ask, Fetched, Part, Progress, gather};
 pub use node::{Node, NodeError};
 pub use tokens::Tokens;

@@ -9,7 +9,7 @@ use std::time::Duration;
 pub enum Trouble {
     #[error("it cannot be reached ({0}); is `gpuwhy dashboard` running there?")]
     Unreachable(String),
-    #[error("its certificate is not trusted: {0}; name one that is with --ca FILE")]
+    #[error("its certificate is not trusted: {0}")]
     Certificate(String),
     #[error(
         "it does not speak TLS ({0}); a dashboard without TLS is asked as http://, on this host or through ssh"

@@ -27,7 +27,7 @@ pub(crate) fn run(options: &ExplainOptions) -> Result<(), Failure> {
         to_ns: options.to,
         per_process: options.per_process,
     };
-    let mut explained = explain(&asked.reader, &request)?;
+    let mut explained = explain(&asked.reader, &request).map_err(|error| asked.failure(error))?;
     if let Some(names) = asked.names() {
         explained.trace.file = names;
     }

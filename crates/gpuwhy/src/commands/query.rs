@@ -41,7 +41,8 @@ pub(crate) fn run(options: &QueryOptions) -> Result<(), Failure> {
                 since: options.since.map(|since| format!("{}s", since.as_secs_f64())),
                 limit: Some(options.limit),
             },
-        )?,
+        )
+        .map_err(|error| asked.failure(error))?,
     };
     let format = if options.json { Format::Json } else { options.format };
     print(&rows, format, asked.nodes.as_deref())?;

@@ -128,11 +128,11 @@ fn nearest(
 /// What to add to the times of `of` so that they are those of `to`. A difference that may be none at all is left: two clocks
 /// that are kept right agree better than a network can tell.
 fn between(to: Offset, of: Offset) -> Clock {
-    let apart = to.ahead_ns.saturating_sub(of.ahead_ns);
+    let shift = to.ahead_ns.saturating_sub(of.ahead_ns);
     let error = to.error_ns.saturating_add(of.error_ns);
-    let (shift_ns, error_ns) = match apart.saturating_abs() > error {
-        true => (apart, error),
-        false => (0, apart.saturating_abs().saturating_add(error)),
+    let (shift_ns, error_ns) = match shift.saturating_abs() > error {
+        true => (shift, error),
+        false => (0, shift.saturating_abs().saturating_add(error)),
     };
     Clock { shift_ns, error_ns: Some(error_ns), source: ClockSource::Measured, collectives: 0 }
 }
@@ -181,14 +181,23 @@ fn difference(to: &Collectives, of: &Collectives) -> Option<Clock> {
         collectives: shared.len() as u64,
     };
     if least <= most {
-        let shift = likely.unwrap_or(least + (most - least) / 2).clamp(least, most);
-        return Some(clock(shift, Some((most - shift).max(shift - least))));
+        let shift = likely.unwrap_or(middle(least, most)).clamp(least, most);
+        return Some(clock(shift, Some(apart(most, shift).max(apart(shift, least)))));
     }
     // The clocks moved against each other while the trace was taken, so no one shift is right: the middle, and as error
     // how far the ends lie from it.
-    let shift = likely.unwrap_or(most + (least - most) / 2);
-    let spread = ends.iter().map(|end| (end - shift).abs()).max().unwrap_or(0);
-    Some(clock(shift, Some(spread.max((least - shift).abs()).max((shift - most).abs()))))
+    let shift = likely.unwrap_or(middle(most, least));
+    let spread = ends.iter().map(|end| apart(*end, shift)).max().unwrap_or(0);
+    Some(clock(shift, Some(spread.max(apart(least, shift)).max(apart(shift, most)))))
+}
+
+// Times come from files, which may say anything.
+fn middle(low: i64, high: i64) -> i64 {
+    low.saturating_add(high.saturating_sub(low) / 2)
+}
+
+fn apart(a: i64, b: i64) -> i64 {
+    a.saturating_sub(b).saturating_abs()
 }
 
 #[cfg(test)]

@@ -297,3 +297,33 @@ fn somebody_who_wants_to_stop_is_heard() {
     let stopped = merge(&[a, b], &nodes.path("out.db"), Clocks::Collectives, &|rows| rows < 5_000);
     assert!(matches!(stopped, Err(MergeError::Interrupted)));
 }
+
+/// Numbers that nobody has written, as of a file that is damaged or meant to do harm.
+#[test]
+fn absurd_numbers_stop_nothing() {
+    for absurd in [i64::MAX, i64::MIN, u32::MAX.into(), -1, 0] {
+        let nodes = Nodes::new();
+        let files = ["a", "b"].map(|host| nodes.node(host, &ops(), &Batch::default(), ""));
+        files.iter().for_each(|file| fill(file));
+        let db = Connection::open(&files[1]).unwrap();
+        for table in TABLES {
+            let keep =
+                |name: &str| table.key.contains(&name) || name == "start_ns" && table.name == "sessions";
+            let numbers =
+                table.columns.iter().filter(|column| column.kind == "INTEGER" && !keep(column.name));
+            let sets: Vec<String> = numbers.map(|column| format!("{} = {absurd}", column.name)).collect();
+            if !sets.is_empty() {
+                db.execute_batch(&format!("UPDATE {} SET {}", table.name, sets.join(", "))).unwrap();
+            }
+        }
+        drop(db);
+        // Whichever way round.
+        for (at, order) in [[0, 1], [1, 0]].iter().enumerate() {
+            let files = order.map(|at: usize| files[at].as_path());
+            match nodes.merge(&files, &format!("out-{at}.db")) {
+                Ok(merged) => assert_eq!(merged.len(), 2),
+                Err(error) => assert!(!error.to_string().is_empty(), "{absurd}"),
+            }
+        }
+    }
+}

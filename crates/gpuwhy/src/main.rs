@@ -6,6 +6,7 @@ mod explanation;
 mod failure;
 mod findings;
 mod fleet;
+mod nodes;
 mod output;
 mod panels;
 mod paths;

@@ -62,7 +62,8 @@ fn points(report: &Report, rank: i64) -> BTreeMap<String, f64> {
     let mut points = BTreeMap::new();
     for request in &report.requests {
         let Request::Metrics(request) = request else { continue };
-        for metric in request.resource_metrics.iter().flat_map(|r| &r.scope_metrics).flat_map(|s| &s.metrics) {
+        for metric in request.resource_metrics.iter().flat_map(|r| &r.scope_metrics).flat_map(|s| &s.metrics)
+        {
             let Some(Data::Gauge(gauge)) = &metric.data else { panic!("{metric:?}") };
             for point in &gauge.data_points {
                 let get = |key: &str| {
@@ -200,7 +201,8 @@ fn collectives_are_told_when_they_are_done_or_take_long() {
     let mut ranks = Ranks::new(&ops());
     let resource = Resource::new("host", &[]);
     let second = 1_000_000_000;
-    let mut facts = Facts { collectives: vec![collective(10, 1, 0), collective(10, 2, 100)], ..Facts::default() };
+    let mut facts =
+        Facts { collectives: vec![collective(10, 1, 0), collective(10, 2, 100)], ..Facts::default() };
     let done = |start_ns, completed_ns| CollectiveWait {
         pid: 10,
         tid: 10,

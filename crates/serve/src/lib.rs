@@ -21,4 +21,4 @@ pub use openapi::openapi;
 pub use page::markdown;
 pub use questions::{HostEndpoint, Questions};
 pub use tls::Tls;
-pub use token::Tokens;
+pub use token::{Tokens, token_lines};

@@ -23,16 +23,8 @@ impl Tokens {
     pub fn read(file: Option<&Path>, variable: Option<&str>) -> Result<Tokens, ServeError> {
         let mut tokens = Tokens::default();
         if let Some(path) = file {
-            let text = contents(path)?;
-            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-            for line in lines {
-                tokens.add(line)?;
-            }
-            if tokens.0.is_empty() {
-                return Err(ServeError::TokenFile {
-                    path: path.into(),
-                    why: "there is no token in it; write one a line".into(),
-                });
+            for line in token_lines(path)? {
+                tokens.add(&line)?;
             }
         }
         if let Some(token) = variable.map(str::trim).filter(|token| !token.is_empty()) {
@@ -57,6 +49,20 @@ impl Tokens {
     pub(crate) fn fits(&self, shown: &str) -> bool {
         let shown = digest(&SHA256, shown.as_bytes());
         self.0.iter().fold(subtle::Choice::from(0), |fits, token| fits | token.ct_eq(shown.as_ref())).into()
+    }
+}
+
+/// The lines of a file that others can neither read nor write, without comments; at least one.
+pub fn token_lines(path: &Path) -> Result<Vec<String>, ServeError> {
+    let text = contents(path)?;
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let lines: Vec<String> = lines.map(ToString::to_string).collect();
+    match lines.is_empty() {
+        false => Ok(lines),
+        true => Err(ServeError::TokenFile {
+            path: path.into(),
+            why: "there is no token in it; write one a line".into(),
+        }),
     }
 }
 

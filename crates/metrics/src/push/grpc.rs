@@ -1,12 +1,12 @@
 //! OTLP by gRPC. Requests are encoded when they are put into the queue, so bytes are all that goes through here.
 
 use super::advice::advice;
-use super::connect::Connector;
 use super::queue::Outgoing;
 use super::retry::{Outcome, of_grpc, of_reply};
 use super::target::Target;
 use crate::ranks::Advice;
 use bytes::{Buf, BufMut, Bytes};
+use gpuwhy_connect::Connector;
 use http::uri::PathAndQuery;
 use tonic::client::Grpc;
 use tonic::codec::{Codec, CompressionEncoding, DecodeBuf, Decoder, EncodeBuf, Encoder};

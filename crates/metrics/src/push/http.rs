@@ -1,7 +1,6 @@
 //! OTLP as protobuf in HTTP/1.1, over one connection that is made again when it is gone.
 
 use super::advice::advice;
-use super::connect::Connector;
 use super::queue::Outgoing;
 use super::retry::{Outcome, of_http, of_reply};
 use super::target::Target;
@@ -9,6 +8,7 @@ use crate::ranks::Advice;
 use bytes::{Bytes, BytesMut};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use gpuwhy_connect::Connector;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};

@@ -2,7 +2,6 @@
 //! everything that was given up. Whoever puts something in never waits.
 
 mod advice;
-mod connect;
 mod delivery;
 mod grpc;
 mod http;

@@ -1,6 +1,5 @@
 //! The thread that sends.
 
-use super::connect::Connector;
 use super::delivery::{Delivery, DeliveryNow, GivenUp};
 use super::grpc::GrpcSender;
 use super::http::HttpSender;
@@ -12,6 +11,7 @@ use super::target::{Protocol, Target};
 use crate::ids::mixed;
 use crate::otlp::{Request, Signal};
 use crate::ranks::Advice;
+use gpuwhy_connect::Connector;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -57,7 +57,7 @@ impl Pusher {
     }
 
     fn sending(target: &Target, line: Line, delivery: Arc<Delivery>) -> Result<Pusher, String> {
-        let connector = Connector::new(target).map_err(|error| error.to_string())?;
+        let connector = target.connector().map_err(|error| error.to_string())?;
         let line = Arc::new(line);
         let advice = Arc::default();
         let (end, ended) = watch::channel(None);

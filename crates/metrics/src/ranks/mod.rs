@@ -163,7 +163,7 @@ impl Ranks {
             }
         }
         report.requests.extend(otlp::metrics(points, resource));
-        report.requests.extend(otlp::logs(records, resource));
+        report.requests.extend(otlp::logs(&records, resource));
         report
     }
 }

@@ -179,7 +179,7 @@ pub(super) fn stuck(who: &Who, stuck: &StuckRank, names: &HashMap<OpId, String>,
     record(who, "gpuwhy.hang", Value::StringValue(said), more, now_ns)
 }
 
-pub(super) fn logs(records: Vec<LogRecord>, resource: &Resource) -> Vec<Request> {
+pub(super) fn logs(records: &[LogRecord], resource: &Resource) -> Vec<Request> {
     let request = |log_records: &[LogRecord]| {
         let scope = ScopeLogs { scope: scope(), log_records: log_records.to_vec(), ..ScopeLogs::default() };
         Request::Logs(ExportLogsServiceRequest {

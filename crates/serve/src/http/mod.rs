@@ -6,6 +6,7 @@ mod guard;
 mod listen;
 mod login;
 mod reply;
+mod snapshot;
 
 use crate::mcp::Assistant;
 use crate::{Questions, ServeError, Tls, Tokens};
@@ -18,6 +19,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// The largest request.
 const LARGEST_BODY: usize = 1 << 20;
@@ -46,6 +48,7 @@ pub(crate) struct Site {
     pub(crate) loopback: bool,
     pub(crate) hosts: Vec<String>,
     pub(crate) page: bool,
+    pub(crate) snapshots: Arc<Semaphore>,
 }
 
 /// Serves until it is told to end (Ctrl-C, SIGTERM); `ready` is told where.
@@ -76,6 +79,7 @@ pub fn serve_http(
             loopback,
             hosts: options.hosts,
             page: options.page,
+            snapshots: Arc::new(Semaphore::new(snapshot::AT_ONCE)),
         });
         ready(&format!("{scheme}://{address}"));
         listen::serve(listener, options.tls, router(site)).await
@@ -99,6 +103,7 @@ fn router(site: Arc<Site>) -> Router {
         .route("/api/v1", get(api::list))
         .route("/api/v1/health", get(api::health))
         .route("/api/v1/openapi.json", get(api::openapi))
+        .route("/api/v1/snapshot", get(snapshot::get))
         .route("/api/v1/{question}", get(api::get).post(api::post))
         .route_service("/mcp", mcp);
     if site.page {

@@ -178,9 +178,11 @@ fn told_collectives(report: &Report) -> Vec<(i64, Option<i64>)> {
             if record.event_name != "gpuwhy.collectives" {
                 continue;
             }
-            let Some(Value::ArrayValue(list)) = record.body.clone().unwrap().value else { panic!() };
+            let Some(Value::ArrayValue(list)) = record.body.clone().and_then(|body| body.value) else {
+                panic!("{record:?}")
+            };
             for entry in list.values {
-                let Some(Value::KvlistValue(fields)) = entry.value else { panic!() };
+                let Some(Value::KvlistValue(fields)) = entry.value else { panic!("{record:?}") };
                 let get = |key: &str| {
                     let value = fields.values.iter().find(|pair| pair.key == key)?.value.clone()?.value?;
                     match value {
@@ -188,7 +190,7 @@ fn told_collectives(report: &Report) -> Vec<(i64, Option<i64>)> {
                         _ => None,
                     }
                 };
-                told.push((get("seq").unwrap(), get("duration_ns")));
+                told.extend(get("seq").map(|seq| (seq, get("duration_ns"))));
             }
         }
     }

@@ -76,8 +76,11 @@ const CACHED_NS: u64 = 600_000_000_000;
 /// Of a rank's own past.
 const PAST: usize = 120;
 const PAST_AT_LEAST: usize = 10;
-/// So many pushes in a row below it, and so many above, before it is said.
-const BELOW: u32 = 2;
+/// Of so many pushes the median is compared: a host that stumbles once is no straggler.
+const LATELY: usize = 5;
+/// Thresholds of few peers waver by about this.
+const MARGIN: f64 = 0.02;
+/// So many times in a row above the threshold before it is said to be back.
 const ABOVE: u32 = 3;
 /// As the fleet's rule has it.
 const DEVIATIONS: f64 = 3.0;
@@ -95,7 +98,6 @@ pub struct Standing {
 #[derive(Debug, Default)]
 struct OfRank {
     past: VecDeque<f64>,
-    below: u32,
     above: u32,
     is_below: bool,
 }
@@ -133,16 +135,17 @@ impl Standing {
                 rank.past.pop_front();
             }
             let Some(threshold) = threshold else { continue };
-            let is_below = seen.health < threshold;
-            rank.below = if is_below { rank.below + 1 } else { 0 };
+            // One that is seen for the first time is given the benefit of the doubt.
+            let Some(health) = lately(&rank.past) else { continue };
+            let is_below = health < threshold - MARGIN;
             rank.above = if is_below { 0 } else { rank.above + 1 };
-            if !rank.is_below && rank.below >= BELOW {
+            let (number, pid) = (seen.rank, seen.pid);
+            if !rank.is_below && is_below {
                 rank.is_below = true;
-                let (rank, pid, health) = (seen.rank, seen.pid, seen.health);
-                told.push(Told::Below { rank, pid, health, threshold, mode });
+                told.push(Told::Below { rank: number, pid, health, threshold, mode });
             } else if rank.is_below && rank.above >= ABOVE {
                 rank.is_below = false;
-                told.push(Told::Back { rank: seen.rank, pid: seen.pid, health: seen.health });
+                told.push(Told::Back { rank: number, pid, health });
             }
         }
         told
@@ -161,6 +164,12 @@ impl Standing {
             _ => Mode::None,
         }
     }
+}
+
+/// The median of the last few; nothing of fewer than three.
+fn lately(past: &VecDeque<f64>) -> Option<f64> {
+    let last: Vec<f64> = past.iter().rev().take(LATELY).copied().collect();
+    (last.len() > LATELY / 2).then(|| median_of(last))
 }
 
 fn own_threshold(past: &VecDeque<f64>) -> Option<f64> {
@@ -197,16 +206,27 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_below_the_threshold_is_named_at_the_second_push_and_let_go_at_the_third_above() {
+    fn a_rank_below_the_threshold_is_named_at_the_third_push_and_let_go_when_it_stays_above() {
         let mut standing = Standing::default();
         standing.advise(advice(0.1), SECOND);
         assert_eq!(standing.see(&health(0.05), SECOND), [Told::Mode(Mode::Live)], "once says nothing");
-        let told = standing.see(&health(0.05), 2 * SECOND);
+        assert_eq!(standing.see(&health(0.05), 2 * SECOND), []);
+        let told = standing.see(&health(0.05), 3 * SECOND);
         assert!(matches!(told[..], [Told::Below { rank: Some(5), mode: Mode::Live, .. }]), "{told:?}");
-        assert_eq!(standing.see(&health(0.05), 3 * SECOND), [], "said once");
-        assert_eq!(standing.see(&health(0.2), 4 * SECOND), []);
-        assert_eq!(standing.see(&health(0.2), 5 * SECOND), []);
-        assert!(matches!(standing.see(&health(0.2), 6 * SECOND)[..], [Told::Back { .. }]));
+        let after: Vec<Told> =
+            (4..12).flat_map(|second| standing.see(&health(0.2), second * SECOND)).collect();
+        assert!(matches!(after[..], [Told::Back { .. }]), "said once: {after:?}");
+    }
+
+    #[test]
+    fn a_host_that_stumbles_now_and_then_is_no_straggler() {
+        let mut standing = Standing::default();
+        standing.advise(advice(0.1), SECOND);
+        for second in 1..15 {
+            let stumbles = second % 3 == 0;
+            let told = standing.see(&health(if stumbles { 0.0 } else { 0.2 }), second * SECOND);
+            assert!(told.iter().all(|told| matches!(told, Told::Mode(_))), "{told:?}");
+        }
     }
 
     #[test]
@@ -231,8 +251,8 @@ mod tests {
             }
         }
         assert_eq!(modes, [Told::Mode(Mode::Live), Told::Mode(Mode::Cached), Told::Mode(Mode::Own)]);
-        standing.see(&health(0.3), 2_000 * SECOND);
-        let told = standing.see(&health(0.3), 2_001 * SECOND);
+        let told: Vec<Told> =
+            (2_000..2_004).flat_map(|second| standing.see(&health(0.3), second * SECOND)).collect();
         assert!(matches!(told[..], [Told::Below { mode: Mode::Own, .. }]), "{told:?}");
     }
 }

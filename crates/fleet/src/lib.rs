@@ -12,6 +12,7 @@ pub mod store;
 pub mod tally;
 mod tokens;
 
+pub use gpuwhy_cohort::Rates;
 pub use gpuwhy_door::{DoorError, Tls};
 pub use limits::Limits;
 pub use point::{Batch, BatchId, Collective, Event, Found, Kind, Origin, Seen};

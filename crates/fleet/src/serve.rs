@@ -1,6 +1,7 @@
 //! The server: three doors, one store behind them.
 
 use crate::api::audit::Audit;
+use crate::api::{Asking, Site, router};
 use crate::ingest::{Gate, Ingest, grpc_router, http_router};
 use crate::limits::Limits;
 use crate::peers::Peers;
@@ -8,11 +9,13 @@ use crate::store::duck::{DuckOptions, DuckStore};
 use crate::store::{Retention, Store, StoreError};
 use crate::tally::Tally;
 use crate::tokens::Tokens;
-use axum::Router;
+use gpuwhy_cohort::Rates;
 use gpuwhy_door::{Door, DoorError, Protocol, Tls, addresses, bind, told_to_end};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::time::MissedTickBehavior;
 
 /// Agents keep their connections.
 const CONNECTIONS: usize = 30_000;
@@ -30,6 +33,8 @@ pub struct Serve {
     pub limits: Limits,
     pub keep: Retention,
     pub duck: DuckOptions,
+    /// What a GPU-hour costs.
+    pub rates: Rates,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -57,8 +62,10 @@ pub fn serve(options: &Serve, ready: impl FnOnce(&Addresses)) -> Result<(), Flee
     let audit = Arc::new(Audit::open(&options.data).map_err(failed)?);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(failed)?;
     let (peers, tally) = (Arc::new(Peers::default()), Arc::new(Tally::default()));
-    let ingest = Ingest::new(store, peers, tally, options.limits.clone(), options.keep)?;
-    let gate = Arc::new(Gate { ingest: Arc::new(ingest), tokens: options.tokens.clone(), audit });
+    let asking = Asking::new(store.clone(), peers.clone(), tally.clone(), options.rates.clone());
+    let site = Arc::new(Site::new(asking, options.tokens.clone(), audit.clone()));
+    let ingest = Arc::new(Ingest::new(store, peers, tally, options.limits.clone(), options.keep)?);
+    let gate = Arc::new(Gate { ingest: ingest.clone(), tokens: options.tokens.clone(), audit });
     let served = runtime.block_on(async {
         let (grpc, grpc_at) = listener(&options.grpc, options.tls.is_some()).await?;
         let (http, http_at) = listener(&options.http, options.tls.is_some()).await?;
@@ -71,12 +78,23 @@ pub fn serve(options: &Serve, ready: impl FnOnce(&Addresses)) -> Result<(), Flee
         tokio::spawn(async move { h2.serve(grpc, calls, std::future::pending::<()>()).await });
         let other = door.clone();
         tokio::spawn(async move { other.serve(http, pushes, std::future::pending::<()>()).await });
-        door.serve(api, Router::new(), told_to_end()).await.transpose()?;
+        tokio::spawn(judging(ingest));
+        door.serve(api, router(site), told_to_end()).await.transpose()?;
         Ok(())
     });
     // Whoever waits for an answer is told to come later; what was acknowledged is on disk.
     runtime.shutdown_background();
     served
+}
+
+/// Once a second, for as long as the server lives.
+async fn judging(ingest: Arc<Ingest>) {
+    let mut every = tokio::time::interval(Duration::from_secs(1));
+    every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        every.tick().await;
+        ingest.judge().await;
+    }
 }
 
 async fn listener(address: &str, secure: bool) -> Result<(TcpListener, String), DoorError> {

@@ -2,8 +2,9 @@
 
 use crate::cli::ServeOptions;
 use crate::failure::Failure;
-use gpuwhy_fleet_core::{DuckOptions, Limits, Retention, Serve, Tls, Tokens, serve};
+use gpuwhy_fleet_core::{DuckOptions, Limits, Rates, Retention, Serve, Tls, Tokens, serve};
 use std::io::Write;
+use std::path::Path;
 
 pub(crate) fn run(options: &ServeOptions) -> Result<(), Failure> {
     if options.store != "duckdb" {
@@ -29,6 +30,7 @@ pub(crate) fn run(options: &ServeOptions) -> Result<(), Failure> {
         tokens: Tokens::read(&options.tokens)?,
         limits: Limits { memory_bytes: options.push_memory as usize, ..Limits::default() },
         keep: Retention { age: options.keep, bytes: options.max_size },
+        rates: rates(options.rates.as_deref())?,
         duck: DuckOptions { memory: format!("{megabytes}MiB"), ..DuckOptions::default() },
     };
     Ok(serve(&served, |at| {
@@ -41,4 +43,15 @@ pub(crate) fn run(options: &ServeOptions) -> Result<(), Failure> {
             at.api
         );
     })?)
+}
+
+/// What a GPU-hour costs; nothing where no file is named.
+fn rates(path: Option<&Path>) -> Result<Rates, Failure> {
+    let Some(path) = path else { return Ok(Rates::default()) };
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::Failed(format!("the rates {} cannot be read: {error}", path.display())))?;
+    Rates::parse(&text).map_err(|errors| {
+        let said: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        Failure::Failed(format!("{}: {}", path.display(), said.join("; ")))
+    })
 }

@@ -5,6 +5,7 @@ use crate::peers::Peers;
 use crate::store::{Stop, Store, StoreError};
 use crate::tally::Tally;
 use crate::tokens::Grant;
+use gpuwhy_cohort::Rates;
 use gpuwhy_door::{AskError, Kind};
 use serde_json::Value;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ struct Inner {
     store: Arc<dyn Store>,
     peers: Arc<Peers>,
     tally: Arc<Tally>,
+    rates: Rates,
     turns: Arc<Semaphore>,
 }
 
@@ -33,16 +35,17 @@ impl std::fmt::Debug for Asking {
 }
 
 /// What a tool works with.
-pub struct Work<'a> {
+pub(super) struct Work<'a> {
     pub(super) store: &'a dyn Store,
     pub(super) peers: &'a Peers,
     pub(super) grant: &'a Grant,
     pub(super) stop: &'a Stop,
+    pub(super) rates: &'a Rates,
 }
 
 impl Asking {
-    pub(crate) fn new(store: Arc<dyn Store>, peers: Arc<Peers>, tally: Arc<Tally>) -> Asking {
-        Asking(Arc::new(Inner { store, peers, tally, turns: Arc::new(Semaphore::new(AT_ONCE)) }))
+    pub(crate) fn new(store: Arc<dyn Store>, peers: Arc<Peers>, tally: Arc<Tally>, rates: Rates) -> Asking {
+        Asking(Arc::new(Inner { store, peers, tally, rates, turns: Arc::new(Semaphore::new(AT_ONCE)) }))
     }
 
     pub(super) fn tally(&self) -> &Tally {
@@ -73,7 +76,13 @@ impl Asking {
         let (inner, grant, stop) = (self.0.clone(), grant.clone(), ended.0.clone());
         // The turn is over when the work is, not when nobody waits for it any more.
         let work = tokio::task::spawn_blocking(move || {
-            let work = Work { store: &*inner.store, peers: &inner.peers, grant: &grant, stop: &stop };
+            let work = Work {
+                store: &*inner.store,
+                peers: &inner.peers,
+                grant: &grant,
+                stop: &stop,
+                rates: &inner.rates,
+            };
             let answered = (tool.run.run)(&work, request);
             drop(turn);
             answered
@@ -88,7 +97,7 @@ pub(super) fn find(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)
 }
 
-pub(super) fn of_store(error: StoreError) -> AskError {
+pub(super) fn of_store(error: &StoreError) -> AskError {
     let kind = match error {
         StoreError::Sql(_) => Kind::Usage,
         StoreError::Slow(_) => Kind::Slow,

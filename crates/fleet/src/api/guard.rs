@@ -19,11 +19,7 @@ const OPEN: [&str; 2] = ["/api/versions", "/api/v1/health"];
 /// From a request's head to its answer; longer than any question may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-pub(super) async fn check(
-    State(site): State<Arc<Site>>,
-    mut request: Request,
-    next: Next,
-) -> Response<Body> {
+pub(super) async fn check(State(site): State<Arc<Site>>, mut request: Request, next: Next) -> Response<Body> {
     let began = Instant::now();
     let grant = bearer(request.headers()).and_then(|token| site.tokens.grant(token));
     let peer = request.extensions().get::<Peer>().copied();

@@ -99,11 +99,7 @@ async fn tool(
     Ok(json(StatusCode::OK, &site.asking.ask(tool, &grant, parsed(&body)?).await?))
 }
 
-async fn sql(
-    State(site): Shared,
-    Extension(caller): Asker,
-    body: Bytes,
-) -> Result<Response<Body>, AskError> {
+async fn sql(State(site): Shared, Extension(caller): Asker, body: Bytes) -> Result<Response<Body>, AskError> {
     let grant = granted(caller)?;
     Ok(json(StatusCode::OK, &site.asking.ask(&SQL, &grant, parsed(&body)?).await?))
 }
@@ -130,16 +126,10 @@ async fn threshold(
         return Err(AskError::new(Kind::Refused, sentence));
     }
     let cluster = which.cluster_id.as_deref().unwrap_or("default");
-    let advice = match grant.covers(cluster) {
-        true => site.asking.peers().of_cluster(cluster, which.job_id.as_deref()),
+    let thresholds = match grant.covers(cluster) {
+        true => site.asking.peers().thresholds(cluster, which.job_id.as_deref()),
         false => Vec::new(),
     };
-    let thresholds: Vec<Value> = advice
-        .iter()
-        .map(|advice| {
-            json!({"cohort": advice.cohort, "threshold": advice.threshold, "quorum_met": advice.quorum_met})
-        })
-        .collect();
     Ok(json(StatusCode::OK, &json!({"cluster_id": cluster, "thresholds": thresholds})))
 }
 

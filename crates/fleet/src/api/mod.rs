@@ -30,10 +30,10 @@ pub(crate) struct Caller(pub(crate) Option<Arc<Grant>>);
 /// What all requests share.
 #[derive(Debug)]
 pub(crate) struct Site {
-    pub(crate) asking: Asking,
-    pub(crate) tokens: Tokens,
-    pub(crate) audit: Arc<Audit>,
-    pub(crate) rates: Rates,
+    asking: Asking,
+    tokens: Tokens,
+    audit: Arc<Audit>,
+    rates: Rates,
 }
 
 impl Site {

@@ -9,15 +9,31 @@ pub fn openapi() -> Value {
     let mut definitions = Object::new();
     let mut paths = Object::new();
     for (path, about, answer) in [
-        ("/api/versions", "the versions of this API", json!({"type": "object", "properties": {"versions": {"type": "array"}}})),
-        ("/api/v1/health", "whether it lives; with a token also which version", json!({"type": "object", "properties": {"ok": {"type": "boolean"}}})),
-        ("/api/v1/tools/list", "the tools this token may use", json!({"type": "object", "properties": {"tools": {"type": "array"}}})),
+        (
+            "/api/versions",
+            "the versions of this API",
+            json!({"type": "object", "properties": {"versions": {"type": "array"}}}),
+        ),
+        (
+            "/api/v1/health",
+            "whether it lives; with a token also which version",
+            json!({"type": "object", "properties": {"ok": {"type": "boolean"}}}),
+        ),
+        (
+            "/api/v1/tools/list",
+            "the tools this token may use",
+            json!({"type": "object", "properties": {"tools": {"type": "array"}}}),
+        ),
     ] {
-        paths.insert(path.into(), json!({"get": {
-            "operationId": path.rsplit('/').next(), "summary": about, "responses": responses(&answer),
-        }}));
+        paths.insert(
+            path.into(),
+            json!({"get": {
+                "operationId": path.rsplit('/').next(), "summary": about, "responses": responses(&answer),
+            }}),
+        );
     }
-    let which = |name: &str| json!({"name": name, "in": "query", "required": false, "schema": {"type": "string"}});
+    let which =
+        |name: &str| json!({"name": name, "in": "query", "required": false, "schema": {"type": "string"}});
     let thresholds = json!({"type": "object", "properties": {"cluster_id": {"type": "string"}, "thresholds": {"type": "array"}}});
     paths.insert("/api/v1/threshold".into(), json!({"get": {
         "operationId": "threshold", "summary": "the thresholds of a cluster's cohorts, as answers to pushes carry them",

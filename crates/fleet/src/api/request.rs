@@ -57,9 +57,10 @@ impl Which {
         };
         let bounded = self.from_ns.is_some() || self.to_ns.is_some();
         if let Some(since) = self.since.as_deref().or(usual.filter(|_| !bounded)) {
-            let since = parse_duration(since).map_err(|why| AskError::new(Kind::Usage, format!("since: {why}")))?;
+            let since =
+                parse_duration(since).map_err(|why| AskError::new(Kind::Usage, format!("since: {why}")))?;
             let of = Filter { clusters: filter.clusters.clone(), ..Filter::default() };
-            let newest = store.newest_ns(&of, stop).map_err(super::asking::of_store)?;
+            let newest = store.newest_ns(&of, stop).map_err(|error| super::asking::of_store(&error))?;
             let from = newest.unwrap_or(0).saturating_sub(since.as_nanos().min(i64::MAX as u128) as i64);
             filter.from_ns = Some(filter.from_ns.unwrap_or(from).max(from));
         }

@@ -154,11 +154,9 @@ fn written(format: Format, status: StatusCode, body: Vec<u8>) -> Response<Body> 
 /// The cohort's threshold, for nodes that classify themselves.
 pub(super) fn advise(headers: &mut HeaderMap, advice: Option<&Advice>) {
     let Some(advice) = advice else { return };
-    let words = [
-        ("gpuwhy-threshold", advice.threshold.to_string()),
-        ("gpuwhy-quorum-met", advice.quorum_met.to_string()),
-        ("gpuwhy-cohort", advice.cohort.clone()),
-    ];
+    let mut words =
+        vec![("gpuwhy-quorum-met", advice.quorum_met.to_string()), ("gpuwhy-cohort", advice.cohort.clone())];
+    words.extend(advice.threshold.map(|threshold| ("gpuwhy-threshold", threshold.to_string())));
     for (name, value) in words {
         // A cohort's name may have what no header has.
         if let Ok(value) = HeaderValue::from_str(&value) {

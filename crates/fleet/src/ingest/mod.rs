@@ -160,6 +160,21 @@ impl Ingest {
         self.take(Incoming { signal, format, message, taken }, may_push).await
     }
 
+    /// Judges all ranks, and writes down what is new.
+    pub(crate) async fn judge(&self) {
+        let now_ns = now_ns();
+        let findings = self.peers.judge(now_ns);
+        if findings.is_empty() {
+            return;
+        }
+        let words: Vec<&str> = findings.iter().map(|found| &*found.title).collect();
+        let id = id(Signal::Logs, format!("{now_ns} {}", words.join(" ")).as_bytes());
+        let batch = Batch { id, received_ns: now_ns, findings, ..Batch::default() };
+        if let Err(error) = self.writer.store(Arc::new(batch), self.budget.none()).await {
+            eprintln!("gpuwhy-fleet: what was found could not be stored: {error}");
+        }
+    }
+
     /// Reads a body as far as is allowed.
     pub(crate) async fn read(&self, body: Body) -> Result<(Bytes, Taken), BodyError> {
         let mut taken = self.budget.none();

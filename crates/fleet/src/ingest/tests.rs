@@ -1,5 +1,7 @@
 //! Pushes decoded: every row of them, against what was put in.
 
+#![allow(clippy::needless_pass_by_value)]
+
 use super::decode::{AllNames, Decoding, LeftOut};
 use crate::limits::Limits;
 use crate::point::{Batch, Kind};
@@ -31,7 +33,7 @@ fn decoded<M: DeserializeOwned>(
 }
 
 fn metrics(request: Value, limits: &Limits) -> (Batch, LeftOut) {
-    decoded::<ExportMetricsServiceRequest>(request, limits, |decoding, request| decoding.metrics(request))
+    decoded::<ExportMetricsServiceRequest>(request, limits, Decoding::metrics)
 }
 
 fn attribute(key: &str, value: Value) -> Value {

@@ -55,6 +55,16 @@ pub struct RankValue {
     pub last_ns: i64,
 }
 
+/// What of a rank's time went to a cause.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BlameShare {
+    pub cluster: String,
+    pub job: Option<String>,
+    pub rank: Option<i32>,
+    pub class: String,
+    pub share: f64,
+}
+
 /// What was deleted to make room, or for its age.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Forgotten {
@@ -115,6 +125,8 @@ pub trait Store: Send + Sync {
     fn collectives(&self, filter: &Filter, most: usize, stop: &Stop) -> Result<Vec<Collective>, StoreError>;
     /// A metric by rank.
     fn by_rank(&self, filter: &Filter, stop: &Stop) -> Result<Vec<RankValue>, StoreError>;
+    /// `gpuwhy.rank.blame_ratio` by rank and class.
+    fn blame(&self, filter: &Filter, stop: &Stop) -> Result<Vec<BlameShare>, StoreError>;
     /// When the newest row is of, or nothing.
     fn newest_ns(&self, filter: &Filter, stop: &Stop) -> Result<Option<i64>, StoreError>;
     /// Any question, of all clusters. The engine sees to it that it only reads.

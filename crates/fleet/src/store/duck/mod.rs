@@ -14,7 +14,9 @@ mod value;
 mod write;
 
 use crate::point::{Batch, BatchId, Collective};
-use crate::store::{Filter, Forgotten, RankValue, Reach, Retention, Rows, Stop, Store, StoreError};
+use crate::store::{
+    BlameShare, Filter, Forgotten, RankValue, Reach, Retention, Rows, Stop, Store, StoreError,
+};
 use duckdb::Connection;
 use std::collections::HashMap;
 use std::fs::File;
@@ -163,6 +165,10 @@ impl Store for DuckStore {
 
     fn by_rank(&self, filter: &Filter, stop: &Stop) -> Result<Vec<RankValue>, StoreError> {
         self.ranks_of(filter, stop)
+    }
+
+    fn blame(&self, filter: &Filter, stop: &Stop) -> Result<Vec<BlameShare>, StoreError> {
+        self.blame_of(filter, stop)
     }
 
     fn newest_ns(&self, filter: &Filter, stop: &Stop) -> Result<Option<i64>, StoreError> {

@@ -2,7 +2,7 @@
 
 use super::DuckStore;
 use crate::point::{Collective, Origin};
-use crate::store::{Filter, RankValue, Reach, Stop, StoreError};
+use crate::store::{BlameShare, Filter, RankValue, Reach, Stop, StoreError};
 use duckdb::params_from_iter;
 use duckdb::types::Value as Duck;
 use std::sync::Arc;
@@ -73,6 +73,29 @@ impl DuckStore {
                     points: row.get(7)?,
                     first_ns: row.get(8)?,
                     last_ns: row.get(9)?,
+                })
+            })?;
+            rows.collect()
+        })
+    }
+
+    pub(super) fn blame_of(&self, filter: &Filter, stop: &Stop) -> Result<Vec<BlameShare>, StoreError> {
+        let filter = Filter { metric: Some("gpuwhy.rank.blame_ratio".into()), ..filter.clone() };
+        let (condition, values) = condition(&filter);
+        let sql = format!(
+            "SELECT cluster_id, job_id, rank, regexp_extract(attrs, '\"class\":\"([^\"]*)\"', 1) AS class, \
+             avg(value_double) AS share FROM events{condition} GROUP BY ALL HAVING share IS NOT NULL LIMIT 1000000"
+        );
+        self.read(Reach::default().time, stop, |connection| {
+            let mut statement = connection.prepare(&sql)?;
+            let rows = statement.query_map(params_from_iter(values), |row| {
+                let class: Option<String> = row.get(3)?;
+                Ok(BlameShare {
+                    cluster: row.get(0)?,
+                    job: row.get(1)?,
+                    rank: row.get(2)?,
+                    class: class.unwrap_or_default(),
+                    share: row.get(4)?,
                 })
             })?;
             rows.collect()

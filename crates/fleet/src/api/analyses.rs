@@ -63,3 +63,21 @@ pub static ANALYSES: &[Analysis] = &[
 pub(super) fn find(name: &str) -> Option<&'static Analysis> {
     ANALYSES.iter().find(|analysis| analysis.name == name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::TOOLS;
+
+    #[test]
+    fn the_guide_has_every_analysis_and_every_tool() {
+        let guide = include_str!("../../../../docs/fleet.md");
+        for analysis in ANALYSES {
+            let shown = format!("`{}`: {}.\n\n```sql\n{};\n```", analysis.name, analysis.about, analysis.sql);
+            assert!(guide.contains(&shown), "docs/fleet.md lacks\n{shown}");
+        }
+        for tool in TOOLS {
+            assert!(guide.contains(&format!("`{}`", tool.name)), "docs/fleet.md lacks {}", tool.name);
+        }
+    }
+}

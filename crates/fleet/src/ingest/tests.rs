@@ -33,7 +33,9 @@ fn decoded<M: DeserializeOwned>(
 }
 
 fn metrics(request: Value, limits: &Limits) -> (Batch, LeftOut) {
-    decoded::<ExportMetricsServiceRequest>(request, limits, Decoding::metrics)
+    decoded::<ExportMetricsServiceRequest>(request, limits, |decoding, request| {
+        decoding.metrics(request);
+    })
 }
 
 fn attribute(key: &str, value: Value) -> Value {

@@ -7,7 +7,7 @@ use crate::progress::Progress;
 use gpuwhy_model::units::{count, duration, printable, size};
 use gpuwhy_nodes::{Ask, Fetched, Node, Part, Tokens, Trouble, check_certificates, gather};
 use gpuwhy_query::QueryError;
-use gpuwhy_serve::token_lines;
+use gpuwhy_serve::{ServeError, lines_of};
 use gpuwhy_store::merge::{Clock, ClockSource, Clocks, MergedFile, Offset, merge};
 use gpuwhy_store::{Reader, Stop};
 use serde::Serialize;
@@ -149,7 +149,13 @@ impl Gathered {
     /// Each node that fails is told at once; it is no answer at all only if all do.
     pub(crate) fn of(options: &NodesOptions, part: Part, progress: &Progress) -> Result<Gathered, Failure> {
         let nodes = Node::parse_all(&options.nodes).map_err(|error| Failure::Usage(error.to_string()))?;
-        let lines = options.token_file.as_deref().map(token_lines).transpose()?.unwrap_or_default();
+        let lines = options
+            .token_file
+            .as_deref()
+            .map(lines_of)
+            .transpose()
+            .map_err(ServeError::from)?
+            .unwrap_or_default();
         let tokens = Tokens::new(&lines, std::env::var("GPUWHY_TOKEN").ok().as_deref())
             .map_err(|why| Failure::Failed(format!("the token file cannot be used: {why}")))?;
         if let Some(ca) = &options.ca {

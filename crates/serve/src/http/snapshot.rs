@@ -1,6 +1,7 @@
 //! The whole trace, or its newer part, as a stream of rows: for `--nodes` on another host, which merges several.
 
 use super::Site;
+use crate::error::of_store;
 use crate::{AskError, Kind};
 use axum::body::{Body, Bytes};
 use axum::extract::{Query, State};
@@ -53,7 +54,7 @@ pub(super) async fn get(
     let opened =
         tokio::task::spawn_blocking(move || Reader::open(&path).map(|reader| (file_bytes(&path), reader)));
     let failed = |_| AskError::new(Kind::Failed, "reading the trace failed; look at the server's messages");
-    let (bytes, reader) = opened.await.map_err(failed)??;
+    let (bytes, reader) = opened.await.map_err(failed)?.map_err(of_store)?;
     if reader.origin().maker != Maker::Gpuwhy {
         return Err(AskError::new(Kind::Usage, CarryError::Foreign.to_string()));
     }

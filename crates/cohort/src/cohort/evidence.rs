@@ -1,0 +1,177 @@
+//! How sure it is that a rank is slow. Its differences from its peers, the newest first, are weighed over the last two, four,
+//! eight and so on: large differences tell at once, small ones after a while.
+//!
+//! Noise is taken to be of Laplace's kind, with tails as heavy as those of real hosts: an observation `d` then speaks for a
+//! rank being late by `c` with `(|d| - |d - c|) / b`, which no single observation can make large. Sums of it are logarithms
+//! of a likelihood ratio: equal ranks reach a sum of `h` by chance about once in `exp(h)` observations.
+
+use crate::robust::{MAD_TO_SIGMA, mad, median, quantile};
+
+/// What must be reached, before the number of ranks.
+const NEED: f64 = 18.0;
+/// The newest must agree with the whole, else it is over.
+const NEWEST: usize = 8;
+
+/// What observations of a kind are worth.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rule {
+    /// Ranks differ by so much for no reason.
+    pub floor: f64,
+    /// What one observation counts at most.
+    pub cap: f64,
+    /// Less than that is not worth telling.
+    pub least: f64,
+    pub fewest: usize,
+    pub k: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Evidence {
+    pub score: f64,
+    /// What has to be reached to name a rank.
+    pub need: f64,
+    pub excess: f64,
+    pub threshold: f64,
+}
+
+impl Evidence {
+    pub(super) fn names(&self) -> bool {
+        self.score >= self.need && self.excess >= self.threshold
+    }
+
+    /// Enough for a rank that is named already.
+    pub(super) fn holds(&self) -> bool {
+        self.score >= self.need / 2.0 && self.excess >= self.threshold / 2.0
+    }
+
+    pub(super) fn strength(&self) -> f64 {
+        self.score / self.need
+    }
+}
+
+/// Of each rank, what speaks most for its being slow. `series` are differences from the peers, the newest first.
+pub(super) fn weigh(series: &[Vec<f64>], rule: Rule) -> Vec<Option<Evidence>> {
+    let noise = noise(series, rule.floor);
+    let need = NEED + (series.len().max(1) as f64).ln();
+    let mut best: Vec<Option<Evidence>> = vec![None; series.len()];
+    let longest = series.iter().map(Vec::len).max().unwrap_or(0);
+    let mut length = rule.fewest;
+    while length > 0 && length <= longest.max(rule.fewest) {
+        let centers: Vec<Option<f64>> = series.iter().map(|series| center(series, length)).collect();
+        let between = spread(&centers);
+        let threshold = rule.least.max(rule.k * MAD_TO_SIGMA * between);
+        for (rank, center) in centers.iter().enumerate() {
+            // Half of what is worth telling still keeps a name.
+            let Some(excess) = center.filter(|center| *center >= rule.least / 2.0) else { continue };
+            let newest = &series[rank][..length];
+            let score = newest
+                .iter()
+                .map(|d| ((d.abs() - (d - excess).abs()) / noise[rank]).clamp(-rule.cap, rule.cap))
+                .sum();
+            let evidence = Evidence { score, need, excess, threshold };
+            if best[rank]
+                .is_none_or(|known| (evidence.names(), evidence.score) > (known.names(), known.score))
+            {
+                best[rank] = Some(evidence);
+            }
+        }
+        length *= 2;
+    }
+    best
+}
+
+/// Of the newest `length`; nothing where there are fewer, or where it is over.
+fn center(series: &[f64], length: usize) -> Option<f64> {
+    let whole = median(&mut series.get(..length)?.to_vec())?;
+    let newest = median(&mut series.get(..length.min(NEWEST))?.to_vec())?;
+    (newest >= whole / 2.0 || whole <= 0.0).then_some(whole)
+}
+
+/// Of the ranks among each other.
+fn spread(centers: &[Option<f64>]) -> f64 {
+    let mut all: Vec<f64> = centers.iter().flatten().copied().collect();
+    let kept = all.clone();
+    median(&mut all).map_or(0.0, |middle| mad(&kept, middle))
+}
+
+/// By rank: what all vary by around their own level, and no less than it varies itself.
+fn noise(series: &[Vec<f64>], floor: f64) -> Vec<f64> {
+    /// Of Laplace's distribution, in units of its scale: the median and the ninth decile of the distance from the middle.
+    const MEDIAN: f64 = std::f64::consts::LN_2;
+    const NINTH: f64 = std::f64::consts::LN_10;
+    let mut all = Vec::new();
+    let own: Vec<f64> = series
+        .iter()
+        .map(|series| {
+            let Some(level) = median(&mut series.clone()) else { return 0.0 };
+            // Few values lie closer to their own middle than to the true one.
+            let few = series.len() as f64;
+            let wider = (few / (few - 1.0).max(0.5)).sqrt();
+            let away: Vec<f64> = series.iter().map(|d| (d - level).abs() * wider).collect();
+            all.extend_from_slice(&away);
+            median(&mut away.clone()).unwrap_or(0.0) / MEDIAN
+        })
+        .collect();
+    let middle = median(&mut all).unwrap_or(0.0) / MEDIAN;
+    let tail = quantile(&mut all, 0.9).unwrap_or(0.0) / NINTH;
+    own.into_iter().map(|own| floor.max(middle).max(tail).max(own)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULE: Rule = Rule { floor: 0.006, cap: 5.0, least: 0.02, fewest: 4, k: 3.0 };
+
+    /// Eight ranks with noise of about 1%, the same each time; one of them later by `by` for the newest `since`.
+    fn ranks(by: f64, since: usize) -> Vec<Vec<f64>> {
+        (0..8)
+            .map(|rank| {
+                let noise = |at: usize| ((at * 7 + rank * 13 + at * rank) % 21) as f64 / 1000.0 - 0.01;
+                (0..100).map(|at| noise(at) + if rank == 3 && at < since { by } else { 0.0 }).collect()
+            })
+            .collect()
+    }
+
+    fn named(series: &[Vec<f64>]) -> Vec<usize> {
+        let found = weigh(series, RULE);
+        (0..series.len()).filter(|rank| found[*rank].is_some_and(|evidence| evidence.names())).collect()
+    }
+
+    #[test]
+    fn equal_ranks_are_not_named_and_a_late_one_is() {
+        assert_eq!(named(&ranks(0.0, 100)), []);
+        assert_eq!(named(&ranks(0.05, 8)), [3]);
+        assert_eq!(named(&ranks(0.05, 100)), [3]);
+        assert_eq!(named(&ranks(0.8, 4)), [3]);
+    }
+
+    #[test]
+    fn one_wild_value_names_nobody() {
+        let mut series = ranks(0.0, 0);
+        series[5][0] = 50.0;
+        series[5][1] = 50.0;
+        assert_eq!(named(&series), []);
+    }
+
+    #[test]
+    fn what_is_over_is_over() {
+        let mut series = ranks(0.5, 100);
+        (0..10).for_each(|at| series[3][at] = 0.0);
+        let found = weigh(&series, RULE)[3];
+        assert!(found.is_none_or(|evidence| !evidence.holds()), "{found:?}");
+    }
+
+    #[test]
+    fn two_at_once_are_both_named() {
+        let mut series = ranks(0.05, 30);
+        (0..30).for_each(|at| series[6][at] += 0.8);
+        assert_eq!(named(&series), [3, 6]);
+    }
+
+    #[test]
+    fn nothing_comes_of_nothing() {
+        assert_eq!(weigh(&[], RULE), []);
+        assert_eq!(weigh(&[Vec::new(), Vec::new()], RULE), [None, None]);
+    }
+}

@@ -1,0 +1,300 @@
+//! Judges a job: each signal among ranks that do the same work, then what all signals together say of each rank.
+
+use super::evidence::{self, Evidence, Rule};
+use super::job::{Job, Who};
+use super::member::{Member, Named};
+use super::meter::BLOCKS;
+use super::signal::{Scale, Use};
+use super::{Limits, Signal, Verdict, spikes, telling};
+use crate::robust::median;
+use std::collections::BTreeMap;
+
+/// Time in collectives: an observation is a quarter of a second or a step, the longer.
+const SHARES: Rule = Rule { floor: 0.006, cap: 5.0, least: 0.02, fewest: 4, k: 3.0 };
+/// A gauge is a median of many steps already.
+const GAUGES: Rule = Rule { floor: 0.005, cap: 10.0, least: 0.02, fewest: 2, k: 3.0 };
+/// Clocks and healths of equal GPUs differ more than the time they take.
+const STATES: Rule = Rule { floor: 0.015, cap: 10.0, least: 0.06, fewest: 2, k: 3.0 };
+
+/// What speaks against a rank.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Charge {
+    pub signal: Signal,
+    pub evidence: Evidence,
+    /// What the excess is a share of, in the signal's unit.
+    pub scale: f64,
+    pub median: f64,
+}
+
+/// The ranks heard of lately.
+pub(super) struct Present<'a> {
+    pub whos: Vec<&'a Who>,
+    pub members: Vec<&'a Member>,
+    pub now_ns: u64,
+    pub stale_ns: u64,
+}
+
+impl Present<'_> {
+    fn recent(&self, rank: usize, signal: Signal) -> Option<f64> {
+        self.members[rank].signals.get(&signal)?.recent(self.now_ns, self.stale_ns)
+    }
+
+    pub(super) fn recents(&self, ranks: &[usize], signal: Signal) -> Vec<(usize, f64)> {
+        ranks.iter().filter_map(|rank| Some((*rank, self.recent(*rank, signal)?))).collect()
+    }
+
+    pub(super) fn median(&self, ranks: &[usize], signal: Signal) -> Option<f64> {
+        median(&mut self.recents(ranks, signal).into_iter().map(|(_, value)| value).collect::<Vec<f64>>())
+    }
+}
+
+pub(super) fn judge(job: &mut Job, now_ns: u64, limits: &Limits) {
+    job.tick(now_ns);
+    job.set_threshold(now_ns, limits);
+    job.members.values_mut().for_each(|member| member.learn_past(now_ns, limits.stale_ns));
+    let roles = job.joiner.roles();
+    let (present, all) = present(&job.members, now_ns, limits.stale_ns);
+    let quorum = job.has_quorum(all.len());
+    let step = present.median(&all, Signal::StepSeconds);
+    if let Some(step) = step.filter(|_| quorum) {
+        job.slower.see(now_ns, step);
+    }
+    let mut charges: BTreeMap<usize, Charge> = BTreeMap::new();
+    let groups = groups(&present, roles.as_ref());
+    if quorum {
+        for group in groups.iter().filter(|group| group.len() >= 3) {
+            accuse(&mut charges, gauges(&present, group, step, limits.k));
+            accuse(&mut charges, shares(&present, group, step, limits.k));
+        }
+        let alone: Vec<usize> = groups.iter().filter(|group| group.len() < 3).flatten().copied().collect();
+        if !alone.is_empty() {
+            let found = against_past(&present, &all, step, limits.k);
+            accuse(&mut charges, found.into_iter().filter(|(rank, _)| alone.contains(rank)).collect());
+        }
+    }
+    let nranks = (job.nranks as usize).max(all.len());
+    let verdicts: Vec<(Who, Charge, Verdict)> = charges
+        .into_iter()
+        .map(|(rank, charge)| {
+            let peers = groups.iter().find(|group| group.contains(&rank)).map_or(&all, |group| group);
+            let verdict = telling::straggler(job, &present, rank, peers, charge, step, nranks);
+            (present.whos[rank].clone(), charge, verdict)
+        })
+        .collect();
+    for (who, charge, verdict) in verdicts {
+        let Some(member) = job.members.get_mut(&who) else { continue };
+        match &mut member.named {
+            Some(named) if charge.evidence.holds() => {
+                *named = Named {
+                    since_ns: named.since_ns,
+                    last_ns: now_ns,
+                    verdict: Verdict { since_ns: named.since_ns, ..verdict },
+                };
+            }
+            None if charge.evidence.names() => {
+                member.named = Some(Named { since_ns: now_ns, last_ns: now_ns, verdict });
+            }
+            _ => {}
+        }
+    }
+    for member in job.members.values_mut() {
+        member.named.take_if(|named| now_ns.saturating_sub(named.last_ns) > limits.hold_ns);
+    }
+    let mut standing: Vec<Verdict> = job
+        .members
+        .values()
+        .filter_map(|member| member.named.as_ref())
+        .map(|named| named.verdict.clone())
+        .collect();
+    standing.sort_by(|a, b| b.excess_share.total_cmp(&a.excess_share));
+    if let Some(slower) = job.slower.slower() {
+        standing.push(telling::regression(job, &slower, &standing, all.len(), nranks));
+    }
+    job.standing = standing;
+}
+
+fn present(members: &BTreeMap<Who, Member>, now_ns: u64, stale_ns: u64) -> (Present<'_>, Vec<usize>) {
+    let fresh = members.iter().filter(|(_, member)| now_ns.saturating_sub(member.seen_ns) <= stale_ns);
+    let (whos, members): (Vec<_>, Vec<_>) = fresh.unzip();
+    let all = (0..whos.len()).collect();
+    (Present { whos, members, now_ns, stale_ns }, all)
+}
+
+/// Ranks that do the same work.
+fn groups(present: &Present<'_>, roles: Option<&BTreeMap<u32, u32>>) -> Vec<Vec<usize>> {
+    let mut groups: BTreeMap<Option<u32>, Vec<usize>> = BTreeMap::new();
+    for (at, who) in present.whos.iter().enumerate() {
+        let role = roles.and_then(|roles| roles.get(&who.rank()?).copied());
+        groups.entry(role).or_default().push(at);
+    }
+    groups.into_values().collect()
+}
+
+/// The strongest against each rank.
+fn accuse(charges: &mut BTreeMap<usize, Charge>, found: Vec<(usize, Charge)>) {
+    for (rank, charge) in found {
+        let strength = |charge: &Charge| (charge.evidence.names(), charge.evidence.strength());
+        match charges.get(&rank) {
+            Some(known) if strength(known) >= strength(&charge) => {}
+            _ => {
+                charges.insert(rank, charge);
+            }
+        }
+    }
+}
+
+/// Differences from the column's median, of columns that at least three have a value in.
+fn differences(columns: Vec<Vec<(usize, f64)>>, fewest: usize) -> Vec<Vec<(usize, f64)>> {
+    columns
+        .into_iter()
+        .filter(|column| column.len() >= fewest.max(3))
+        .filter_map(|column| {
+            let middle = median(&mut column.iter().map(|(_, value)| *value).collect::<Vec<f64>>())?;
+            Some(column.into_iter().map(|(rank, value)| (rank, value - middle)).collect())
+        })
+        .collect()
+}
+
+fn by_rank(columns: &[Vec<(usize, f64)>], ranks: usize) -> Vec<Vec<f64>> {
+    let mut series = vec![Vec::new(); ranks];
+    for (rank, difference) in columns.iter().flatten() {
+        series[*rank].push(*difference);
+    }
+    series
+}
+
+/// What agents tell, push by push: the newest values of all ranks are lined up, then the ones before, and so on.
+fn gauges(present: &Present<'_>, group: &[usize], step: Option<f64>, k: f64) -> Vec<(usize, Charge)> {
+    let mut signals: Vec<Signal> = group
+        .iter()
+        .flat_map(|rank| present.members[*rank].signals.keys().copied())
+        .filter(|signal| signal.facts().used == Use::Accuses)
+        .collect();
+    signals.sort_unstable();
+    signals.dedup();
+    let mut found = Vec::new();
+    for signal in signals {
+        let facts = signal.facts();
+        let Some(middle) = present.median(group, signal) else { continue };
+        let scale = match facts.scale {
+            Scale::Step => step.unwrap_or(middle),
+            Scale::Median => middle,
+            Scale::Plain => 1.0,
+        };
+        if !(scale.is_finite() && scale > 0.0) {
+            continue;
+        }
+        let sign = if facts.higher_is_worse { 1.0 } else { -1.0 } / scale;
+        let rule = match facts.scale {
+            Scale::Step => GAUGES,
+            Scale::Median | Scale::Plain => STATES,
+        };
+        let columns = differences(lined_up(present, group, signal, |value| sign * value), group.len() / 2);
+        for (at, evidence) in
+            evidence::weigh(&by_rank(&columns, group.len()), Rule { k, ..rule }).into_iter().enumerate()
+        {
+            let Some(evidence) = evidence else { continue };
+            let scale = if facts.higher_is_worse { scale } else { -scale };
+            found.push((group[at], Charge { signal, evidence, scale, median: middle }));
+        }
+    }
+    found
+}
+
+/// (place in the group, value), the newest column first.
+fn lined_up(
+    present: &Present<'_>,
+    group: &[usize],
+    signal: Signal,
+    value: impl Fn(f64) -> f64,
+) -> Vec<Vec<(usize, f64)>> {
+    let mut columns: Vec<Vec<(usize, f64)>> = Vec::new();
+    for (at, rank) in group.iter().enumerate() {
+        let Some(series) = present.members[*rank].signals.get(&signal) else { continue };
+        for (column, told) in series.newest(present.now_ns, present.stale_ns).enumerate() {
+            if columns.len() <= column {
+                columns.push(Vec::new());
+            }
+            columns[column].push((at, value(told)));
+        }
+    }
+    columns
+}
+
+/// What the collectives themselves tell.
+fn shares(present: &Present<'_>, group: &[usize], step: Option<f64>, k: f64) -> Vec<(usize, Charge)> {
+    let Some(columns) = blocks(present, group) else { return Vec::new() };
+    let mut columns = differences(columns, group.len() / 2);
+    let rule = Rule { k, ..SHARES };
+    let lasting = evidence::weigh(&by_rank(&columns, group.len()), rule);
+    columns.reverse();
+    let now_and_then = spikes::weigh(&columns, group.len(), rule.least);
+    let charge =
+        |evidence| Charge { signal: Signal::LateSeconds, evidence, scale: step.unwrap_or(1.0), median: 0.0 };
+    let mut found = Vec::new();
+    for (at, rank) in group.iter().enumerate() {
+        found.extend(
+            [lasting[at], now_and_then[at]].into_iter().flatten().map(|evidence| (*rank, charge(evidence))),
+        );
+    }
+    found
+}
+
+/// Own shares by stretch of time, the newest first: stretches as long as it takes for each to hold a collective.
+fn blocks(present: &Present<'_>, group: &[usize]) -> Option<Vec<Vec<(usize, f64)>>> {
+    const LONGEST: i64 = 32;
+    const SHOULD: f64 = 0.95;
+    let end = group.iter().map(|rank| present.members[*rank].meter.end()).max()?;
+    let begin = end - BLOCKS as i64;
+    let meters: Vec<_> = group.iter().map(|rank| &present.members[*rank].meter).collect();
+    let base: Vec<Vec<Option<f64>>> =
+        (begin..end).map(|block| meters.iter().map(|meter| meter.own(block)).collect()).collect();
+    let is_known: Vec<bool> = base.iter().map(|column| column.iter().any(Option::is_some)).collect();
+    let is_met: Vec<bool> =
+        base.iter().map(|column| column.iter().flatten().any(|own| *own < 0.9999)).collect();
+    let mut length = 1;
+    while length < LONGEST {
+        let chunks = || is_met.chunks(length as usize).zip(is_known.chunks(length as usize));
+        let known = chunks().filter(|(_, known)| known.iter().all(|known| *known)).count();
+        let met = chunks()
+            .filter(|(met, known)| known.iter().all(|known| *known) && met.iter().any(|met| *met))
+            .count();
+        if known > 0 && met as f64 >= SHOULD * known as f64 {
+            break;
+        }
+        length *= 2;
+    }
+    let columns = base.chunks(length as usize).rev().map(|chunk| {
+        let own = |at: usize| {
+            let sum: Option<f64> = chunk.iter().map(|column| column[at]).sum();
+            sum.map(|sum| sum / chunk.len() as f64)
+        };
+        (0..group.len()).filter_map(|at| Some((at, own(at)?))).collect()
+    });
+    Some(columns.collect())
+}
+
+/// Ranks without peers of the same work: how much slower each got, beside how much slower the others got.
+fn against_past(present: &Present<'_>, all: &[usize], step: Option<f64>, k: f64) -> Vec<(usize, Charge)> {
+    let Some(step) = step.filter(|step| *step > 0.0) else { return Vec::new() };
+    let mut columns: Vec<Vec<(usize, f64)>> = Vec::new();
+    for rank in all {
+        let member = present.members[*rank];
+        let (Some(past), Some(series)) = (member.own_past, member.signals.get(&Signal::OwnSeconds)) else {
+            continue;
+        };
+        for (column, told) in series.newest(present.now_ns, present.stale_ns).enumerate() {
+            if columns.len() <= column {
+                columns.push(Vec::new());
+            }
+            columns[column].push((*rank, (told - past) / step));
+        }
+    }
+    let columns = differences(columns, all.len() / 2);
+    let found = evidence::weigh(&by_rank(&columns, all.len()), Rule { k, ..GAUGES });
+    let charge = |rank: usize, evidence: Evidence| {
+        let median = present.members[rank].own_past.unwrap_or(0.0);
+        (rank, Charge { signal: Signal::OwnSeconds, evidence, scale: step, median })
+    };
+    found.into_iter().enumerate().filter_map(|(rank, evidence)| Some(charge(rank, evidence?))).collect()
+}

@@ -1,0 +1,36 @@
+//! How much is remembered, and when something is said.
+
+/// What [`super::Cohorts`] holds at most. A rank takes about 6 KiB for its signals, 1 KiB for its time in collectives and up
+/// to 11 KiB while collectives wait for the records of other ranks: 65,536 ranks fit in 1.2 GiB, 2,000 in 36 MiB.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// Jobs at a time. The one that was silent for longest gives way, if for a minute at least.
+    pub jobs: usize,
+    /// Ranks of all jobs together.
+    pub ranks: usize,
+    /// Of the threshold: median - k x 1.4826 x MAD.
+    pub k: f64,
+    /// A rank not heard of for so long is not compared.
+    pub stale_ns: u64,
+    /// A straggler stays named for so long after the last evidence.
+    pub hold_ns: u64,
+    /// A job not heard of for so long is forgotten.
+    pub forget_ns: u64,
+    /// A collective without an end for so long is a hang.
+    pub hang_ns: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        const SECOND: u64 = 1_000_000_000;
+        Limits {
+            jobs: 4096,
+            ranks: 65_536,
+            k: 3.0,
+            stale_ns: 10 * SECOND,
+            hold_ns: 15 * SECOND,
+            forget_ns: 600 * SECOND,
+            hang_ns: 6 * SECOND,
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Ranks of one job, compared with each other and with their own past.
+
+mod cohorts;
+mod evidence;
+mod job;
+mod judge;
+mod limits;
+mod member;
+mod meter;
+mod outliers;
+mod regression;
+mod sample;
+mod series;
+mod signal;
+mod spikes;
+mod telling;
+mod threshold;
+mod verdict;
+
+pub use cohorts::Cohorts;
+pub use limits::Limits;
+pub use outliers::{Outlier, Outliers, outliers};
+pub use sample::Sample;
+pub use signal::Signal;
+pub use threshold::Threshold;
+pub use verdict::{CauseReading, Reading, Verdict, VerdictKind};

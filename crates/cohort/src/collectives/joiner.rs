@@ -1,0 +1,264 @@
+//! Joins the records of a job's ranks by communicator and number.
+//!
+//! Memory: at most [`ARRIVALS`] arrivals are remembered for each rank until the others have told theirs (about 10 KiB a
+//! rank), and 1 KiB of sums. Where collectives come faster than that, one in two is joined, then one in four, and so on.
+
+use super::autopsy::Autopsy;
+use super::clocks::{Clock, Clocks};
+use super::communicator::Communicator;
+use super::hang;
+use super::record::{Record, Stuck};
+use super::report::CommunicatorReport;
+use super::roles;
+use super::round::Round;
+use std::collections::BTreeMap;
+
+/// Of each rank, not yet joined.
+const ARRIVALS: usize = 128;
+const COMMUNICATORS: usize = 4096;
+/// Longer than pushes are apart: whoever has not told a collective by then does not tell it.
+const PATIENCE_NS: u64 = 6_000_000_000;
+/// Times of a node are moved by its clock's offset; by a new one only where it is worth a fresh start.
+const MOVED_NS: u64 = 50_000_000;
+
+/// A rank was in a collective, by the clock of the reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wait {
+    pub rank: u32,
+    pub start_ns: i64,
+    pub end_ns: i64,
+    /// Calls before it were lost.
+    pub gap: bool,
+    /// Times with another number are by another clock.
+    pub epoch: u32,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct StackNote {
+    pub stack: Vec<String>,
+    pub seen_ns: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Shift {
+    ahead_ns: i64,
+    epoch: u32,
+}
+
+/// The collectives of one job.
+#[derive(Debug, Clone, Default)]
+pub struct Joiner {
+    pub(super) comms: BTreeMap<String, Communicator>,
+    pub(super) nodes: Vec<String>,
+    node_ids: BTreeMap<String, u32>,
+    clocks: Clocks,
+    shifts: Vec<Shift>,
+    pub(super) stacks: BTreeMap<u32, StackNote>,
+    /// When each rank was last heard of.
+    pub(super) heard: BTreeMap<u32, u64>,
+    arrivals: usize,
+    refused: u64,
+}
+
+impl Joiner {
+    /// A call of `rank` on `node`, which the fleet learned of at `seen_ns`. False where it was not taken: too many communicators.
+    pub fn push(&mut self, rank: u32, node: &str, record: &Record<'_>, seen_ns: u64) -> bool {
+        self.take(rank, node, record, seen_ns, &mut Vec::new())
+    }
+
+    /// The same, and tells when ranks were in collectives.
+    pub(crate) fn take(
+        &mut self,
+        rank: u32,
+        node: &str,
+        record: &Record<'_>,
+        seen_ns: u64,
+        waits: &mut Vec<Wait>,
+    ) -> bool {
+        if record.rank >= record.nranks
+            || (self.comms.len() >= COMMUNICATORS && !self.comms.contains_key(record.comm))
+        {
+            self.refused += 1;
+            return false;
+        }
+        let node = self.node_id(node);
+        self.heard.insert(rank, seen_ns);
+        if !self.comms.contains_key(record.comm) {
+            self.comms.insert(record.comm.into(), Communicator::new(record.nranks));
+        }
+        let Some(comm) = self.comms.get_mut(record.comm) else { return false };
+        comm.nranks = comm.nranks.max(record.nranks);
+        let mut gap = false;
+        if record.is_point_to_point() {
+            comm.note_peer(record);
+            comm.seats.entry(record.rank).or_insert_with(|| super::seat::Seat::new(rank, node));
+        } else if let Some(seq) = record.seq {
+            let before = comm.rounds.get(&seq).map_or(0, |round| round.arrivals.len());
+            gap = comm.note(record, seq, seen_ns, rank, node);
+            self.arrivals += comm.rounds.get(&seq).map_or(0, |round| round.arrivals.len()) - before;
+        }
+        let is_blocking = comm.is_blocking();
+        let nranks = comm.nranks;
+        if let Some(seq) = record.seq
+            && comm.rounds.get(&seq).is_some_and(|round| round.is_complete(nranks))
+            && let Some(round) = comm.rounds.remove(&seq)
+        {
+            self.settle(record.comm, seq, &round, waits);
+        }
+        if let Some(end_ns) = record.end_ns().filter(|_| is_blocking) {
+            waits.push(self.wait(rank, node, record.start_ns, end_ns, gap));
+        }
+        self.make_room();
+        true
+    }
+
+    fn wait(&self, rank: u32, node: u32, start_ns: u64, end_ns: u64, gap: bool) -> Wait {
+        let shift = self.shifts.get(node as usize).copied().unwrap_or_default();
+        let at = |ns: u64| (ns as i64).saturating_sub(shift.ahead_ns);
+        Wait { rank, start_ns: at(start_ns), end_ns: at(end_ns), gap, epoch: shift.epoch }
+    }
+
+    fn settle(&mut self, comm: &str, seq: u64, round: &Round, waits: &mut Vec<Wait>) {
+        self.arrivals = self.arrivals.saturating_sub(round.arrivals.len());
+        let Some(comm) = self.comms.get_mut(comm) else { return };
+        let Some(joined) = comm.join(seq, round, &mut self.clocks) else { return };
+        if comm.is_blocking() || !round.is_barrier {
+            return;
+        }
+        // Calls return at once: how long each would have waited for the last one is what its arrival tells.
+        let Some((_, latest)) = joined.order.last() else { return };
+        let waited: Vec<(u32, u32, u64, u64)> = joined
+            .order
+            .iter()
+            .filter_map(|(rank, at)| {
+                let (seat, arrival) = (comm.seats.get(rank)?, round.arrivals.get(rank)?);
+                let end_ns = arrival.start_ns.saturating_add_signed(latest.saturating_sub(*at));
+                Some((seat.rank, arrival.node, arrival.start_ns, end_ns))
+            })
+            .collect();
+        waits.extend(
+            waited.into_iter().map(|(rank, node, start, end)| self.wait(rank, node, start, end, false)),
+        );
+    }
+
+    /// The oldest of the communicator with most to remember goes, and it is joined less often from now on.
+    fn make_room(&mut self) {
+        let most = ARRIVALS * self.heard.len().max(16);
+        while self.arrivals > most {
+            let fullest = self.comms.values_mut().max_by_key(|comm| comm.rounds.len());
+            let Some(comm) = fullest else { return };
+            comm.stride = comm.stride.saturating_mul(2).min(1 << 20);
+            let stride = comm.stride;
+            let before: usize = comm.rounds.values().map(|round| round.arrivals.len()).sum();
+            comm.rounds.retain(|seq, _| seq.is_multiple_of(stride));
+            let mut after: usize = comm.rounds.values().map(|round| round.arrivals.len()).sum();
+            if before == after
+                && let Some((_, round)) = comm.rounds.pop_first()
+            {
+                after -= round.arrivals.len();
+            }
+            self.arrivals = self.arrivals.saturating_sub(before - after);
+            if before == after {
+                return;
+            }
+        }
+    }
+
+    /// Once a second or so: gives up on ranks that do not tell, and finds the clocks anew. True where clocks were moved.
+    pub(crate) fn tick(&mut self, now_ns: u64, waits: &mut Vec<Wait>) {
+        let mut late = Vec::new();
+        for (name, comm) in &self.comms {
+            for (seq, round) in &comm.rounds {
+                let is_over = round.arrivals.values().all(|arrival| arrival.end_ns.is_some());
+                if is_over && now_ns.saturating_sub(round.first_seen_ns) > PATIENCE_NS {
+                    late.push((name.clone(), *seq));
+                }
+            }
+        }
+        for (name, seq) in late {
+            if let Some(round) = self.comms.get_mut(&name).and_then(|comm| comm.rounds.remove(&seq)) {
+                self.settle(&name, seq, &round, waits);
+            }
+        }
+        self.clocks.resolve(self.nodes.len());
+        self.shifts.resize(self.nodes.len(), Shift::default());
+        for (node, shift) in self.shifts.iter_mut().enumerate() {
+            let Some(known) = self.clocks.of(node as u32) else { continue };
+            if known.ahead_ns.abs_diff(shift.ahead_ns) > MOVED_NS {
+                *shift = Shift { ahead_ns: known.ahead_ns, epoch: shift.epoch + 1 };
+            }
+        }
+    }
+
+    /// A rank says where it is stuck.
+    pub fn stuck(&mut self, rank: u32, node: &str, stuck: &Stuck<'_>, seen_ns: u64) {
+        const FRAMES: usize = 64;
+        let node = self.node_id(node);
+        self.heard.insert(rank, seen_ns);
+        let stack = stuck.stack.iter().take(FRAMES).cloned().collect();
+        self.stacks.insert(rank, StackNote { stack, seen_ns });
+        let (Some(comm), Some(seq)) = (stuck.comm, stuck.seq) else { return };
+        let Some(comm) = self.comms.get_mut(comm) else { return };
+        let Some(seat) = comm.seats.values_mut().find(|seat| seat.rank == rank) else { return };
+        (seat.node, seat.seen_ns) = (node, seen_ns);
+        if seq >= seat.last_seq {
+            let shape = seat.last_shape;
+            seat.last_seq = seq;
+            seat.runs(seq, super::seat::Running { since_seen_ns: seen_ns, shape });
+        }
+    }
+
+    /// A rank is alive, whatever it told.
+    pub fn heard_of(&mut self, rank: u32, seen_ns: u64) {
+        if let Some(heard) = self.heard.get_mut(&rank) {
+            *heard = seen_ns;
+        }
+    }
+
+    /// Collectives that some ranks have been in for longer than `after_ns` without an end, and whom they wait for.
+    pub fn autopsies(&self, cluster: &str, job: &str, now_ns: u64, after_ns: u64) -> Vec<Autopsy> {
+        hang::autopsies(self, cluster, job, now_ns, after_ns)
+    }
+
+    /// The clocks of all nodes, as of the last judgement.
+    pub fn clocks(&self) -> Vec<Clock> {
+        let Some(reference) = self.nodes.first() else { return Vec::new() };
+        self.nodes
+            .iter()
+            .enumerate()
+            .map(|(node, name)| {
+                let known = self.clocks.of(node as u32);
+                Clock {
+                    node: name.clone(),
+                    ahead_ns: known.map(|known| known.ahead_ns),
+                    error_ns: known.and_then(|known| known.error_ns),
+                    reference: reference.clone(),
+                    collectives: known.map_or(0, |known| known.collectives),
+                }
+            })
+            .collect()
+    }
+
+    /// By communicator, the largest first.
+    pub fn reports(&self) -> Vec<CommunicatorReport> {
+        let mut reports: Vec<CommunicatorReport> =
+            self.comms.iter().map(|(name, comm)| comm.report(name, &self.nodes)).collect();
+        reports.sort_by_key(|report| (std::cmp::Reverse(report.nranks), report.comm.clone()));
+        reports
+    }
+
+    /// Ranks that do the same work, where the job has a pipeline; nothing where all do.
+    pub(crate) fn roles(&self) -> Option<BTreeMap<u32, u32>> {
+        roles::roles(self.comms.values())
+    }
+
+    fn node_id(&mut self, node: &str) -> u32 {
+        if let Some(id) = self.node_ids.get(node) {
+            return *id;
+        }
+        let id = self.nodes.len() as u32;
+        self.nodes.push(node.into());
+        self.node_ids.insert(node.into(), id);
+        id
+    }
+}

@@ -1,0 +1,15 @@
+//! Ranks compared with their peers. Samples and collective records come in, with the time; verdicts, clocks, autopsies and
+//! costs come out. Nothing here reads a clock, a file or a socket, so everything can be replayed.
+//!
+//! [`Cohorts`] is the door: it holds a bounded state for each (cluster, job).
+
+pub mod cohort;
+pub mod collectives;
+pub mod cost;
+mod robust;
+mod source;
+
+pub use cohort::{Cohorts, Limits, Sample, Signal, Threshold, Verdict, VerdictKind};
+pub use collectives::{Autopsy, Clock, Record};
+pub use cost::{Cost, Rates, cost};
+pub use source::Source;

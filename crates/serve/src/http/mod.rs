@@ -72,8 +72,12 @@ pub fn serve_http(
         let address: SocketAddr =
             listener.local_addr().map_err(|error| ServeError::Failed(error.to_string()))?;
         let scheme = if options.tls.is_some() { "https" } else { "http" };
+        let questions = Arc::new(questions);
+        if options.page {
+            tokio::spawn(think_ahead(questions.clone()));
+        }
         let site = Arc::new(Site {
-            questions: Arc::new(questions),
+            questions,
             tokens: options.tokens,
             sessions: Sessions::default(),
             secure: options.tls.is_some(),
@@ -89,6 +93,14 @@ pub fn serve_http(
     });
     runtime.shutdown_background();
     served
+}
+
+/// The page opens with what takes longest of a large trace: it is known by the time somebody looks.
+async fn think_ahead(questions: Arc<Questions>) {
+    if let Some(explain) = questions.named("explain") {
+        // Whoever asks is told what is wrong.
+        drop(questions.ask(explain, serde_json::json!({})).await);
+    }
 }
 
 fn router(site: Arc<Site>) -> Router {

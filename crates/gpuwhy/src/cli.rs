@@ -106,6 +106,7 @@ Examples:
   gpuwhy trace --cgroup /sys/fs/cgroup/kubepods.slice/pod1 --max-size 500M
   gpuwhy trace --prometheus 127.0.0.1:9464
   OTEL_EXPORTER_OTLP_HEADERS=authorization=... gpuwhy trace --otlp https://collector:4318
+  GPUWHY_FLEET_TOKEN_FILE=/etc/gpuwhy/token GPUWHY_CLUSTER=a gpuwhy trace --fleet https://fleet:4317
   gpuwhy trace --annotate -- python train.py      steps it marks show in findings
   gpuwhy trace --servers                          with the latencies of vLLM, SGLang, TGI and Triton
   gpuwhy trace --json | jq -c 'select(.type == \"call\" and .kept == \"slow\")'")]
@@ -145,6 +146,15 @@ pub(crate) struct TraceOptions {
     /// Push metrics, findings and slow calls to this OTLP server: http://HOST:4317 (gRPC), http(s)://HOST:4318 (HTTP)
     #[arg(long, value_name = "URL")]
     pub(crate) otlp: Option<String>,
+    /// Push this host's ranks to a fleet every second and hear how they stand among their peers: https://HOST:4317 (gRPC),
+    /// https://HOST:4318 (HTTP); the token is in GPUWHY_FLEET_TOKEN or in the file that GPUWHY_FLEET_TOKEN_FILE names, the
+    /// cluster in GPUWHY_CLUSTER
+    #[arg(long, value_name = "URL")]
+    pub(crate) fleet: Option<String>,
+    /// Where what waits for the fleet is kept while it is away [default: /var/lib/gpuwhy/fleet for root, else in
+    /// $XDG_DATA_HOME/gpuwhy]
+    #[arg(long, value_name = "DIR", requires = "fleet")]
+    pub(crate) fleet_spool: Option<PathBuf>,
     /// Record asynchronous events of RDMA devices too, their types only (libibverbs)
     #[arg(long)]
     pub(crate) rdma_verbs: bool,

@@ -195,9 +195,13 @@ fn gauges(present: &Present<'_>, group: &[usize], step: Option<f64>, k: f64) -> 
             Scale::Median | Scale::Plain => STATES,
         };
         let columns = differences(lined_up(present, group, signal, |value| sign * value), group.len() / 2);
-        for (at, evidence) in
-            evidence::weigh(&by_rank(&columns, group.len()), Rule { k, ..rule }).into_iter().enumerate()
-        {
+        let weighed = evidence::weigh(&by_rank(&columns, group.len()), Rule { k, ..rule });
+        // Without collectives nobody knows who does the same work: many that differ alike are a kind of their own.
+        let named = weighed.iter().flatten().filter(|evidence| evidence.names()).count();
+        if !has_records && named > (group.len() / 8).max(2) {
+            continue;
+        }
+        for (at, evidence) in weighed.into_iter().enumerate() {
             let Some(evidence) = evidence else { continue };
             let scale = if facts.higher_is_worse { scale } else { -scale };
             found.push((group[at], Charge { signal, evidence, scale, median: middle }));
@@ -260,7 +264,8 @@ fn shares_of(present: &Present<'_>, ranks: &[usize], step: Option<f64>, k: f64) 
     let rule = Rule { k, ..SHARES };
     let lasting = evidence::weigh(&by_rank(&columns, ranks.len()), rule);
     columns.reverse();
-    let now_and_then = spikes::weigh(&columns, ranks.len(), rule.least);
+    let known: Vec<bool> = lasting.iter().map(|found| found.is_some_and(|found| found.names())).collect();
+    let now_and_then = spikes::weigh(&columns, &known, rule.least);
     let scale = step.unwrap_or(1.0);
     let charge = |evidence| Charge { signal: Signal::LateSeconds, evidence, scale, median: 0.0 };
     let mut found = Vec::new();

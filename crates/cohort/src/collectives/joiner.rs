@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 /// Of each rank, not yet joined.
 const ARRIVALS: usize = 128;
 const COMMUNICATORS: usize = 4096;
+const NODES: usize = 65_536;
 /// Longer than pushes are apart: whoever has not told a collective by then does not tell it.
 const PATIENCE_NS: u64 = 6_000_000_000;
 /// Stretches of time in which ranks are compared take at least so long.
@@ -64,7 +65,8 @@ pub struct Joiner {
 }
 
 impl Joiner {
-    /// A call of `rank` on `node`, which the fleet learned of at `seen_ns`. False where it was not taken: too many communicators.
+    /// A call of `rank` on `node`, which the fleet learned of at `seen_ns`. False where it was not taken: its rank
+    /// is not one of its communicator, or there are too many communicators or nodes.
     pub fn push(&mut self, rank: u32, node: &str, record: &Record<'_>, seen_ns: u64) -> bool {
         self.take(rank, node, record, seen_ns, &mut Vec::new())
     }
@@ -79,6 +81,7 @@ impl Joiner {
         waits: &mut Vec<Wait>,
     ) -> bool {
         if record.rank >= record.nranks
+            || (self.nodes.len() >= NODES && !self.node_ids.contains_key(node))
             || (self.comms.len() >= COMMUNICATORS && !self.comms.contains_key(record.comm))
         {
             self.refused += 1;

@@ -197,8 +197,8 @@ fn gauges(present: &Present<'_>, group: &[usize], step: Option<f64>, k: f64) -> 
         let columns = differences(lined_up(present, group, signal, |value| sign * value), group.len() / 2);
         let weighed = evidence::weigh(&by_rank(&columns, group.len()), Rule { k, ..rule });
         // Without collectives nobody knows who does the same work: many that differ alike are a kind of their own.
-        let named = weighed.iter().flatten().filter(|evidence| evidence.names()).count();
-        if !has_records && named > (group.len() / 8).max(2) {
+        let alike = weighed.iter().flatten().filter(|evidence| evidence.holds()).count();
+        if !has_records && alike > (group.len() / 8).max(2) {
             continue;
         }
         for (at, evidence) in weighed.into_iter().enumerate() {

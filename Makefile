@@ -9,13 +9,18 @@ CARGO ?= cargo
 # Versions of clang-format disagree; this one decides.
 CLANG_FORMAT := 14
 
-.PHONY: all setup demo test test-kernels accuracy lint bench docs static deny clean
+.PHONY: all fleet setup demo test test-kernels accuracy lint bench docs static deny clean
 
 all: setup
 	$(CARGO) build --release -p gpuwhy
 
 setup:
 	@scripts/setup.sh
+
+# The cluster side, linked to the DuckDB library that an npm package has in it.
+fleet:
+	@scripts/setup.sh fleet
+	$(CARGO) build --release -p gpuwhy-fleet
 
 demo: all
 	scripts/as-root.sh $(TARGET)/release/gpuwhy demo
@@ -27,8 +32,9 @@ test: export RUST_TEST_THREADS := 1
 test:
 	@scripts/setup.sh test
 	@$(MAKE) --no-print-directory lint
-	$(CARGO) test --workspace --lib --bins --tests --no-run
-	CARGO="$(CARGO)" scripts/tests.sh; status=$$?; \
+	WITHOUT=$$(scripts/without-fleet.sh) || exit 1; export WITHOUT; \
+	    $(CARGO) test --workspace $$WITHOUT --lib --bins --tests --no-run || exit 1; \
+	    CARGO="$(CARGO)" scripts/tests.sh; status=$$?; \
 	    if [ -s $$GPUWHY_SKIPS ]; then echo; echo "$$(wc -l < $$GPUWHY_SKIPS) tests were skipped:"; cat $$GPUWHY_SKIPS; fi; \
 	    rm -f $$GPUWHY_SKIPS; exit $$status
 

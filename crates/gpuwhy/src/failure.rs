@@ -3,7 +3,7 @@
 use clap::error::ErrorKind;
 use gpuwhy_agent::AgentError;
 use gpuwhy_query::QueryError;
-use gpuwhy_serve::ServeError;
+use gpuwhy_serve::{DoorError, ServeError};
 use gpuwhy_store::StoreError;
 use std::process::ExitCode;
 
@@ -93,7 +93,7 @@ impl From<ServeError> for Failure {
     fn from(error: ServeError) -> Self {
         let sentence = error.to_string();
         match error {
-            ServeError::Open { .. } | ServeError::Address { .. } => Failure::Usage(sentence),
+            ServeError::Open { .. } | ServeError::Door(DoorError::Address { .. }) => Failure::Usage(sentence),
             _ => Failure::Failed(sentence),
         }
     }

@@ -15,6 +15,7 @@ mod histogram;
 mod host;
 mod op;
 mod process;
+mod question;
 mod raw;
 mod server;
 mod stack;
@@ -39,6 +40,7 @@ pub use host::{
 };
 pub use op::{Family, Layer, OpId, OpInfo, Role};
 pub use process::{Container, Process, ProcessEvent, ProcessEventKind};
+pub use question::Question;
 pub use raw::{Completion, InFlight, LaunchCount, LibraryInfo, NcclCall, StreamState};
 pub use server::{Bucket, Latency, Quantile, ServerSample, Signal};
 pub use stack::{Frame, FrameKind, PythonFrame, RawCode, RawStack, RawText, Stack};

@@ -6,6 +6,7 @@ use crate::{
     gpu_time, gpus, graphs, in_flight, kernels, lines, memory, noise, operations, processes, series, servers,
     sql, stacks, timeline, trace, watch_cost,
 };
+use gpuwhy_model::Question;
 use gpuwhy_store::Reader;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -14,36 +15,6 @@ use serde_json::Value;
 
 /// A question of a trace.
 pub type Endpoint = Question<fn(&Reader, Value) -> Result<Value, QueryError>>;
-
-/// A question, whatever it is asked of.
-#[derive(Debug, Clone, Copy)]
-pub struct Question<Run> {
-    pub name: &'static str,
-    /// Its name as a tool of an assistant.
-    pub tool: &'static str,
-    /// In one sentence.
-    pub about: &'static str,
-    /// What to ask next; names tools.
-    pub next: &'static str,
-    pub request: fn(&mut SchemaGenerator) -> Schema,
-    pub answer: fn(&mut SchemaGenerator) -> Schema,
-    pub run: Run,
-}
-
-impl<Run> Question<Run> {
-    /// The same question, with something else to run.
-    pub fn with<Other>(&self, run: Other) -> Question<Other> {
-        Question {
-            name: self.name,
-            tool: self.tool,
-            about: self.about,
-            next: self.next,
-            request: self.request,
-            answer: self.answer,
-            run,
-        }
-    }
-}
 
 /// A row of the table from a typed handler.
 macro_rules! endpoint {

@@ -1,7 +1,7 @@
 //! The HTTP API as an OpenAPI 3.1 document.
 
 use crate::questions::{HostEndpoint, Run, all};
-use crate::schemas::{self, Object};
+use gpuwhy_door::schemas::{self, Object};
 use gpuwhy_query::Question;
 use serde_json::{Value, json};
 

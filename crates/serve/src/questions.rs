@@ -2,8 +2,9 @@
 //! nobody waits for the answer.
 
 use crate::answers::Answers;
+use crate::error::{of_query, of_store};
 use crate::traces::Traces;
-use crate::{AskError, Kind};
+use gpuwhy_door::{AskError, Kind};
 use gpuwhy_query::{ENDPOINTS, QueryError, Question};
 use gpuwhy_store::{Reader, Stop};
 use serde_json::Value;
@@ -103,7 +104,7 @@ impl Questions {
     fn answer(&self, question: &Question<Run>, request: Value, stop: &Stop) -> Result<Arc<Value>, AskError> {
         let request = capped(request);
         let run = match question.run {
-            Run::Host(run) => return Ok(Arc::new(run(request, stop)?)),
+            Run::Host(run) => return Ok(Arc::new(run(request, stop).map_err(|error| of_query(&error))?)),
             Run::Trace(run) => run,
         };
         let (words, look) = (request.to_string(), self.traces.look());
@@ -113,11 +114,11 @@ impl Questions {
             return Ok(known);
         }
         let began = Instant::now();
-        let (identity, reader) = self.traces.take()?;
+        let (identity, reader) = self.traces.take().map_err(of_store)?;
         reader.stop_with(stop);
         let answer = run(&reader, request);
         self.traces.give(identity, reader);
-        let answer = Arc::new(answer?);
+        let answer = Arc::new(answer.map_err(|error| of_query(&error))?);
         if keeps {
             self.answers.keep(question.name, words, look, &answer, began.elapsed());
         }

@@ -1,52 +1,24 @@
 //! Who may ask: bearer tokens from a file or the environment, known by their digests only.
 
-use crate::ServeError;
-use ring::digest::{SHA256, digest};
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::MetadataExt;
+use gpuwhy_door::{Digest, DoorError, lines_of};
 use std::path::Path;
-use subtle::ConstantTimeEq;
-
-/// Shorter tokens can be guessed.
-const LEAST: usize = 16;
-/// A file of tokens is no longer than this.
-const LARGEST: u64 = 1 << 20;
 
 /// Nothing at all where nobody has to show one.
 #[derive(Debug, Clone, Default)]
-pub struct Tokens(Vec<Vec<u8>>);
+pub struct Tokens(Vec<Digest>);
 
 impl Tokens {
     /// From a file, one a line, `#` for comments, that others can neither read nor write, and from the value of an environment
     /// variable.
-    pub fn read(file: Option<&Path>, variable: Option<&str>) -> Result<Tokens, ServeError> {
+    pub fn read(file: Option<&Path>, variable: Option<&str>) -> Result<Tokens, DoorError> {
         let mut tokens = Tokens::default();
-        if let Some(path) = file {
-            let text = contents(path)?;
-            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-            for line in lines {
-                tokens.add(line)?;
-            }
-            if tokens.0.is_empty() {
-                return Err(ServeError::TokenFile {
-                    path: path.into(),
-                    why: "there is no token in it; write one a line".into(),
-                });
-            }
+        for line in file.map(lines_of).transpose()?.unwrap_or_default() {
+            tokens.0.push(Digest::new(&line)?);
         }
         if let Some(token) = variable.map(str::trim).filter(|token| !token.is_empty()) {
-            tokens.add(token)?;
+            tokens.0.push(Digest::new(token)?);
         }
         Ok(tokens)
-    }
-
-    fn add(&mut self, token: &str) -> Result<(), ServeError> {
-        if token.chars().count() < LEAST {
-            return Err(ServeError::TokenIsShort);
-        }
-        self.0.push(digest(&SHA256, token.as_bytes()).as_ref().to_vec());
-        Ok(())
     }
 
     pub fn is_empty(&self) -> bool {
@@ -55,24 +27,9 @@ impl Tokens {
 
     /// Takes as long whatever is shown: digests are compared, all of them, to their ends.
     pub(crate) fn fits(&self, shown: &str) -> bool {
-        let shown = digest(&SHA256, shown.as_bytes());
-        self.0.iter().fold(subtle::Choice::from(0), |fits, token| fits | token.ct_eq(shown.as_ref())).into()
+        let shown = Digest::of(shown);
+        self.0.iter().fold(false, |fits, token| fits | bool::from(token.fits(&shown)))
     }
-}
-
-fn contents(path: &Path) -> Result<String, ServeError> {
-    let unusable = |why: String| ServeError::TokenFile { path: path.into(), why };
-    let file = File::open(path).map_err(|error| unusable(error.to_string()))?;
-    let about = file.metadata().map_err(|error| unusable(error.to_string()))?;
-    if !about.is_file() {
-        return Err(unusable("it is no file".into()));
-    }
-    if about.mode() & 0o007 != 0 {
-        return Err(ServeError::TokenIsOpen { path: path.into() });
-    }
-    let mut text = String::new();
-    file.take(LARGEST).read_to_string(&mut text).map_err(|error| unusable(error.to_string()))?;
-    Ok(text)
 }
 
 #[cfg(test)]

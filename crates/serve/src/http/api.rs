@@ -1,13 +1,13 @@
 //! The questions as paths.
 
-use super::reply::json;
 use super::{Site, guard};
 use crate::openapi::document;
 use crate::questions::Run;
-use crate::{AskError, Kind, schemas};
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, Response, StatusCode};
+use gpuwhy_door::reply::json;
+use gpuwhy_door::{AskError, Kind, schemas};
 use gpuwhy_query::Question;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;

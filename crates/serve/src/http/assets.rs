@@ -30,14 +30,14 @@ pub(super) fn is_file(path: &str) -> bool {
 pub(super) async fn index(headers: HeaderMap) -> Response<Body> {
     match ASSETS.iter().find(|asset| asset.name == "index.html") {
         Some(asset) => send(asset, &headers),
-        None => super::reply::no_such_path().await.into_response(),
+        None => super::missing::no_such_path().await.into_response(),
     }
 }
 
 pub(super) async fn file(Path(name): Path<String>, headers: HeaderMap) -> Response<Body> {
     match find(&name) {
         Some(asset) => send(asset, &headers),
-        None => super::reply::no_such_path().await.into_response(),
+        None => super::missing::no_such_path().await.into_response(),
     }
 }
 

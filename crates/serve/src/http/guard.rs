@@ -2,13 +2,13 @@
 
 use super::Site;
 use super::{assets, login};
-use crate::{AskError, Kind};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use axum::middleware::Next;
 use axum::response::IntoResponse;
+use gpuwhy_door::{AskError, Kind};
 use serde_json::json;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -76,8 +76,10 @@ fn refusal(site: &Site, request: &Request) -> Option<Response<Body>> {
         return Some(assets::login_page(StatusCode::OK, ""));
     }
     let sentence = "a token is needed: send it as `Authorization: Bearer TOKEN`";
-    let mut response =
-        super::reply::json(StatusCode::UNAUTHORIZED, &json!({"error": sentence, "kind": Kind::Refused}));
+    let mut response = gpuwhy_door::reply::json(
+        StatusCode::UNAUTHORIZED,
+        &json!({"error": sentence, "kind": Kind::Refused}),
+    );
     response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     Some(response)
 }

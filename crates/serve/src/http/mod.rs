@@ -3,22 +3,23 @@
 mod api;
 mod assets;
 mod guard;
-mod listen;
 mod login;
-mod reply;
+mod missing;
 
 use crate::mcp::Assistant;
-use crate::{Questions, ServeError, Tls, Tokens};
+use crate::{Questions, ServeError, Tokens};
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
+use gpuwhy_door::{Door, Protocol, Tls, addresses, bind, told_to_end};
 use login::Sessions;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+const CONNECTIONS: usize = 256;
 /// The largest request.
 const LARGEST_BODY: usize = 1 << 20;
 
@@ -58,13 +59,13 @@ pub fn serve_http(
         .enable_all()
         .build()
         .map_err(|error| ServeError::Failed(error.to_string()))?;
-    let addresses = listen::addresses(&options.address)?;
+    let addresses = addresses(&options.address)?;
     let loopback = addresses.iter().all(|address| address.ip().is_loopback());
     if !loopback && (options.tls.is_none() || options.tokens.is_empty()) {
         return Err(ServeError::Open { address: options.address });
     }
     let served = runtime.block_on(async {
-        let listener = listen::bind(&options.address, &addresses).await?;
+        let listener = bind(&options.address, &addresses).await?;
         let address: SocketAddr =
             listener.local_addr().map_err(|error| ServeError::Failed(error.to_string()))?;
         let scheme = if options.tls.is_some() { "https" } else { "http" };
@@ -78,7 +79,9 @@ pub fn serve_http(
             page: options.page,
         });
         ready(&format!("{scheme}://{address}"));
-        listen::serve(listener, options.tls, router(site)).await
+        let door = Door { tls: options.tls, protocol: Protocol::Http1, connections: CONNECTIONS };
+        door.serve(listener, router(site), told_to_end()).await.transpose()?;
+        Ok(())
     });
     runtime.shutdown_background();
     served
@@ -109,8 +112,8 @@ fn router(site: Arc<Site>) -> Router {
             .route("/{*file}", get(assets::file));
     }
     router
-        .fallback(reply::no_such_path)
-        .method_not_allowed_fallback(reply::wrong_method)
+        .fallback(missing::no_such_path)
+        .method_not_allowed_fallback(missing::wrong_method)
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
         .layer(from_fn_with_state(site.clone(), guard::check))
         .with_state(site)

@@ -1,11 +1,8 @@
 //! MCP: the table as an assistant's tools, with answers that fit its budget and whose strings are fenced as data.
 
-mod answer;
-mod fence;
 mod prompt;
 mod resource;
 mod server;
-mod tool;
 
 pub(crate) use server::Assistant;
 

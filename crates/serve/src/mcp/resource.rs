@@ -1,7 +1,7 @@
 //! Resources: the schema of the trace file, and the trace in short.
 
-use super::{answer, fence};
 use crate::Questions;
+use gpuwhy_door::{answer, fence, text};
 use rmcp::ErrorData;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents};
 use serde_json::{Map, Value};
@@ -32,14 +32,15 @@ pub(super) async fn read(questions: &Arc<Questions>, uri: &str) -> Result<ReadRe
             let Some(question) = questions.named("trace") else {
                 return Err(ErrorData::internal_error("there is no question `trace`", None));
             };
-            let found = questions.ask(question, Value::Null).await.map_err(|error| {
-                ErrorData::internal_error(crate::text::harmless(&error.sentence, 600), None)
-            })?;
+            let found = questions
+                .ask(question, Value::Null)
+                .await
+                .map_err(|error| ErrorData::internal_error(text::harmless(&error.sentence, 600), None))?;
             let fitted = answer::fit(question, &Map::new(), &found, answer::DEFAULT_TOKENS);
             ResourceContents::text(fence::around(question.tool, &fitted), uri)
         }
         other => {
-            let uri = crate::text::harmless(other, 200);
+            let uri = text::harmless(other, 200);
             return Err(ErrorData::resource_not_found(
                 format!("there is no resource {uri}; there are {SCHEMA} and {TRACE}"),
                 None,

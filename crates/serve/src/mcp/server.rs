@@ -1,7 +1,8 @@
 //! What an assistant sees of the server: tools, a prompt, resources, and how to read them.
 
-use super::{answer, fence, prompt, resource, tool};
+use super::{prompt, resource};
 use crate::Questions;
+use gpuwhy_door::{answer, fence, text, tool};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams,
     GetPromptResponse, Implementation, ListPromptsResult, ListResourcesResult, ListToolsResult,
@@ -37,7 +38,7 @@ impl Assistant {
 
     async fn call(&self, request: CallToolRequestParams) -> Result<CallToolResult, ErrorData> {
         let Some(question) = self.questions.of_tool(&request.name) else {
-            let name = crate::text::harmless(&request.name, 100);
+            let name = text::harmless(&request.name, 100);
             return Err(ErrorData::invalid_params(format!("there is no tool {name}; list the tools"), None));
         };
         let (budget, asked) = match tool::split(question, request.arguments.unwrap_or_default()) {
@@ -58,7 +59,7 @@ impl Assistant {
 
 /// A sentence may have names of traced operations in it.
 fn failed(sentence: &str) -> CallToolResult {
-    CallToolResult::error(vec![ContentBlock::text(crate::text::harmless(sentence, 600))])
+    CallToolResult::error(vec![ContentBlock::text(text::harmless(sentence, 600))])
 }
 
 impl ServerHandler for Assistant {

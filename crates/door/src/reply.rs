@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, Response, StatusCode};
 use axum::response::IntoResponse;
 use serde_json::{Value, json};
 
-pub(super) fn json(status: StatusCode, value: &Value) -> Response<Body> {
+pub fn json(status: StatusCode, value: &Value) -> Response<Body> {
     let mut response = Response::new(Body::from(value.to_string()));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -27,15 +27,4 @@ impl IntoResponse for AskError {
         };
         json(status, &json!({"error": self.sentence, "kind": self.kind}))
     }
-}
-
-pub(super) async fn no_such_path() -> AskError {
-    AskError::new(Kind::Nothing, "there is nothing at this path; /api/v1 lists the questions")
-}
-
-pub(super) async fn wrong_method() -> Response<Body> {
-    json(
-        StatusCode::METHOD_NOT_ALLOWED,
-        &json!({"error": "this path is not asked with this method; /api/v1/openapi.json says with which", "kind": Kind::Usage}),
-    )
 }

@@ -1,17 +1,16 @@
 //! A question as a tool.
 
-use super::answer::{DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS};
-use crate::questions::Run;
+use crate::answer::{DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS};
 use crate::schemas::{self, Object};
 use crate::text::sentence;
-use gpuwhy_query::Question;
+use gpuwhy_model::Question;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 const BUDGET: &str = "max_tokens";
 
-pub(super) fn of(question: &Question<Run>) -> Tool {
+pub fn of<Run>(question: &Question<Run>) -> Tool {
     let mut input = schemas::request(question);
     if let Some(Value::Object(properties)) = input.get_mut("properties") {
         properties.insert(
@@ -32,7 +31,7 @@ pub(super) fn of(question: &Question<Run>) -> Tool {
 }
 
 /// The answer's schema, with what fitting it into a budget adds.
-fn output(question: &Question<Run>) -> Object {
+fn output<Run>(question: &Question<Run>) -> Object {
     let mut schema = Value::Object(schemas::answer(question));
     schemas::without_nulls(&mut schema);
     schemas::with_plain_enums(&mut schema);
@@ -67,7 +66,7 @@ fn output(question: &Question<Run>) -> Object {
 }
 
 /// The budget and the request itself.
-pub(super) fn split(question: &Question<Run>, mut arguments: Object) -> Result<(usize, Object), String> {
+pub fn split<Run>(question: &Question<Run>, mut arguments: Object) -> Result<(usize, Object), String> {
     let budget = match arguments.remove(BUDGET) {
         None | Some(Value::Null) => DEFAULT_TOKENS,
         Some(number) => match number.as_u64() {

@@ -1,16 +1,15 @@
 //! An answer made to fit a budget of tokens: nothing that is null, numbers as exact as people need them, strings made
 //! harmless and cut, lists cut from their end; what was left out is said, and which call goes on.
 
-use crate::questions::Run;
 use crate::schemas::Object;
 use crate::text::harmless;
-use gpuwhy_query::Question;
+use gpuwhy_model::Question;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-pub(super) const DEFAULT_TOKENS: usize = 2_000;
-pub(super) const LEAST_TOKENS: usize = 200;
-pub(super) const MOST_TOKENS: usize = 50_000;
+pub const DEFAULT_TOKENS: usize = 2_000;
+pub const LEAST_TOKENS: usize = 200;
+pub const MOST_TOKENS: usize = 50_000;
 /// JSON of names and numbers has about so many bytes a token.
 const BYTES_A_TOKEN: usize = 3;
 /// Characters of what is of no use in parts.
@@ -33,7 +32,7 @@ struct Cut<'a> {
 /// From generous to mean, `others` and `chars`: all else gives way before the answer's own list does.
 const STAGES: [(usize, usize); 7] = [(50, 600), (20, 400), (10, 300), (5, 240), (3, 200), (2, 120), (1, 40)];
 
-pub(super) fn fit(question: &Question<Run>, asked: &Object, answer: &Value, tokens: usize) -> Value {
+pub fn fit<Run>(question: &Question<Run>, asked: &Object, answer: &Value, tokens: usize) -> Value {
     let room = tokens * BYTES_A_TOKEN;
     let (first, longest) = first_list(answer);
     let mut fitted = Value::Null;
@@ -64,7 +63,7 @@ pub(super) fn fit(question: &Question<Run>, asked: &Object, answer: &Value, toke
     fitted
 }
 
-fn made(question: &Question<Run>, asked: &Object, answer: &Value, cut: Cut<'_>, tokens: usize) -> Value {
+fn made<Run>(question: &Question<Run>, asked: &Object, answer: &Value, cut: Cut<'_>, tokens: usize) -> Value {
     let mut left_out = BTreeMap::new();
     let mut whole = Map::new();
     whole.insert("notice".into(), NOTICE.into());
@@ -140,10 +139,17 @@ fn first_list(answer: &Value) -> (&str, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gpuwhy_query::ENDPOINTS;
 
-    fn question() -> Question<Run> {
-        ENDPOINTS[0].with(Run::Trace(ENDPOINTS[0].run))
+    fn question() -> Question<()> {
+        Question {
+            name: "explain",
+            tool: "get_causal_chains",
+            about: "why",
+            next: "get_stacks",
+            request: |schemas| schemas.root_schema_for::<()>(),
+            answer: |schemas| schemas.root_schema_for::<()>(),
+            run: (),
+        }
     }
 
     fn fitted(answer: &Value, tokens: usize) -> Value {

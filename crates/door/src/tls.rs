@@ -1,6 +1,6 @@
 //! TLS from a certificate and a key in PEM files.
 
-use crate::ServeError;
+use crate::DoorError;
 use std::path::Path;
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
@@ -19,8 +19,9 @@ impl std::fmt::Debug for Tls {
 }
 
 impl Tls {
-    pub fn read(certificate: &Path, key: &Path) -> Result<Tls, ServeError> {
-        let unusable = |what, path: &Path, why: &dyn std::fmt::Display| ServeError::Certificate {
+    /// For HTTP/1.1.
+    pub fn read(certificate: &Path, key: &Path) -> Result<Tls, DoorError> {
+        let unusable = |what, path: &Path, why: &dyn std::fmt::Display| DoorError::Certificate {
             what,
             path: path.into(),
             why: why.to_string(),
@@ -32,11 +33,21 @@ impl Tls {
             return Err(unusable("certificate", certificate, &"there is none in it"));
         }
         let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| unusable("key", key, &error))?;
-        let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, secret))
             .map_err(|error| unusable("key", key, &error))?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Tls(TlsAcceptor::from(Arc::new(config))))
+        Ok(Tls::speaking("http/1.1", config))
+    }
+
+    /// The same for HTTP/2.
+    #[must_use]
+    pub fn for_http2(&self) -> Tls {
+        Tls::speaking("h2", ServerConfig::clone(self.0.config()))
+    }
+
+    fn speaking(protocol: &str, mut config: ServerConfig) -> Tls {
+        config.alpn_protocols = vec![protocol.into()];
+        Tls(TlsAcceptor::from(Arc::new(config)))
     }
 }

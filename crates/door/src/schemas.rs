@@ -1,13 +1,13 @@
 //! The schemas of requests and answers, for whoever wants them with what definitions they share.
 
-use gpuwhy_query::Question;
+use gpuwhy_model::Question;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-pub(crate) type Object = Map<String, Value>;
+pub type Object = Map<String, Value>;
 
 /// The request's schema, self-contained.
-pub(crate) fn request<Run>(question: &Question<Run>) -> Object {
+pub fn request<Run>(question: &Question<Run>) -> Object {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None);
     let mut schema = (question.request)(&mut settings.into_generator()).to_value();
     without_null_defaults(&mut schema);
@@ -19,7 +19,7 @@ pub(crate) fn request<Run>(question: &Question<Run>) -> Object {
 }
 
 /// The answer's schema, self-contained.
-pub(crate) fn answer<Run>(question: &Question<Run>) -> Object {
+pub fn answer<Run>(question: &Question<Run>) -> Object {
     let settings =
         SchemaSettings::draft2020_12().for_serialize().with(|settings| settings.meta_schema = None);
     let mut schema = object((question.answer)(&mut settings.into_generator()).to_value());
@@ -28,7 +28,7 @@ pub(crate) fn answer<Run>(question: &Question<Run>) -> Object {
 }
 
 /// Request and answer with their shared definitions moved to `definitions`, where `#/components/schemas/` finds them.
-pub(crate) fn shared<Run>(question: &Question<Run>, definitions: &mut Object) -> (Value, Value) {
+pub fn shared<Run>(question: &Question<Run>, definitions: &mut Object) -> (Value, Value) {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
         settings.definitions_path = "/components/schemas".into();
@@ -48,7 +48,7 @@ pub(crate) fn shared<Run>(question: &Question<Run>, definitions: &mut Object) ->
 }
 
 /// Answers to assistants leave out what is null, so nothing that may be null is required.
-pub(crate) fn without_nulls(schema: &mut Value) {
+pub fn without_nulls(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
             let nullable: Vec<String> = match fields.get("properties") {
@@ -70,7 +70,7 @@ pub(crate) fn without_nulls(schema: &mut Value) {
 }
 
 /// A choice of described words as a list of the words alone.
-pub(crate) fn with_plain_enums(schema: &mut Value) {
+pub fn with_plain_enums(schema: &mut Value) {
     let words: Option<Vec<Value>> = schema.get("oneOf").and_then(Value::as_array).and_then(|choices| {
         let words = choices.iter().map(|choice| match choice.get("enum") {
             Some(Value::Array(words)) => Some(words.clone()),

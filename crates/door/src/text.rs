@@ -1,13 +1,13 @@
 //! Words of ours with a capital letter, and strings of traced processes on their way to assistants: data, whatever they say.
 
-pub(crate) fn sentence(words: &str) -> String {
+pub fn sentence(words: &str) -> String {
     let mut chars = words.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
 /// The text without what acts on a terminal, a page or a reader: control characters, those that turn or hide text, and all
 /// beyond `most` characters. What was taken out is shown as such.
-pub(crate) fn harmless(text: &str, most: usize) -> String {
+pub fn harmless(text: &str, most: usize) -> String {
     let mut out = String::with_capacity(text.len().min(most * 4));
     let mut chars = text.chars();
     for c in chars.by_ref().take(most) {

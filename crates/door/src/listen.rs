@@ -1,0 +1,134 @@
+//! Listening: so many connections at a time, each with TLS where it is asked for, and none that only waits.
+
+use crate::{DoorError, Tls};
+use axum::{Extension, Router};
+use hyper::server::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::future::Future;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Semaphore;
+
+/// For TLS to be agreed upon, and for a request's head to come.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A connection of HTTP/2 that does not answer a ping is gone.
+const PING: Duration = Duration::from_secs(30);
+/// Requests at a time on one connection of HTTP/2.
+const STREAMS: u32 = 32;
+
+/// What is spoken at a door.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    Http1,
+    /// As gRPC does, without asking first.
+    Http2,
+}
+
+/// Who is at the other end: every request has it among its extensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer(pub SocketAddr);
+
+/// How a server listens.
+#[derive(Debug, Clone)]
+pub struct Door {
+    pub tls: Option<Tls>,
+    pub protocol: Protocol,
+    /// So many at a time; others wait to be let in.
+    pub connections: usize,
+}
+
+pub fn addresses(address: &str) -> Result<Vec<SocketAddr>, DoorError> {
+    let wrong = |why: String| DoorError::Address { address: address.into(), why };
+    let found: Vec<SocketAddr> =
+        address.to_socket_addrs().map_err(|error| wrong(error.to_string()))?.collect();
+    if found.is_empty() { Err(wrong("it names no host".into())) } else { Ok(found) }
+}
+
+pub async fn bind(address: &str, addresses: &[SocketAddr]) -> Result<TcpListener, DoorError> {
+    TcpListener::bind(addresses)
+        .await
+        .map_err(|error| DoorError::Listen { address: address.into(), why: error.to_string() })
+}
+
+/// Ctrl-C or SIGTERM.
+pub async fn told_to_end() -> Result<(), DoorError> {
+    let failed = |error: std::io::Error| DoorError::Failed(error.to_string());
+    let mut interrupted = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut terminated = signal(SignalKind::terminate()).map_err(failed)?;
+    tokio::select! {
+        _ = interrupted.recv() => Ok(()),
+        _ = terminated.recv() => Ok(()),
+    }
+}
+
+impl Door {
+    /// Until `end` comes.
+    pub async fn serve<E>(
+        &self,
+        listener: TcpListener,
+        router: Router,
+        end: impl Future<Output = E>,
+    ) -> Option<E> {
+        tokio::select! {
+            ended = end => Some(ended),
+            () = self.accept(listener, router) => None,
+        }
+    }
+
+    async fn accept(&self, listener: TcpListener, router: Router) {
+        let turns = Arc::new(Semaphore::new(self.connections));
+        while let Ok(turn) = turns.clone().acquire_owned().await {
+            let Ok((stream, peer)) = listener.accept().await else {
+                // As when there are no more file descriptors: others will be closed.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            };
+            let (door, router) = (self.clone(), router.clone().layer(Extension(Peer(peer))));
+            tokio::spawn(async move {
+                door.connection(stream, router).await;
+                drop(turn);
+            });
+        }
+    }
+
+    /// What goes wrong with a connection is the other side's to see.
+    async fn connection(&self, stream: TcpStream, router: Router) {
+        // Answers are written whole.
+        let _ = stream.set_nodelay(true);
+        match &self.tls {
+            None => requests(self.protocol, stream, router).await,
+            Some(tls) => {
+                if let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, tls.0.accept(stream)).await {
+                    requests(self.protocol, stream, router).await;
+                }
+            }
+        }
+    }
+}
+
+async fn requests(
+    protocol: Protocol,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+) {
+    let (io, service) = (TokioIo::new(stream), TowerToHyperService::new(router));
+    // An error is the other side's to see.
+    let _ = match protocol {
+        Protocol::Http1 => {
+            let mut server = http1::Builder::new();
+            server.timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(64 << 10);
+            server.serve_connection(io, service).await
+        }
+        Protocol::Http2 => {
+            let mut server = http2::Builder::new(TokioExecutor::new());
+            server.timer(TokioTimer::new()).max_concurrent_streams(STREAMS).max_header_list_size(32 << 10);
+            server.keep_alive_interval(PING).keep_alive_timeout(PATIENCE);
+            server.serve_connection(io, service).await
+        }
+    };
+}

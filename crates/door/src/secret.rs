@@ -1,0 +1,71 @@
+//! Secrets: read from files that others can neither read nor write, and known by their digests only.
+
+use crate::DoorError;
+use ring::digest::{SHA256, digest};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use subtle::ConstantTimeEq;
+
+/// Shorter secrets can be guessed.
+pub const LEAST_SECRET: usize = 16;
+/// A file of secrets is no longer than this.
+const LARGEST: u64 = 1 << 20;
+
+/// Of a secret, instead of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Digest(Vec<u8>);
+
+impl Digest {
+    /// Of one that is long enough.
+    pub fn new(secret: &str) -> Result<Digest, DoorError> {
+        if secret.chars().count() < LEAST_SECRET {
+            Err(DoorError::TokenIsShort)
+        } else {
+            Ok(Digest::of(secret))
+        }
+    }
+
+    /// Of whatever was shown.
+    pub fn of(shown: &str) -> Digest {
+        Digest(digest(&SHA256, shown.as_bytes()).as_ref().to_vec())
+    }
+
+    /// Takes as long whatever is compared.
+    pub fn fits(&self, shown: &Digest) -> subtle::Choice {
+        self.0.ct_eq(&shown.0)
+    }
+
+    /// Enough of it to tell secrets apart in a log, and too little to find one by.
+    pub fn short(&self) -> String {
+        self.0.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// A file's lines that are neither empty nor comments.
+pub fn lines_of(path: &Path) -> Result<Vec<String>, DoorError> {
+    let text = contents(path)?;
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let lines: Vec<String> = lines.map(String::from).collect();
+    if lines.is_empty() {
+        let why = "there is no token in it; write one a line".into();
+        return Err(DoorError::TokenFile { path: path.into(), why });
+    }
+    Ok(lines)
+}
+
+fn contents(path: &Path) -> Result<String, DoorError> {
+    let unusable = |why: String| DoorError::TokenFile { path: path.into(), why };
+    let file = File::open(path).map_err(|error| unusable(error.to_string()))?;
+    let about = file.metadata().map_err(|error| unusable(error.to_string()))?;
+    if !about.is_file() {
+        return Err(unusable("it is no file".into()));
+    }
+    if about.mode() & 0o007 != 0 {
+        return Err(DoorError::TokenIsOpen { path: path.into() });
+    }
+    let mut text = String::new();
+    file.take(LARGEST).read_to_string(&mut text).map_err(|error| unusable(error.to_string()))?;
+    Ok(text)
+}

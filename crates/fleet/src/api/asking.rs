@@ -1,0 +1,116 @@
+//! Asking: a few questions at a time, each ended as soon as nobody waits for its answer.
+
+use super::tools::{TOOLS, Tool};
+use crate::peers::Peers;
+use crate::store::{Stop, Store, StoreError};
+use crate::tally::Tally;
+use crate::tokens::Grant;
+use gpuwhy_cohort::Rates;
+use gpuwhy_door::{AskError, Kind};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// So many questions are answered at a time; others wait.
+const AT_ONCE: usize = 4;
+/// A question that does not get its turn in this time is refused.
+const TURN: Duration = Duration::from_secs(30);
+
+#[derive(Clone)]
+pub(crate) struct Asking(Arc<Inner>);
+
+struct Inner {
+    store: Arc<dyn Store>,
+    peers: Arc<Peers>,
+    tally: Arc<Tally>,
+    rates: Rates,
+    turns: Arc<Semaphore>,
+}
+
+impl std::fmt::Debug for Asking {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Asking")
+    }
+}
+
+/// What a tool works with.
+pub(super) struct Work<'a> {
+    pub(super) store: &'a dyn Store,
+    pub(super) peers: &'a Peers,
+    pub(super) grant: &'a Grant,
+    pub(super) stop: &'a Stop,
+    pub(super) rates: &'a Rates,
+}
+
+impl Asking {
+    pub(crate) fn new(store: Arc<dyn Store>, peers: Arc<Peers>, tally: Arc<Tally>, rates: Rates) -> Asking {
+        Asking(Arc::new(Inner { store, peers, tally, rates, turns: Arc::new(Semaphore::new(AT_ONCE)) }))
+    }
+
+    pub(super) fn tally(&self) -> &Tally {
+        &self.0.tally
+    }
+
+    pub(super) fn peers(&self) -> &Peers {
+        &self.0.peers
+    }
+
+    /// Whoever drops the future ends the question.
+    pub(super) async fn ask(
+        &self,
+        tool: &'static Tool,
+        grant: &Arc<Grant>,
+        request: Value,
+    ) -> Result<Value, AskError> {
+        let scope = tool.run.scope;
+        if !grant.has(scope) {
+            let sentence = format!("this token may not ask this; it needs the scope `{}`", scope.name());
+            return Err(AskError::new(Kind::Refused, sentence));
+        }
+        let turn = tokio::time::timeout(TURN, self.0.turns.clone().acquire_owned()).await;
+        let Ok(Ok(turn)) = turn else {
+            return Err(AskError::new(Kind::Busy, "too many questions are being answered; ask again later"));
+        };
+        let ended = EndOnDrop(Stop::default());
+        let (inner, grant, stop) = (self.0.clone(), grant.clone(), ended.0.clone());
+        // The turn is over when the work is, not when nobody waits for it any more.
+        let work = tokio::task::spawn_blocking(move || {
+            let work = Work {
+                store: &*inner.store,
+                peers: &inner.peers,
+                grant: &grant,
+                stop: &stop,
+                rates: &inner.rates,
+            };
+            let answered = (tool.run.run)(&work, request);
+            drop(turn);
+            answered
+        });
+        let failed = |_| AskError::new(Kind::Failed, "answering failed; look at the server's messages");
+        work.await.map_err(failed)?
+    }
+}
+
+/// The tool of that name.
+pub(super) fn find(name: &str) -> Option<&'static Tool> {
+    TOOLS.iter().find(|tool| tool.name == name)
+}
+
+pub(super) fn of_store(error: &StoreError) -> AskError {
+    let kind = match error {
+        StoreError::Sql(_) => Kind::Usage,
+        StoreError::Slow(_) => Kind::Slow,
+        StoreError::Stopped => Kind::Stopped,
+        _ => Kind::Failed,
+    };
+    AskError::new(kind, error.to_string())
+}
+
+struct EndOnDrop(Stop);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}

@@ -1,0 +1,70 @@
+//! The guard: token, audit, rate limit, in that order, before anything else. Who is refused is in the audit log, too.
+
+use super::{Caller, Site};
+use crate::api::audit::Entry;
+use crate::tokens::bearer;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, Response, StatusCode};
+use axum::middleware::Next;
+use gpuwhy_door::reply::json;
+use gpuwhy_door::{Kind, Peer};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What everybody may see.
+const OPEN: [&str; 2] = ["/api/versions", "/api/v1/health"];
+/// From a request's head to its answer; longer than any question may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(super) async fn check(State(site): State<Arc<Site>>, mut request: Request, next: Next) -> Response<Body> {
+    let began = Instant::now();
+    let grant = bearer(request.headers()).and_then(|token| site.tokens.grant(token));
+    let peer = request.extensions().get::<Peer>().copied();
+    let (method, path) = (request.method().clone(), request.uri().path().to_string());
+    let who = match (&grant, peer) {
+        (Some(grant), _) => grant.short.clone(),
+        (None, Some(peer)) => peer.0.ip().to_string(),
+        (None, None) => String::new(),
+    };
+    let short = grant.as_ref().map(|grant| grant.short.clone());
+    let response = if grant.is_none() && !OPEN.contains(&path.as_str()) {
+        unknown()
+    } else if let Err(seconds) = site.rates.take(&who, began) {
+        too_often(seconds)
+    } else {
+        request.extensions_mut().insert(Caller(grant));
+        let slow = || {
+            let sentence = "the request did not come to its end in time";
+            json(StatusCode::GATEWAY_TIMEOUT, &json!({"error": sentence, "kind": Kind::Slow}))
+        };
+        tokio::time::timeout(PATIENCE, next.run(request)).await.unwrap_or_else(|_| slow())
+    };
+    site.audit.write(&Entry {
+        peer,
+        token: short.as_deref(),
+        method: method.as_str(),
+        path: &path,
+        tool: None,
+        status: response.status().as_u16(),
+        took_ms: began.elapsed().as_millis() as u64,
+    });
+    response
+}
+
+/// The same for every path, whether there is something at it or not.
+fn unknown() -> Response<Body> {
+    let sentence = "a token is needed: send it as `Authorization: Bearer TOKEN`";
+    let mut response = json(StatusCode::UNAUTHORIZED, &json!({"error": sentence, "kind": Kind::Refused}));
+    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
+}
+
+fn too_often(seconds: u64) -> Response<Body> {
+    let sentence = "you ask too often; wait a second";
+    let mut response = json(StatusCode::TOO_MANY_REQUESTS, &json!({"error": sentence, "kind": Kind::Busy}));
+    response.headers_mut().insert(RETRY_AFTER, seconds.into());
+    response
+}

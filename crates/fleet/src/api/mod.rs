@@ -1,0 +1,43 @@
+//! Asking: one registry of tools for HTTP and MCP, behind token, audit and rate limit, in that order.
+
+mod analyses;
+mod asking;
+pub(crate) mod audit;
+mod guard;
+mod http;
+mod mcp;
+mod openapi;
+mod rate;
+mod request;
+mod tools;
+
+pub use analyses::{ANALYSES, Analysis};
+pub(crate) use asking::Asking;
+pub(crate) use http::router;
+pub use openapi::openapi;
+pub use tools::{TOOLS, Tool};
+
+use crate::tokens::{Grant, Tokens};
+use asking::Work;
+use audit::Audit;
+use rate::Rates;
+use std::sync::Arc;
+
+/// Who asks: put into each request that the guard lets through.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller(pub(crate) Option<Arc<Grant>>);
+
+/// What all requests share.
+#[derive(Debug)]
+pub(crate) struct Site {
+    asking: Asking,
+    tokens: Tokens,
+    audit: Arc<Audit>,
+    rates: Rates,
+}
+
+impl Site {
+    pub(crate) fn new(asking: Asking, tokens: Tokens, audit: Arc<Audit>) -> Site {
+        Site { asking, tokens, audit, rates: Rates::default() }
+    }
+}

@@ -1,0 +1,92 @@
+//! The API as an OpenAPI 3.1 document, made from the registry.
+
+use super::tools::{SQL, TOOLS, Tool};
+use gpuwhy_door::schemas::{self, Object};
+use serde_json::{Value, json};
+
+/// Of all tools.
+pub fn openapi() -> Value {
+    let mut definitions = Object::new();
+    let mut paths = Object::new();
+    for (path, about, answer) in [
+        (
+            "/api/versions",
+            "the versions of this API",
+            json!({"type": "object", "properties": {"versions": {"type": "array"}}}),
+        ),
+        (
+            "/api/v1/health",
+            "whether it lives; with a token also which version",
+            json!({"type": "object", "properties": {"ok": {"type": "boolean"}}}),
+        ),
+        (
+            "/api/v1/tools/list",
+            "the tools this token may use",
+            json!({"type": "object", "properties": {"tools": {"type": "array"}}}),
+        ),
+    ] {
+        paths.insert(
+            path.into(),
+            json!({"get": {
+                "operationId": path.rsplit('/').next(), "summary": about, "responses": responses(&answer),
+            }}),
+        );
+    }
+    let which =
+        |name: &str| json!({"name": name, "in": "query", "required": false, "schema": {"type": "string"}});
+    let thresholds = json!({"type": "object", "properties": {"cluster_id": {"type": "string"}, "thresholds": {"type": "array"}}});
+    paths.insert("/api/v1/threshold".into(), json!({"get": {
+        "operationId": "threshold", "summary": "the thresholds of a cluster's cohorts, as answers to pushes carry them",
+        "parameters": [which("cluster_id"), which("job_id")], "responses": responses(&thresholds),
+    }}));
+    for tool in TOOLS {
+        let path = format!("/api/v1/tools/{}", tool.name);
+        paths.insert(path, post(tool, &mut definitions));
+    }
+    paths.insert("/api/v1/sql".into(), post(&SQL, &mut definitions));
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "gpuwhy-fleet",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Which rank drags the others, why, and what it costs. Every tool takes a JSON object and answers with one.",
+            "license": {"name": "Apache-2.0 OR MIT", "identifier": "Apache-2.0 OR MIT"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{"token": []}],
+        "paths": paths,
+        "components": {
+            "schemas": definitions,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "responses": {"Error": {
+                "description": "No answer, and why in one sentence",
+                "content": {"application/json": {"schema": {
+                    "type": "object",
+                    "required": ["error", "kind"],
+                    "properties": {
+                        "error": {"type": "string"},
+                        "kind": {"enum": ["usage", "nothing", "slow", "busy", "stopped", "refused", "failed"]},
+                    },
+                }}},
+            }},
+        },
+    })
+}
+
+fn post(tool: &Tool, definitions: &mut Object) -> Value {
+    let (request, answer) = schemas::shared(tool, definitions);
+    json!({"post": {
+        "operationId": tool.name,
+        "summary": tool.about,
+        "description": format!("Needs the scope `{}`.", tool.run.scope.name()),
+        "requestBody": {"content": {"application/json": {"schema": request}}},
+        "responses": responses(&answer),
+    }})
+}
+
+fn responses(answer: &Value) -> Value {
+    json!({
+        "200": {"description": "The answer", "content": {"application/json": {"schema": answer}}},
+        "default": {"$ref": "#/components/responses/Error"},
+    })
+}

@@ -1,0 +1,266 @@
+//! A push as rows: what every kind of OTLP data has in common. Nothing is refused for being unknown; what goes beyond a limit
+//! is left out, and said.
+
+use super::attributes::{Lifted, Object};
+use super::names::Names;
+use crate::limits::Limits;
+use crate::point::{Batch, Event, Kind, Origin, Seen};
+use opentelemetry_proto::tonic::common::v1::{InstrumentationScope, KeyValue};
+use opentelemetry_proto::tonic::resource::v1::Resource;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Names of each kind.
+#[derive(Debug)]
+pub(super) struct AllNames {
+    clusters: Names,
+    nodes: Names,
+    jobs: Names,
+    pub(super) metrics: Names,
+}
+
+impl AllNames {
+    pub(super) fn new(limits: &Limits) -> AllNames {
+        let names = || Names::new(limits.names);
+        AllNames { clusters: names(), nodes: names(), jobs: names(), metrics: names() }
+    }
+}
+
+/// Why points are left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Why {
+    NotYours,
+    Ahead,
+    Behind,
+    Attributes,
+    LongName,
+    Names,
+    Malformed,
+}
+
+impl Why {
+    fn words(self) -> &'static str {
+        match self {
+            Why::NotYours => "are of a cluster this token may not push to",
+            Why::Ahead => "are ahead of this server's clock",
+            Why::Behind => "are too old",
+            Why::Attributes => "have too many or too large attributes",
+            Why::LongName => "have names that are too long",
+            Why::Names => "have new names, of which there are too many already",
+            Why::Malformed => "are malformed",
+        }
+    }
+}
+
+/// What was left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LeftOut(BTreeMap<Why, u64>);
+
+impl LeftOut {
+    pub(super) fn add(&mut self, why: Why, count: u64) {
+        *self.0.entry(why).or_default() += count;
+    }
+
+    pub fn count(&self) -> u64 {
+        self.0.values().sum()
+    }
+
+    /// One sentence; nothing where nothing was left out.
+    pub fn sentence(&self) -> String {
+        let parts: Vec<String> =
+            self.0.iter().map(|(why, count)| format!("{count} {}", why.words())).collect();
+        parts.join("; ")
+    }
+}
+
+/// Decodes one push.
+pub(super) struct Decoding<'a> {
+    pub(super) limits: &'a Limits,
+    pub(super) names: &'a AllNames,
+    /// Whether rows of this cluster are wanted.
+    pub(super) may_push: &'a dyn Fn(&str) -> bool,
+    pub(super) now_ns: i64,
+    pub(super) batch: Batch,
+    pub(super) left_out: LeftOut,
+}
+
+/// What all points of a scope share.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Around {
+    lifted: Lifted,
+    attrs: Object,
+    attributes: usize,
+    /// The same for all points that say nothing of their own.
+    shared: Option<Arc<str>>,
+}
+
+/// Attributes of the software that sends, which the node's own row keeps.
+fn is_of_sender(key: &str) -> bool {
+    key.starts_with("service.") || key.starts_with("telemetry.sdk.") || key.starts_with("host.")
+}
+
+impl Decoding<'_> {
+    /// What a resource says of all that is below it, and the JSON of it.
+    pub(super) fn resource(&self, resource: Option<&Resource>) -> (Around, Arc<str>) {
+        let mut around = Around::default();
+        let mut whole = Object::default();
+        for pair in resource.map(|resource| resource.attributes.as_slice()).unwrap_or_default() {
+            if whole.len() < self.limits.attribute_bytes {
+                whole.add(&pair.key, pair.value.as_ref());
+            }
+            if !around.lifted.take(pair) && !is_of_sender(&pair.key) {
+                around.attrs.add(&pair.key, pair.value.as_ref());
+                around.attributes += 1;
+            }
+        }
+        (around, whole.text().into())
+    }
+
+    pub(super) fn scope(&self, outer: &Around, scope: Option<&InstrumentationScope>) -> Around {
+        let mut around = outer.clone();
+        for pair in scope.map(|scope| scope.attributes.as_slice()).unwrap_or_default() {
+            if !around.lifted.take(pair) {
+                around.attrs.add(&pair.key, pair.value.as_ref());
+                around.attributes += 1;
+            }
+        }
+        around
+    }
+
+    /// Whom a point is about and what else it says; None, and counted, where it is not taken.
+    pub(super) fn inner(
+        &mut self,
+        around: &mut Around,
+        pairs: &[KeyValue],
+        add: impl FnOnce(&mut Object),
+    ) -> Option<(Origin, Option<Arc<str>>)> {
+        if around.attributes + pairs.len() > self.limits.attributes {
+            self.left_out.add(Why::Attributes, 1);
+            return None;
+        }
+        let mut lifted = None;
+        let mut attrs: Option<Object> = None;
+        for pair in pairs {
+            if !is_lifted(&pair.key) {
+                attrs.get_or_insert_with(|| around.attrs.clone()).add(&pair.key, pair.value.as_ref());
+            } else {
+                lifted.get_or_insert_with(|| around.lifted.clone()).take(pair);
+            }
+        }
+        let mut more = attrs.unwrap_or_else(|| around.attrs.clone());
+        add(&mut more);
+        if more.len() > self.limits.attribute_bytes {
+            self.left_out.add(Why::Attributes, 1);
+            return None;
+        }
+        let attrs = match (&around.shared, more.len() == around.attrs.len()) {
+            _ if more.is_empty() => None,
+            (Some(shared), true) => Some(shared.clone()),
+            (None, true) => {
+                let text: Arc<str> = more.text().into();
+                around.shared = Some(text.clone());
+                Some(text)
+            }
+            (_, false) => Some(more.text().into()),
+        };
+        let origin = match self.origin(lifted.as_ref().unwrap_or(&around.lifted)) {
+            Ok(origin) => origin,
+            Err(why) => {
+                self.left_out.add(why, 1);
+                return None;
+            }
+        };
+        Some((origin, attrs))
+    }
+
+    fn origin(&self, lifted: &Lifted) -> Result<Origin, Why> {
+        let (cluster, node) = (lifted.cluster(), lifted.node());
+        let lengths = [cluster.len(), node.len(), lifted.job.as_ref().map_or(0, String::len)];
+        if lengths.into_iter().any(|length| length > self.limits.name_bytes) {
+            return Err(Why::LongName);
+        }
+        if !(self.may_push)(cluster) {
+            return Err(Why::NotYours);
+        }
+        let job = match &lifted.job {
+            Some(job) => Some(self.names.jobs.of(job).ok_or(Why::Names)?),
+            None => None,
+        };
+        Ok(Origin {
+            cluster: self.names.clusters.of(cluster).ok_or(Why::Names)?,
+            node: self.names.nodes.of(node).ok_or(Why::Names)?,
+            job,
+            rank: lifted.rank,
+            nranks: lifted.nranks,
+        })
+    }
+
+    /// A metric's, a log's or a span's name.
+    pub(super) fn name(&mut self, name: &str, points: usize) -> Option<Arc<str>> {
+        let found = match name.len() > self.limits.name_bytes {
+            true => Err(Why::LongName),
+            false => self.names.metrics.of(name).ok_or(Why::Names),
+        };
+        found.map_err(|why| self.left_out.add(why, points as u64)).ok()
+    }
+
+    /// Its time, or that of receipt where it has none.
+    pub(super) fn time(&mut self, time_ns: u64) -> Option<i64> {
+        if time_ns == 0 {
+            return Some(self.now_ns);
+        }
+        let time = i64::try_from(time_ns).unwrap_or(i64::MAX);
+        if time > self.now_ns.saturating_add(self.limits.ahead.as_nanos() as i64) {
+            self.left_out.add(Why::Ahead, 1);
+            return None;
+        }
+        if time < self.now_ns.saturating_sub(self.limits.behind.as_nanos() as i64) {
+            self.left_out.add(Why::Behind, 1);
+            return None;
+        }
+        Some(time)
+    }
+
+    pub(super) fn push(&mut self, event: Event) {
+        self.batch.events.push(event);
+    }
+
+    /// Notes which nodes the rows from `first` on are of.
+    pub(super) fn note_nodes(&mut self, first: (usize, usize, usize), resource: &Arc<str>) {
+        let batch = &self.batch;
+        let origins = batch.events[first.0..].iter().map(|event| &event.origin);
+        let origins = origins.chain(batch.collectives[first.1..].iter().map(|collective| &collective.origin));
+        let origins = origins.chain(batch.findings[first.2..].iter().map(|found| &found.origin));
+        let mut seen: HashMap<(&Arc<str>, &Arc<str>), u64> = HashMap::new();
+        for origin in origins {
+            *seen.entry((&origin.cluster, &origin.node)).or_default() += 1;
+        }
+        let seen = seen.into_iter().map(|((cluster, node), points)| Seen {
+            cluster: cluster.clone(),
+            node: node.clone(),
+            at_ns: self.now_ns,
+            points,
+            resource: resource.clone(),
+        });
+        let mut seen: Vec<Seen> = seen.collect();
+        self.batch.nodes.append(&mut seen);
+    }
+
+    pub(super) fn so_far(&self) -> (usize, usize, usize) {
+        (self.batch.events.len(), self.batch.collectives.len(), self.batch.findings.len())
+    }
+}
+
+fn is_lifted(key: &str) -> bool {
+    matches!(key, "cluster_id" | "node_id" | "host.name" | "job_id" | "rank" | "nranks")
+}
+
+/// An event without a value.
+pub(super) fn event(
+    timestamp_ns: i64,
+    name: &Arc<str>,
+    kind: Kind,
+    (origin, attrs): (Origin, Option<Arc<str>>),
+) -> Event {
+    Event { timestamp_ns, origin, name: name.clone(), kind, double: None, int: None, attrs }
+}

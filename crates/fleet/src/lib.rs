@@ -1,0 +1,22 @@
+//! The cluster side of gpuwhy: every node pushes OTLP to it; it stores what comes before it acknowledges it, compares ranks
+//! with their peers, and answers people and assistants.
+
+pub mod api;
+mod clock;
+pub mod ingest;
+mod limits;
+pub mod peers;
+mod point;
+mod serve;
+pub mod store;
+pub mod tally;
+mod tokens;
+
+pub use gpuwhy_cohort::Rates;
+pub use gpuwhy_door::{DoorError, Tls};
+pub use limits::Limits;
+pub use point::{Batch, BatchId, Collective, Event, Found, Kind, Origin, Seen};
+pub use serve::{Addresses, FleetError, Serve, serve};
+pub use store::Retention;
+pub use store::duck::{DuckOptions, DuckStore};
+pub use tokens::{Grant, Scope, Tokens};

@@ -1,0 +1,44 @@
+//! How much of everything is taken. What goes beyond is refused with its reason, and counted.
+
+use std::time::Duration;
+
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Bytes of a request, unpacked.
+    pub request_bytes: usize,
+    /// Bytes of all requests that are being read, decoded or waiting to be stored.
+    pub memory_bytes: usize,
+    /// Attributes of a point.
+    pub attributes: usize,
+    /// Bytes of a point's attributes.
+    pub attribute_bytes: usize,
+    /// Bytes of a name, as of a cluster, a node or a metric.
+    pub name_bytes: usize,
+    /// Different names: metrics, nodes, clusters and jobs each.
+    pub names: usize,
+    /// Points may be so far ahead of this server's clock.
+    pub ahead: Duration,
+    /// Points may be so old: agents keep what they could not send.
+    pub behind: Duration,
+    /// From a request's head to the end of its body.
+    pub patience: Duration,
+    /// Collectives of one log record.
+    pub collectives: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            request_bytes: 16 << 20,
+            memory_bytes: 256 << 20,
+            attributes: 128,
+            attribute_bytes: 32 << 10,
+            name_bytes: 256,
+            names: 100_000,
+            ahead: Duration::from_secs(600),
+            behind: Duration::from_secs(7 * 86_400),
+            patience: Duration::from_secs(30),
+            collectives: 65_536,
+        }
+    }
+}

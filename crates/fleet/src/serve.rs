@@ -1,0 +1,104 @@
+//! The server: three doors, one store behind them.
+
+use crate::api::audit::Audit;
+use crate::api::{Asking, Site, router};
+use crate::ingest::{Gate, Ingest, grpc_router, http_router};
+use crate::limits::Limits;
+use crate::peers::Peers;
+use crate::store::duck::{DuckOptions, DuckStore};
+use crate::store::{Retention, Store, StoreError};
+use crate::tally::Tally;
+use crate::tokens::Tokens;
+use gpuwhy_cohort::Rates;
+use gpuwhy_door::{Door, DoorError, Protocol, Tls, addresses, bind, told_to_end};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::time::MissedTickBehavior;
+
+/// Agents keep their connections.
+const CONNECTIONS: usize = 30_000;
+
+/// How to serve.
+#[derive(Debug)]
+pub struct Serve {
+    pub data: PathBuf,
+    /// As `0.0.0.0:4317`.
+    pub grpc: String,
+    pub http: String,
+    pub api: String,
+    pub tls: Option<Tls>,
+    pub tokens: Tokens,
+    pub limits: Limits,
+    pub keep: Retention,
+    pub duck: DuckOptions,
+    /// What a GPU-hour costs.
+    pub rates: Rates,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    #[error(transparent)]
+    Door(#[from] DoorError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Where it listens: gRPC, HTTP, API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Addresses {
+    pub grpc: String,
+    pub http: String,
+    pub api: String,
+}
+
+/// Serves until it is told to end; `ready` is told where.
+pub fn serve(options: &Serve, ready: impl FnOnce(&Addresses)) -> Result<(), FleetError> {
+    let failed = |error: std::io::Error| FleetError::Failed(error.to_string());
+    let store: Arc<dyn Store> = Arc::new(DuckStore::open(&options.data, options.duck.clone())?);
+    let audit = Arc::new(Audit::open(&options.data).map_err(failed)?);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(failed)?;
+    let (peers, tally) = (Arc::new(Peers::default()), Arc::new(Tally::default()));
+    let asking = Asking::new(store.clone(), peers.clone(), tally.clone(), options.rates.clone());
+    let site = Arc::new(Site::new(asking, options.tokens.clone(), audit.clone()));
+    let ingest = Arc::new(Ingest::new(store, peers, tally, options.limits.clone(), options.keep)?);
+    let gate = Arc::new(Gate { ingest: ingest.clone(), tokens: options.tokens.clone(), audit });
+    let served = runtime.block_on(async {
+        let (grpc, grpc_at) = listener(&options.grpc, options.tls.is_some()).await?;
+        let (http, http_at) = listener(&options.http, options.tls.is_some()).await?;
+        let (api, api_at) = listener(&options.api, options.tls.is_some()).await?;
+        ready(&Addresses { grpc: grpc_at, http: http_at, api: api_at });
+        let door = Door { tls: options.tls.clone(), protocol: Protocol::Http1, connections: CONNECTIONS };
+        let tls = options.tls.as_ref().map(Tls::for_http2);
+        let h2 = Door { tls, protocol: Protocol::Http2, connections: CONNECTIONS };
+        let (pushes, calls) = (http_router(&gate), grpc_router(&gate));
+        tokio::spawn(async move { h2.serve(grpc, calls, std::future::pending::<()>()).await });
+        let other = door.clone();
+        tokio::spawn(async move { other.serve(http, pushes, std::future::pending::<()>()).await });
+        tokio::spawn(judging(ingest));
+        door.serve(api, router(site), told_to_end()).await.transpose()?;
+        Ok(())
+    });
+    // Whoever waits for an answer is told to come later; what was acknowledged is on disk.
+    runtime.shutdown_background();
+    served
+}
+
+/// Once a second, for as long as the server lives.
+async fn judging(ingest: Arc<Ingest>) {
+    let mut every = tokio::time::interval(Duration::from_secs(1));
+    every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        every.tick().await;
+        ingest.judge().await;
+    }
+}
+
+async fn listener(address: &str, secure: bool) -> Result<(TcpListener, String), DoorError> {
+    let listener = bind(address, &addresses(address)?).await?;
+    let at = listener.local_addr().map_err(|error| DoorError::Failed(error.to_string()))?;
+    Ok((listener, format!("{}://{at}", if secure { "https" } else { "http" })))
+}

@@ -1,0 +1,192 @@
+//! DuckDB: one file, which `duckdb` opens too. One thread writes, in groups; questions have connections of their own.
+//!
+//! A group is one transaction: its rows and the ids of its batches are on disk together before anybody is told so. What a
+//! crash leaves is DuckDB's own log, which is played back when the file is opened.
+
+mod ask;
+mod forget;
+mod open;
+mod schema;
+mod select;
+#[cfg(test)]
+mod tests;
+mod value;
+mod write;
+
+use crate::point::{Batch, BatchId, Collective};
+use crate::store::{
+    BlameShare, Filter, Forgotten, RankValue, Reach, Retention, Rows, Stop, Store, StoreError,
+};
+use duckdb::Connection;
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How much of the machine DuckDB may have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DuckOptions {
+    /// As `2GB`.
+    pub memory: String,
+    pub threads: usize,
+    /// Of temporary files, as `8GB`.
+    pub temporary: String,
+}
+
+impl Default for DuckOptions {
+    fn default() -> DuckOptions {
+        let threads = std::thread::available_parallelism().map_or(2, usize::from);
+        DuckOptions { memory: "2GB".into(), threads, temporary: "8GB".into() }
+    }
+}
+
+#[derive(Debug)]
+pub struct DuckStore {
+    path: PathBuf,
+    options: DuckOptions,
+    /// None after a failure that DuckDB does not get over: it is opened anew.
+    open: Mutex<Option<Open>>,
+    /// Held as long as this lives: there is no second writer.
+    _lock: File,
+}
+
+#[derive(Debug)]
+struct Open {
+    writer: Connection,
+    /// When each node was first and last written, by cluster and node.
+    nodes: HashMap<write::Key, write::Node>,
+    nodes_written: std::time::Instant,
+}
+
+impl DuckStore {
+    /// Opens the store in a folder, or makes it.
+    pub fn open(folder: &Path, options: DuckOptions) -> Result<DuckStore, StoreError> {
+        let lock = open::lock(folder)?;
+        let path = folder.join("fleet.duckdb");
+        let opened = open::open(&path, &options)?;
+        Ok(DuckStore { path, options, open: Mutex::new(Some(opened)), _lock: lock })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends events with nothing around it but a transaction, as the benchmark's measure of what DuckDB itself can do.
+    pub fn append_bare(&self, events: &[crate::Event]) -> Result<(), StoreError> {
+        self.with(|open| {
+            open.writer.execute_batch("BEGIN TRANSACTION")?;
+            let mut appender = open.writer.appender("events")?;
+            events.iter().try_for_each(|event| write::append_event(&mut appender, event))?;
+            appender.flush()?;
+            drop(appender);
+            open.writer.execute_batch("COMMIT")
+        })
+    }
+
+    /// With what is open, opening it anew where it was given up.
+    fn with<T>(&self, work: impl FnOnce(&mut Open) -> Result<T, duckdb::Error>) -> Result<T, StoreError> {
+        let mut open = self.lock();
+        if open.is_none() {
+            *open = Some(open::open(&self.path, &self.options)?);
+        }
+        let Some(opened) = open.as_mut() else { return Err(StoreError::Write("it is not open".into())) };
+        match work(opened) {
+            Ok(done) => Ok(done),
+            Err(error) => {
+                // What was begun is undone, and where even that fails, so does everything until the file is opened again.
+                if opened.writer.execute_batch("ROLLBACK").is_err() && !opened.writer.is_autocommit()
+                    || is_fatal(&error)
+                {
+                    *open = None;
+                }
+                Err(StoreError::Write(ask::sentence(&error)))
+            }
+        }
+    }
+
+    /// A connection of its own.
+    fn reader(&self) -> Result<Connection, StoreError> {
+        let mut open = self.lock();
+        if open.is_none() {
+            *open = Some(open::open(&self.path, &self.options)?);
+        }
+        let cloned = open.as_ref().map(|open| open.writer.try_clone());
+        cloned.transpose().ok().flatten().ok_or_else(|| StoreError::Sql("the store is not open".into()))
+    }
+}
+
+fn is_fatal(error: &duckdb::Error) -> bool {
+    let said = error.to_string();
+    said.contains("FATAL") || said.contains("invalidated")
+}
+
+impl Store for DuckStore {
+    fn write(&self, group: &[&Batch]) -> Result<(), StoreError> {
+        self.with(|open| write::group(open, group))
+    }
+
+    fn recent(&self) -> Result<Vec<BatchId>, StoreError> {
+        self.with(|open| {
+            let mut statement = open.writer.prepare("SELECT id FROM batches ORDER BY received_ns")?;
+            statement.query_map([], |row| row.get(0))?.collect()
+        })
+    }
+
+    fn forget_batches(&self, before_ns: i64) -> Result<(), StoreError> {
+        self.with(|open| {
+            open.writer.execute("DELETE FROM batches WHERE received_ns < ?", [before_ns]).map(drop)
+        })
+    }
+
+    fn forget(&self, now_ns: i64, keep: Retention) -> Result<Forgotten, StoreError> {
+        self.with(|open| forget::forget(open, now_ns, keep))
+    }
+
+    fn events(&self, filter: &Filter, reach: Reach, stop: &Stop) -> Result<Rows, StoreError> {
+        self.select("SELECT * FROM events", filter, " ORDER BY timestamp_ns DESC", reach, stop)
+    }
+
+    fn findings(&self, filter: &Filter, reach: Reach, stop: &Stop) -> Result<Rows, StoreError> {
+        self.select("SELECT * FROM findings", filter, " ORDER BY timestamp_ns DESC", reach, stop)
+    }
+
+    fn nodes(&self, filter: &Filter, reach: Reach, stop: &Stop) -> Result<Rows, StoreError> {
+        let filter = Filter { from_ns: None, to_ns: None, ..filter.clone() };
+        self.select("SELECT * FROM nodes", &filter, " ORDER BY cluster_id, node_id", reach, stop)
+    }
+
+    fn collectives(&self, filter: &Filter, most: usize, stop: &Stop) -> Result<Vec<Collective>, StoreError> {
+        self.collectives_of(filter, most, stop)
+    }
+
+    fn by_rank(&self, filter: &Filter, stop: &Stop) -> Result<Vec<RankValue>, StoreError> {
+        self.ranks_of(filter, stop)
+    }
+
+    fn blame(&self, filter: &Filter, stop: &Stop) -> Result<Vec<BlameShare>, StoreError> {
+        self.blame_of(filter, stop)
+    }
+
+    fn newest_ns(&self, filter: &Filter, stop: &Stop) -> Result<Option<i64>, StoreError> {
+        let rows = self.select("SELECT max(timestamp_ns) FROM events", filter, "", Reach::default(), stop)?;
+        Ok(rows.rows.first().and_then(|row| row.first()?.as_i64()))
+    }
+
+    fn sql(&self, sql: &str, reach: Reach, stop: &Stop) -> Result<Rows, StoreError> {
+        self.foreign(sql, reach, stop)
+    }
+
+    fn analysis(
+        &self,
+        sql: &str,
+        clusters: Option<&[String]>,
+        reach: Reach,
+        stop: &Stop,
+    ) -> Result<Rows, StoreError> {
+        self.ours(sql, clusters, reach, stop)
+    }
+}

@@ -1,0 +1,63 @@
+//! The tables, declared once, with what brings an older file up to them.
+
+/// Each brings the schema from its index to the next version. What has been released is never changed, only added to.
+pub(super) const MIGRATIONS: &[&str] = &["
+CREATE TABLE events (
+    timestamp_ns BIGINT NOT NULL,
+    cluster_id VARCHAR NOT NULL,
+    node_id VARCHAR NOT NULL,
+    metric_name VARCHAR NOT NULL,
+    rank INTEGER,
+    nranks INTEGER,
+    value_double DOUBLE,
+    value_int BIGINT,
+    attrs VARCHAR,
+    job_id VARCHAR,
+    kind VARCHAR NOT NULL
+);
+CREATE TABLE collectives (
+    timestamp_ns BIGINT NOT NULL,
+    duration_ns BIGINT,
+    cluster_id VARCHAR NOT NULL,
+    node_id VARCHAR NOT NULL,
+    job_id VARCHAR,
+    comm_id_hash VARCHAR NOT NULL,
+    seq BIGINT NOT NULL,
+    op VARCHAR NOT NULL,
+    rank INTEGER,
+    nranks INTEGER,
+    count BIGINT,
+    datatype VARCHAR,
+    reduce_op VARCHAR,
+    pid BIGINT,
+    tid BIGINT
+);
+CREATE TABLE findings (
+    timestamp_ns BIGINT NOT NULL,
+    cluster_id VARCHAR NOT NULL,
+    node_id VARCHAR NOT NULL,
+    job_id VARCHAR,
+    rank INTEGER,
+    source VARCHAR NOT NULL,
+    class VARCHAR,
+    severity VARCHAR,
+    title VARCHAR NOT NULL,
+    pid BIGINT,
+    finding VARCHAR
+);
+CREATE TABLE nodes (
+    cluster_id VARCHAR NOT NULL,
+    node_id VARCHAR NOT NULL,
+    first_seen_ns BIGINT NOT NULL,
+    last_seen_ns BIGINT NOT NULL,
+    resource VARCHAR
+);
+CREATE TABLE batches (id HUGEINT NOT NULL, received_ns BIGINT NOT NULL);
+CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL, applied_ns BIGINT NOT NULL, program VARCHAR NOT NULL);
+"];
+
+/// Tables whose rows are forgotten by age, with the column that has it.
+pub(super) const AGING: &[&str] = &["events", "collectives", "findings"];
+
+/// What a question of ours may name, and what a tenant's clusters are told by.
+pub(super) const TABLES: &[&str] = &["events", "collectives", "findings", "nodes"];

@@ -1,0 +1,94 @@
+//! The command line: what users type.
+
+use clap::{Args, Parser, Subcommand};
+use gpuwhy_model::units::{parse_duration, parse_size};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Which rank drags the others, why, and what it costs.
+///
+/// Every node pushes OTLP to it. It stores what comes, compares ranks with their peers, answers each push with the cohort's
+/// threshold, and serves people and assistants.
+#[derive(Debug, Parser)]
+#[command(
+    name = "gpuwhy-fleet",
+    version,
+    max_term_width = 100,
+    after_help = "\
+Examples:
+  gpuwhy-fleet serve --data /var/lib/gpuwhy-fleet --tls-cert cert.pem --tls-key key.pem --tokens tokens
+  gpuwhy trace --fleet https://fleet:4317          on every node
+  curl -H \"Authorization: Bearer $TOKEN\" https://fleet:8081/api/v1/tools/list"
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Take in what nodes push, compare ranks, and answer
+    Serve(Box<ServeOptions>),
+    /// Print the version
+    Version,
+    /// Print completions for a shell
+    #[command(after_help = "Example:\n  gpuwhy-fleet completions bash > /etc/bash_completion.d/gpuwhy-fleet")]
+    Completions { shell: clap_complete::Shell },
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The tokens' file has a line each, TOKEN CLUSTERS SCOPES: clusters by commas or `*` for all, scopes of
+push, read, sql and admin. Others must not be able to read it. Ctrl-C ends the server; what was
+acknowledged is on disk.
+
+Examples:
+  echo \"$(openssl rand -hex 32) training push,read\" > tokens; chmod 600 tokens
+  gpuwhy-fleet serve --data fleet --tokens tokens --tls-cert cert.pem --tls-key key.pem
+  gpuwhy-fleet serve --data fleet --tokens tokens --insecure-no-tls --otlp-grpc 127.0.0.1:4317 \\
+      --otlp-http 127.0.0.1:4318 --api 127.0.0.1:8081
+  gpuwhy-fleet serve --data fleet --tokens tokens ... --keep 7d --max-size 500G")]
+pub(crate) struct ServeOptions {
+    /// The folder of the store and the audit log; made where it is not there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// Where OTLP comes in by gRPC
+    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:4317")]
+    pub(crate) otlp_grpc: String,
+    /// Where OTLP comes in by HTTP
+    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:4318")]
+    pub(crate) otlp_http: String,
+    /// Where people, programs and assistants ask
+    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:8081")]
+    pub(crate) api: String,
+    /// The certificate, a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Its key, a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Serve without TLS: tokens and data can be read on the way
+    #[arg(long, conflicts_with = "tls_cert")]
+    pub(crate) insecure_no_tls: bool,
+    /// Who may do what: TOKEN CLUSTERS SCOPES, one a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tokens: PathBuf,
+    /// What a GPU-hour costs; see the guide
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rates: Option<PathBuf>,
+    /// The store's engine
+    #[arg(long, value_name = "STORE", default_value = "duckdb")]
+    pub(crate) store: String,
+    /// Forget what is older
+    #[arg(long, value_name = "D", default_value = "30d", value_parser = parse_duration)]
+    pub(crate) keep: Duration,
+    /// Forget the oldest when the store is larger
+    #[arg(long, value_name = "SIZE", default_value = "100G", value_parser = parse_size)]
+    pub(crate) max_size: u64,
+    /// Memory for pushes that are on their way to the store
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = parse_size)]
+    pub(crate) push_memory: u64,
+    /// Memory for the store
+    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = parse_size)]
+    pub(crate) store_memory: u64,
+}

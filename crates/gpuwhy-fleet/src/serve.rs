@@ -1,0 +1,57 @@
+//! `gpuwhy-fleet serve`.
+
+use crate::cli::ServeOptions;
+use crate::failure::Failure;
+use gpuwhy_fleet_core::{DuckOptions, Limits, Rates, Retention, Serve, Tls, Tokens, serve};
+use std::io::Write;
+use std::path::Path;
+
+pub(crate) fn run(options: &ServeOptions) -> Result<(), Failure> {
+    if options.store != "duckdb" {
+        let sentence = format!("there is no store '{}' in this version; there is duckdb", options.store);
+        return Err(Failure::Usage(sentence));
+    }
+    let tls = match (&options.tls_cert, &options.tls_key) {
+        (Some(certificate), Some(key)) => Some(Tls::read(certificate, key)?),
+        _ if options.insecure_no_tls => None,
+        _ => {
+            let sentence =
+                "TLS is needed: give --tls-cert and --tls-key, or --insecure-no-tls where nobody can listen";
+            return Err(Failure::Usage(sentence.into()));
+        }
+    };
+    let megabytes = (options.store_memory >> 20).max(64);
+    let served = Serve {
+        data: options.data.clone(),
+        grpc: options.otlp_grpc.clone(),
+        http: options.otlp_http.clone(),
+        api: options.api.clone(),
+        tls,
+        tokens: Tokens::read(&options.tokens)?,
+        limits: Limits { memory_bytes: options.push_memory as usize, ..Limits::default() },
+        keep: Retention { age: options.keep, bytes: options.max_size },
+        rates: rates(options.rates.as_deref())?,
+        duck: DuckOptions { memory: format!("{megabytes}MiB"), ..DuckOptions::default() },
+    };
+    Ok(serve(&served, |at| {
+        // Nobody reads it: it is served all the same.
+        let _ = writeln!(
+            std::io::stdout(),
+            "OTLP at {} (gRPC) and {} (HTTP); questions at {}; Ctrl-C ends it",
+            at.grpc,
+            at.http,
+            at.api
+        );
+    })?)
+}
+
+/// What a GPU-hour costs; nothing where no file is named.
+fn rates(path: Option<&Path>) -> Result<Rates, Failure> {
+    let Some(path) = path else { return Ok(Rates::default()) };
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::Failed(format!("the rates {} cannot be read: {error}", path.display())))?;
+    Rates::parse(&text).map_err(|errors| {
+        let said: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        Failure::Failed(format!("{}: {}", path.display(), said.join("; ")))
+    })
+}

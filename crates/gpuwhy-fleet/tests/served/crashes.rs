@@ -1,0 +1,91 @@
+//! kill -9 at any moment, again and again, with clients that send until they are told that it is stored.
+
+use crate::server::{ALL, Server, gauges, now_ns, try_ask};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Points of one push.
+const POINTS: u32 = 50;
+const CLIENTS: u64 = 4;
+
+/// GPUWHY_KILLS for more.
+fn kills() -> u64 {
+    std::env::var("GPUWHY_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(5)
+}
+
+#[test]
+fn whatever_was_acknowledged_is_there_exactly_once_however_often_it_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::start(folder.path(), &[]);
+    let at = Arc::new(Mutex::new(server.http.clone()));
+    let (done, sent_again) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|client| {
+            let (at, done, sent_again) = (at.clone(), done.clone(), sent_again.clone());
+            std::thread::spawn(move || {
+                let mut acknowledged = Vec::new();
+                for push in 0u64.. {
+                    let name = format!("c{client}.p{push}");
+                    let values: Vec<(u32, f64)> = (0..POINTS).map(|rank| (rank, f64::from(rank))).collect();
+                    let body = gauges("a", &name, now_ns(), &values).to_string();
+                    loop {
+                        let address = at.lock().unwrap().clone();
+                        let kind = [("content-type", "application/json")];
+                        match try_ask(&address, "POST", "/v1/metrics", Some(ALL), &kind, body.as_bytes()) {
+                            Ok(reply) if reply.status == 200 => break,
+                            _ if done.load(Ordering::Relaxed) => return acknowledged,
+                            _ => {
+                                sent_again.fetch_add(1, Ordering::Relaxed);
+                                std::thread::sleep(Duration::from_millis(20));
+                            }
+                        }
+                    }
+                    acknowledged.push(name);
+                    if done.load(Ordering::Relaxed) {
+                        return acknowledged;
+                    }
+                }
+                acknowledged
+            })
+        })
+        .collect();
+    for kill in 0..kills() {
+        // At another moment each time.
+        std::thread::sleep(Duration::from_millis(150 + (kill * 97) % 350));
+        server.kill();
+        server = Server::start(folder.path(), &[]);
+        *at.lock().unwrap() = server.http.clone();
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    done.store(true, Ordering::Relaxed);
+    let acknowledged: Vec<String> = clients.into_iter().flat_map(|client| client.join().unwrap()).collect();
+    assert!(acknowledged.len() as u64 > kills() * CLIENTS, "{} pushes", acknowledged.len());
+    let twice = server.sql(
+        "SELECT metric_name, count(*) AS n, count(DISTINCT rank) AS ranks FROM events GROUP BY ALL HAVING n <> 50 OR ranks <> 50",
+    );
+    assert_eq!(twice, Vec::<serde_json::Value>::new(), "a push is there whole and once, or not at all");
+    let mut there = BTreeSet::new();
+    loop {
+        let rows = server.sql(&format!(
+            "SELECT DISTINCT metric_name AS name FROM events ORDER BY name LIMIT 1000 OFFSET {}",
+            there.len()
+        ));
+        if rows.is_empty() {
+            break;
+        }
+        there.extend(rows.iter().map(|row| row["name"].as_str().unwrap().to_string()));
+    }
+    let lost: Vec<&String> = acknowledged.iter().filter(|name| !there.contains(*name)).collect();
+    assert!(lost.is_empty(), "lost: {lost:?}");
+    let counted = server.get(Some(ALL), "/api/v1/health").json()["counted"].clone();
+    eprintln!(
+        "{} kills, {} pushes acknowledged, {} sent again; since the last start {counted}",
+        kills(),
+        acknowledged.len(),
+        sent_again.load(Ordering::Relaxed)
+    );
+    assert_eq!(counted["failed_writes"], json!(0));
+}

@@ -1,0 +1,8 @@
+//! The real binary: others' clients push to it and ask it, it is killed and filled, and what it says is compared with what was
+//! put in.
+
+mod clients;
+mod crashes;
+mod doors;
+mod pushes;
+mod server;

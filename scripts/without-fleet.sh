@@ -1,0 +1,15 @@
+#!/bin/sh
+# What cargo is to leave out where there is no DuckDB library to link: nothing, or the fleet's crates, which is then told as a
+# skip (and is a failure where nothing may be skipped).
+set -eu
+
+folder=${DUCKDB_LIB_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/gpuwhy/duckdb}
+[ ! -e "$folder/libduckdb.so" ] || exit 0
+reason="there is no libduckdb.so in $folder; scripts/setup.sh fleet fetches it"
+if [ -n "${GPUWHY_REQUIRE:-}" ]; then
+    echo "gpuwhy-fleet cannot be skipped: $reason" >&2
+    exit 1
+fi
+echo "skipped: all tests of gpuwhy-fleet: $reason" >&2
+[ -z "${GPUWHY_SKIPS:-}" ] || echo "  all tests of gpuwhy-fleet: $reason" >>"$GPUWHY_SKIPS"
+echo "--exclude gpuwhy-fleet-core --exclude gpuwhy-fleet"

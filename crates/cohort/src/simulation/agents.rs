@@ -7,6 +7,8 @@ use crate::Signal;
 use crate::collectives::{Record, Stuck};
 use crate::robust::median;
 use gpuwhy_model::Cause;
+use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Of a step, what the host is busy for; the rest is waiting for its GPU.
 const HOST_SHARE: f64 = 0.6;
@@ -27,13 +29,14 @@ pub struct Push {
     /// A stack, of a rank that is stuck.
     pub stack: Vec<String>,
     /// What it is stuck in, where it is a collective.
-    pub stuck_in: Option<(String, u64)>,
+    pub stuck_in: Option<(Arc<str>, u64)>,
+    begin_ns: u64,
 }
 
 impl Push {
     /// A time of a call, as the node's clock tells it.
     pub fn node_ns(&self, seconds: f64) -> u64 {
-        fleet_ns(seconds).saturating_add_signed(self.ahead_ns)
+        (self.begin_ns + (seconds * 1e9) as u64).saturating_add_signed(self.ahead_ns)
     }
 
     /// A call as it is told.
@@ -56,7 +59,7 @@ impl Push {
 
     pub fn stuck(&self) -> Option<Stuck<'_>> {
         (!self.stack.is_empty()).then(|| Stuck {
-            comm: self.stuck_in.as_ref().map(|(comm, _)| comm.as_str()),
+            comm: self.stuck_in.as_ref().map(|(comm, _)| &**comm),
             seq: self.stuck_in.as_ref().map(|(_, seq)| *seq),
             op: "",
             since_ns: 0,
@@ -65,20 +68,17 @@ impl Push {
     }
 }
 
-/// Simulated time begins here, so that no clock is ever before its beginning.
-const BEGIN_NS: u64 = 1_700_000_000_000_000_000;
-
-pub(super) fn fleet_ns(seconds: f64) -> u64 {
-    BEGIN_NS + (seconds * 1e9) as u64
-}
-
 #[derive(Debug, Clone)]
 struct Agent {
     next: f64,
-    sent: usize,
-    laps: usize,
     /// Told as running; told again when over.
-    running: Vec<usize>,
+    running: Vec<Call>,
+}
+
+/// Takes those at the front that are such.
+fn first<T>(from: &mut VecDeque<T>, is_such: impl Fn(&T) -> bool) -> Vec<T> {
+    let end = from.iter().position(|one| !is_such(one)).unwrap_or(from.len());
+    from.drain(..end).collect()
 }
 
 /// All agents of a job.
@@ -95,12 +95,7 @@ impl Agents {
     pub fn new(plan: &Plan) -> Agents {
         let mut random = Random::new(plan.seed ^ 0x00a9_e475);
         let agents = (0..plan.ranks)
-            .map(|_| Agent {
-                next: random.between(0.0, plan.push_seconds),
-                sent: 0,
-                laps: 0,
-                running: Vec::new(),
-            })
+            .map(|_| Agent { next: random.between(0.0, plan.push_seconds), running: Vec::new() })
             .collect();
         let (off, drift) = (plan.clock_offset_seconds, plan.clock_drift_ppm * 1e-6);
         let clocks = (0..plan.ranks.div_ceil(plan.ranks_a_node.max(1)))
@@ -120,7 +115,7 @@ impl Agents {
     }
 
     /// What is pushed until this time, which the machine has run to.
-    pub fn pushes_to(&mut self, machine: &Machine, seconds: f64) -> Vec<Push> {
+    pub fn pushes_to(&mut self, machine: &mut Machine, seconds: f64) -> Vec<Push> {
         let mut pushes = Vec::new();
         for rank in 0..self.agents.len() {
             while self.agents[rank].next <= seconds {
@@ -133,38 +128,37 @@ impl Agents {
         pushes
     }
 
-    fn push(&mut self, machine: &Machine, rank: usize, at: f64) -> Push {
+    fn push(&mut self, machine: &mut Machine, rank: usize, at: f64) -> Push {
         let node = rank / self.plan.ranks_a_node.max(1);
         let mut push = Push {
             rank: rank as u32,
             node: format!("node{node}"),
-            seen_ns: fleet_ns(at + self.random.between(0.001, 0.05)),
+            seen_ns: self.plan.fleet_ns(at + self.random.between(0.001, 0.05)),
             samples: self.samples(machine, rank, at),
             calls: Vec::new(),
             ahead_ns: self.ahead_ns(node, at),
             stack: Vec::new(),
             stuck_in: None,
+            begin_ns: self.plan.begin_ns,
         };
-        let state = &machine.ranks[rank];
+        let state = &mut machine.ranks[rank];
         let agent = &mut self.agents[rank];
         let is_over = |call: &Call| call.end.is_some_and(|end| end <= at);
-        let over = agent.running.extract_if(.., |index| is_over(&state.calls[*index]));
-        push.calls.extend(over.map(|index| state.calls[index].clone()));
-        while let Some(call) = state.calls.get(agent.sent).filter(|call| call.start <= at) {
-            let mut told = call.clone();
-            if !is_over(call) {
-                told.end = None;
-                agent.running.push(agent.sent);
+        push.calls.extend(agent.running.extract_if(.., |call| is_over(call)));
+        for call in first(&mut state.calls, |call| call.start <= at) {
+            if is_over(&call) {
+                push.calls.push(call);
+            } else {
+                push.calls.push(Call { end: None, ..call.clone() });
+                agent.running.push(call);
             }
-            push.calls.push(told);
-            agent.sent += 1;
         }
         if !self.plan.has_records {
             push.calls.clear();
         }
         if let Some(since) = state.stopped.filter(|since| at - since > STUCK_SECONDS) {
             push.stack = vec![format!("data.py:{} load", 40 + since as u32 % 9), "train.py:88 main".into()];
-        } else if let Some(call) = agent.running.first().and_then(|index| state.calls.get(*index))
+        } else if let Some(call) = agent.running.first()
             && at - call.start > STUCK_SECONDS
         {
             push.stack = vec!["ncclAllReduce".into(), "train.py:120 step".into()];
@@ -173,11 +167,9 @@ impl Agents {
         push
     }
 
-    fn samples(&mut self, machine: &Machine, rank: usize, at: f64) -> Vec<(Signal, f64)> {
-        let state = &machine.ranks[rank];
-        let untold = state.laps.get(self.agents[rank].laps..).unwrap_or_default();
-        let fresh: Vec<Lap> = untold.iter().take_while(|lap| lap.end <= at).copied().collect();
-        self.agents[rank].laps += fresh.len();
+    fn samples(&mut self, machine: &mut Machine, rank: usize, at: f64) -> Vec<(Signal, f64)> {
+        let laps = &mut machine.ranks[rank].laps;
+        let fresh = first(laps, |lap| lap.end <= at);
         let mut samples = Vec::new();
         let of = |value: fn(&Lap) -> f64| median(&mut fresh.iter().map(value).collect::<Vec<f64>>());
         if let (Some(step), Some(own)) =

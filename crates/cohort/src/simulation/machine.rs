@@ -2,12 +2,13 @@
 
 use super::plan::{Fault, FaultKind, Layout, Plan};
 use super::random::Random;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// A call of a collective or a send or receive.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
-    pub comm: String,
+    pub comm: Arc<str>,
     pub seq: Option<u64>,
     pub op: &'static str,
     /// In the communicator.
@@ -35,8 +36,9 @@ pub(super) struct Lap {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rank {
     pub at: f64,
-    pub calls: Vec<Call>,
-    pub laps: Vec<Lap>,
+    /// Until an agent takes them.
+    pub calls: VecDeque<Call>,
+    pub laps: VecDeque<Lap>,
     own: f64,
     taken: f64,
     lap_from: f64,
@@ -51,7 +53,7 @@ pub struct Machine {
     pub(super) plan: Plan,
     pub(super) ranks: Vec<Rank>,
     random: Random,
-    seqs: BTreeMap<String, u64>,
+    comms: BTreeMap<String, (Arc<str>, u64)>,
     /// When it came to a stop, if it did.
     pub stopped: Option<f64>,
     mismatch: Option<usize>,
@@ -67,7 +69,7 @@ impl Machine {
                 ..Rank::default()
             })
             .collect();
-        Machine { plan: plan.clone(), ranks, random, seqs: BTreeMap::new(), stopped: None, mismatch: None }
+        Machine { plan: plan.clone(), ranks, random, comms: BTreeMap::new(), stopped: None, mismatch: None }
     }
 
     /// Works until all ranks are beyond this time, or the job is stuck.
@@ -202,9 +204,7 @@ impl Machine {
         if self.stopped.is_some() {
             return;
         }
-        let seq = self.seqs.entry(comm.into()).or_insert(0);
-        *seq += 1;
-        let seq = *seq;
+        let (comm, seq) = self.called(comm);
         let missing = ranks.iter().any(|rank| self.ranks[*rank].stopped.is_some());
         let disagree = self.mismatch.is_some_and(|odd| ranks.contains(&odd));
         let last = ranks.iter().map(|rank| self.ranks[*rank].at).fold(0.0, f64::max);
@@ -219,8 +219,8 @@ impl Machine {
             let start = self.ranks[*rank].at;
             let odd = u64::from(self.mismatch == Some(*rank) && disagree);
             let told = if self.plan.is_blocking { end } else { start + 1e-5 };
-            self.ranks[*rank].calls.push(Call {
-                comm: comm.into(),
+            self.ranks[*rank].calls.push_back(Call {
+                comm: comm.clone(),
                 seq: Some(seq),
                 op,
                 rank: place as u32,
@@ -235,6 +235,16 @@ impl Machine {
         if missing || disagree {
             self.stopped = Some(last);
         }
+    }
+
+    /// The communicator, and how many calls of it there were.
+    fn called(&mut self, comm: &str) -> (Arc<str>, u64) {
+        if !self.comms.contains_key(comm) {
+            self.comms.insert(comm.into(), (comm.into(), 0));
+        }
+        let Some((name, seq)) = self.comms.get_mut(comm) else { return (comm.into(), 0) };
+        *seq += 1;
+        (name.clone(), *seq)
     }
 
     fn send(&mut self, rank: usize, to: usize, stages: usize, tensor: usize) {
@@ -262,8 +272,9 @@ impl Machine {
         let lane = (rank / (stages * tensor), rank % tensor);
         let place = |rank: usize| (rank / tensor % stages) as u32;
         let start = self.ranks[rank].at;
-        self.ranks[rank].calls.push(Call {
-            comm: format!("0x99{:02x}{:02x}", lane.0, lane.1),
+        let (comm, _) = self.called(&format!("0x99{:02x}{:02x}", lane.0, lane.1));
+        self.ranks[rank].calls.push_back(Call {
+            comm,
             seq: None,
             op,
             rank: place(rank),
@@ -281,7 +292,7 @@ impl Machine {
             let rank = &mut self.ranks[*rank];
             let lap =
                 Lap { end: rank.at, seconds: rank.at - rank.lap_from, own: rank.own, taken: rank.taken };
-            rank.laps.push(lap);
+            rank.laps.push_back(lap);
             (rank.own, rank.taken, rank.lap_from) = (0.0, 0.0, rank.at);
         }
     }

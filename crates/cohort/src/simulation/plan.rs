@@ -57,9 +57,14 @@ pub struct Fault {
     pub to_seconds: f64,
 }
 
+/// Simulated time begins here, unless a plan says otherwise: late enough that no clock is ever before its beginning.
+const BEGIN_NS: u64 = 1_700_000_000_000_000_000;
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     pub seed: u64,
+    /// When it begins, by the clock of the fleet.
+    pub begin_ns: u64,
     pub layout: Layout,
     pub ranks: usize,
     pub ranks_a_node: usize,
@@ -80,10 +85,16 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// A time of the simulation by the clock of the fleet.
+    pub fn fleet_ns(&self, seconds: f64) -> u64 {
+        self.begin_ns + (seconds * 1e9) as u64
+    }
+
     /// Eight ranks on two nodes, nothing wrong.
     pub fn new(seed: u64) -> Plan {
         Plan {
             seed,
+            begin_ns: BEGIN_NS,
             layout: Layout::Data { collectives: 1 },
             ranks: 8,
             ranks_a_node: 4,

@@ -1,6 +1,6 @@
 //! A simulated job, judged every second: who was named and when.
 
-use super::agents::{Agents, Push, fleet_ns};
+use super::agents::{Agents, Push};
 use super::machine::Machine;
 use super::plan::Plan;
 use crate::collectives::{Autopsy, Clock, CommunicatorReport};
@@ -37,10 +37,10 @@ pub fn trial(plan: &Plan, seconds: f64) -> Outcome {
     while at < seconds {
         at += 1.0;
         machine.run_to(at);
-        for push in agents.pushes_to(&machine, at) {
+        for push in agents.pushes_to(&mut machine, at) {
             take(&mut cohorts, plan, &push);
         }
-        let now_ns = fleet_ns(at) + 60_000_000;
+        let now_ns = plan.fleet_ns(at) + 60_000_000;
         note(&mut outcome, cohorts.judge(now_ns), at);
         if outcome.hang.is_none()
             && let Some(autopsy) = cohorts.autopsies("sim", Some("job"), now_ns).into_iter().next()

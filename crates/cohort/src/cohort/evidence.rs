@@ -1,5 +1,5 @@
-//! How sure it is that a rank is slow. Its differences from its peers, the newest first, are weighed over the last two, three,
-//! four, six and so on: large differences tell at once, small ones after a while.
+//! How sure it is that a rank is slow. Its differences from its peers, the newest first, are weighed over the last four, six,
+//! nine and so on: large differences tell at once, small ones after a while.
 //!
 //! Noise is taken to be of Laplace's kind, with tails as heavy as those of real hosts: an observation `d` then speaks for a
 //! rank being late by `c` with `(|d| - |d - c|) / b`, which no single observation can make large. Sums of it are logarithms

@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 
 /// Time in collectives: an observation is a fifth of a second or a step, the longer.
 const SHARES: Rule = Rule { floor: 0.006, cap: 5.5, least: 0.02, fewest: 4, k: 3.0 };
-/// A gauge is a median of several steps already, and worth more the more they are.
-const GAUGES: Rule = Rule { floor: 0.005, cap: 11.0, least: 0.02, fewest: 2, k: 3.0 };
+/// A gauge is a mean over the time between two pushes, so a single long delay shows in it.
+const GAUGES: Rule = Rule { floor: 0.005, cap: 5.5, least: 0.02, fewest: 4, k: 3.0 };
 /// Clocks and healths of equal GPUs differ more than the time they take.
-const STATES: Rule = Rule { floor: 0.015, cap: 7.0, least: 0.06, fewest: 2, k: 3.0 };
+const STATES: Rule = Rule { floor: 0.015, cap: 5.5, least: 0.06, fewest: 4, k: 3.0 };
 
 /// What speaks against a rank.
 #[derive(Debug, Clone, Copy)]
@@ -189,9 +189,7 @@ fn gauges(present: &Present<'_>, group: &[usize], step: Option<f64>, k: f64) -> 
         }
         let sign = if facts.higher_is_worse { 1.0 } else { -1.0 } / scale;
         let rule = match facts.scale {
-            Scale::Step => {
-                Rule { cap: steps(present, group, step).clamp(GAUGES.cap / 2.0, GAUGES.cap), ..GAUGES }
-            }
+            Scale::Step => GAUGES,
             Scale::Median | Scale::Plain => STATES,
         };
         let columns = differences(lined_up(present, group, signal, |value| sign * value), group.len() / 2);
@@ -214,14 +212,6 @@ fn gauges(present: &Present<'_>, group: &[usize], step: Option<f64>, k: f64) -> 
 fn accuses(signal: Signal, has_records: bool) -> bool {
     signal.facts().used == Use::Accuses
         || matches!(signal, Signal::Blame(cause) if !has_records && (cause.is_taken() || cause == Cause::SelfSleep))
-}
-
-/// How many steps a push tells of.
-fn steps(present: &Present<'_>, group: &[usize], step: Option<f64>) -> f64 {
-    let intervals =
-        group.iter().filter_map(|rank| present.members[*rank].signals.get(&Signal::OwnSeconds)?.interval());
-    let interval = median(&mut intervals.collect::<Vec<f64>>());
-    interval.zip(step).filter(|(_, step)| *step > 0.0).map_or(0.0, |(interval, step)| interval / step)
 }
 
 /// (place in the group, value), the newest column first.

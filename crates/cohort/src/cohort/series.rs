@@ -41,13 +41,6 @@ impl Series {
         median(&mut self.newest(now_ns, stale_ns).take(RECENT).collect::<Vec<f64>>())
     }
 
-    /// Seconds between values.
-    pub(super) fn interval(&self) -> Option<f64> {
-        let ((first, _), (last, _)) = (self.values.front()?, self.values.back()?);
-        let gaps = self.values.len() - 1;
-        (gaps > 0).then(|| f64::from(last.wrapping_sub(*first)) / 1e3 / gaps as f64)
-    }
-
     pub(super) fn len(&self) -> usize {
         self.values.len()
     }

@@ -5,7 +5,6 @@ use super::plan::Plan;
 use super::random::Random;
 use crate::Signal;
 use crate::collectives::{Record, Stuck};
-use crate::robust::median;
 use gpuwhy_model::Cause;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -171,22 +170,20 @@ impl Agents {
         let laps = &mut machine.ranks[rank].laps;
         let fresh = first(laps, |lap| lap.end <= at);
         let mut samples = Vec::new();
-        let of = |value: fn(&Lap) -> f64| median(&mut fresh.iter().map(value).collect::<Vec<f64>>());
-        if let (Some(step), Some(own)) =
-            (of(|lap| lap.seconds), of(|lap| HOST_SHARE * (lap.own - lap.taken) + lap.taken))
-        {
+        if !fresh.is_empty() {
+            let mean = |of: fn(&Lap) -> f64| fresh.iter().map(of).sum::<f64>() / fresh.len() as f64;
+            let (step, taken) = (mean(|lap| lap.seconds), mean(|lap| lap.taken));
+            let own = HOST_SHARE * (mean(|lap| lap.own) - taken) + taken;
             samples.push((Signal::StepSeconds, step));
             samples.push((Signal::OwnSeconds, own));
-            let (all, taken) =
-                fresh.iter().fold((0.0, 0.0), |sum, lap| (sum.0 + lap.seconds, sum.1 + lap.taken));
-            let share = taken / f64::max(all, 1e-9);
+            samples.push((Signal::Health, 1.0 - own / step));
+            let share = taken / step;
             for cause in [Cause::CpuPreempted, Cause::IoFile, Cause::SelfSleep] {
                 let planted = self.plan.faults.iter().any(|fault| fault.cause == cause);
                 let share = if planted { share } else { 0.0 };
                 samples.push((Signal::Blame(cause), share + 0.002 * self.random.share()));
             }
         }
-        samples.push((Signal::Health, (0.97 + 0.01 * self.random.normal()).min(1.0)));
         samples.push((Signal::ClockHertz, 1.98e9 * (1.0 + 0.003 * self.random.normal())));
         samples.push((Signal::IdleRatio, (0.05 + 0.01 * self.random.normal()).max(0.0)));
         samples.push((Signal::LaunchRate, 9000.0 * (1.0 + 0.02 * self.random.normal())));

@@ -6,3 +6,4 @@ mod hangs;
 mod noise;
 mod planted;
 mod roles;
+mod scratch;

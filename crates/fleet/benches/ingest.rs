@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use gpuwhy_fleet_core::ingest::{Format, Ingest, Signal};
 use gpuwhy_fleet_core::peers::Peers;
-use gpuwhy_fleet_core::store::Store;
+use gpuwhy_fleet_core::store::{Filter, Stop, Store};
 use gpuwhy_fleet_core::tally::Tally;
 use gpuwhy_fleet_core::{DuckOptions, DuckStore, Event, Kind, Limits, Origin, Retention};
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
@@ -54,8 +54,7 @@ const AT_ONCE: usize = 64;
 fn main() {
     let wanted: usize = std::env::var("POINTS").ok().and_then(|text| text.parse().ok()).unwrap_or(3_000_000);
     let pushes = wanted / POINTS;
-    let start_ns =
-        SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64 - 3_600_000_000_000;
+    let start_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
     let messages: Vec<Bytes> =
         (0..pushes).map(|push| request(push, start_ns).encode_to_vec().into()).collect();
     let rows: Vec<Event> = (0..pushes).flat_map(|push| events(push, start_ns)).collect();
@@ -75,6 +74,8 @@ fn main() {
     }
     let mut ratios: Vec<f64> = rounds.iter().map(|(bare, whole)| whole.wall / bare.wall).collect();
     let mut cores: Vec<f64> = rounds.iter().map(|(_, whole)| whole.core).collect();
+    paced(&messages_of_agents(2_000, start_ns));
+    asked();
     ratios.sort_by(f64::total_cmp);
     cores.sort_by(f64::total_cmp);
     println!(
@@ -144,6 +145,68 @@ fn whole(messages: &[Bytes]) -> Rate {
     rate
 }
 
+/// A push a second of each agent, for ten seconds: how long an answer takes.
+fn paced(messages: &[Bytes]) {
+    let folder = tempfile::tempdir_in(".").unwrap();
+    let store: Arc<dyn Store> = Arc::new(opened(&folder));
+    let (peers, tally) = (Arc::new(Peers::default()), Arc::new(Tally::default()));
+    let ingest = Arc::new(Ingest::new(store, peers, tally, Limits::default(), Retention::default()).unwrap());
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap();
+    let mut took: Vec<Duration> = runtime.block_on(async {
+        let began = tokio::time::Instant::now();
+        let pushes: Vec<_> = messages
+            .iter()
+            .cloned()
+            .enumerate()
+            .map(|(index, message)| {
+                let ingest = ingest.clone();
+                let due = began + Duration::from_secs_f64(index as f64 / 2_000.0);
+                tokio::spawn(async move {
+                    tokio::time::sleep_until(due).await;
+                    ingest.push(Signal::Metrics, Format::Protobuf, message, |_| true).await.unwrap();
+                    due.elapsed()
+                })
+            })
+            .collect();
+        let mut took = Vec::new();
+        for push in pushes {
+            took.push(push.await.unwrap());
+        }
+        took
+    });
+    took.sort_unstable();
+    let at = |share: f64| took[((took.len() - 1) as f64 * share) as usize];
+    println!(
+        "2000 pushes a second of {POINTS} points: answered after {:?}, 99 of 100 within {:?}, the last within {:?}",
+        at(0.5),
+        at(0.99),
+        at(1.0)
+    );
+}
+
+fn messages_of_agents(agents: usize, start_ns: u64) -> Vec<Bytes> {
+    (0..agents * 10).map(|push| request(1_000_000 + push, start_ns).encode_to_vec().into()).collect()
+}
+
+/// Fifty million rows of an hour, and who is an outlier in its last minute.
+fn asked() {
+    let rows: u64 = std::env::var("ROWS").ok().and_then(|text| text.parse().ok()).unwrap_or(50_000_000);
+    let folder = tempfile::tempdir_in(".").unwrap();
+    let store = opened(&folder);
+    store.fill(rows).unwrap();
+    let stop = Stop::default();
+    let (began, filter) =
+        (Instant::now(), Filter { clusters: Some(vec!["training".into()]), ..Filter::default() });
+    let newest = store.newest_ns(&filter, &stop).unwrap().unwrap();
+    let filter = Filter {
+        from_ns: Some(newest - 60_000_000_000),
+        metric: Some("gpuwhy.rank.health".into()),
+        ..filter
+    };
+    let ranks = store.by_rank(&filter, &stop).unwrap();
+    println!("outliers of {} ranks among {rows} rows: {:?}", ranks.len(), began.elapsed());
+}
+
 fn pair(key: &str, value: Value) -> KeyValue {
     KeyValue { key: key.into(), value: Some(AnyValue { value: Some(value) }), ..KeyValue::default() }
 }
@@ -158,7 +221,7 @@ fn request(push: usize, start_ns: u64) -> ExportMetricsServiceRequest {
         attributes.extend(class.map(|class| pair("class", Value::StringValue(class.into()))));
         NumberDataPoint {
             attributes,
-            time_unix_nano: start_ns + push as u64 * 1_000_000,
+            time_unix_nano: start_ns + push as u64 * 1_000,
             value: Some(number_data_point::Value::AsDouble(value(push, rank, which))),
             ..NumberDataPoint::default()
         }
@@ -197,7 +260,7 @@ fn request(push: usize, start_ns: u64) -> ExportMetricsServiceRequest {
 fn events(push: usize, start_ns: u64) -> Vec<Event> {
     let node: Arc<str> = format!("node{}", push % 512).into();
     let row = |name: &str, rank: i64, which: usize, class: Option<&str>| Event {
-        timestamp_ns: (start_ns + push as u64 * 1_000_000) as i64,
+        timestamp_ns: (start_ns + push as u64 * 1_000) as i64,
         origin: Origin {
             cluster: "training".into(),
             node: node.clone(),

@@ -2,6 +2,7 @@
 
 mod cli;
 mod failure;
+mod load;
 mod serve;
 
 use clap::{CommandFactory, Parser};
@@ -17,6 +18,7 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Serve(options) => serve::run(&options),
+        Command::Load(options) => load::run(&options),
         Command::Version => said(&format!("gpuwhy-fleet {}\n", env!("CARGO_PKG_VERSION"))),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -1,5 +1,5 @@
-//! How sure it is that a rank is slow. Its differences from its peers, the newest first, are weighed over the last two, four,
-//! eight and so on: large differences tell at once, small ones after a while.
+//! How sure it is that a rank is slow. Its differences from its peers, the newest first, are weighed over the last four, six,
+//! nine and so on: large differences tell at once, small ones after a while.
 //!
 //! Noise is taken to be of Laplace's kind, with tails as heavy as those of real hosts: an observation `d` then speaks for a
 //! rank being late by `c` with `(|d| - |d - c|) / b`, which no single observation can make large. Sums of it are logarithms
@@ -75,7 +75,7 @@ pub(super) fn weigh(series: &[Vec<f64>], rule: Rule) -> Vec<Option<Evidence>> {
                 best[rank] = Some(evidence);
             }
         }
-        length *= 2;
+        length += (length / 2).max(1);
     }
     best
 }
@@ -94,26 +94,31 @@ fn spread(centers: &[Option<f64>]) -> f64 {
     median(&mut all).map_or(0.0, |middle| mad(&kept, middle))
 }
 
-/// By rank: what all vary by around their own level, and no less than it varies itself.
+/// By rank: what most vary by around their own level, and no less than it varies itself from one moment to the next.
 fn noise(series: &[Vec<f64>], floor: f64) -> Vec<f64> {
-    /// Of Laplace's distribution, in units of its scale: the median and the ninth decile of the distance from the middle.
+    /// Of Laplace's distribution, in units of its scale: the median and the ninth decile of the distance from the middle,
+    /// and the median of the distance of two draws.
     const MEDIAN: f64 = std::f64::consts::LN_2;
     const NINTH: f64 = std::f64::consts::LN_10;
-    let mut all = Vec::new();
-    let own: Vec<f64> = series
-        .iter()
-        .map(|series| {
-            let Some(level) = median(&mut series.clone()) else { return 0.0 };
-            // Few values lie closer to their own middle than to the true one.
-            let few = series.len() as f64;
-            let wider = (few / (few - 1.0).max(0.5)).sqrt();
-            let away: Vec<f64> = series.iter().map(|d| (d - level).abs() * wider).collect();
-            all.extend_from_slice(&away);
-            median(&mut away.clone()).unwrap_or(0.0) / MEDIAN
-        })
-        .collect();
-    let middle = median(&mut all).unwrap_or(0.0) / MEDIAN;
-    let tail = quantile(&mut all, 0.9).unwrap_or(0.0) / NINTH;
+    const STEP: f64 = 1.146;
+    let (mut own, mut tails) = (Vec::new(), Vec::new());
+    for series in series {
+        let Some(level) = median(&mut series.clone()) else {
+            own.push(0.0);
+            continue;
+        };
+        // Few values lie closer to their own middle than to the true one.
+        let few = series.len() as f64;
+        let wider = (few / (few - 1.0).max(0.5)).sqrt();
+        let mut away: Vec<f64> = series.iter().map(|d| (d - level).abs() * wider).collect();
+        tails.push(quantile(&mut away, 0.9).unwrap_or(0.0) / NINTH);
+        let spread = median(&mut away).unwrap_or(0.0) / MEDIAN;
+        // A rank that is slow for a while, and then is not, has two levels: that is not noise.
+        let mut steps: Vec<f64> = series.windows(2).map(|pair| (pair[0] - pair[1]).abs()).collect();
+        own.push(median(&mut steps).map_or(spread, |step| spread.min(2.0 * step / STEP)));
+    }
+    let middle = median(&mut own.clone()).unwrap_or(0.0);
+    let tail = median(&mut tails).unwrap_or(0.0);
     own.into_iter().map(|own| floor.max(middle).max(tail).max(own)).collect()
 }
 
@@ -121,7 +126,7 @@ fn noise(series: &[Vec<f64>], floor: f64) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    const RULE: Rule = Rule { floor: 0.006, cap: 5.0, least: 0.02, fewest: 4, k: 3.0 };
+    const RULE: Rule = Rule { floor: 0.006, cap: 5.5, least: 0.02, fewest: 4, k: 3.0 };
 
     /// Eight ranks with noise of about 1%, the same each time; one of them later by `by` for the newest `since`.
     fn ranks(by: f64, since: usize) -> Vec<Vec<f64>> {
@@ -140,7 +145,7 @@ mod tests {
 
     #[test]
     fn equal_ranks_are_not_named_and_a_late_one_is() {
-        assert_eq!(named(&ranks(0.0, 100)), []);
+        assert!(named(&ranks(0.0, 100)).is_empty());
         assert_eq!(named(&ranks(0.05, 8)), [3]);
         assert_eq!(named(&ranks(0.05, 100)), [3]);
         assert_eq!(named(&ranks(0.8, 4)), [3]);
@@ -151,7 +156,7 @@ mod tests {
         let mut series = ranks(0.0, 0);
         series[5][0] = 50.0;
         series[5][1] = 50.0;
-        assert_eq!(named(&series), []);
+        assert!(named(&series).is_empty());
     }
 
     #[test]
@@ -171,7 +176,7 @@ mod tests {
 
     #[test]
     fn nothing_comes_of_nothing() {
-        assert_eq!(weigh(&[], RULE), []);
+        assert!(weigh(&[], RULE).is_empty());
         assert_eq!(weigh(&[Vec::new(), Vec::new()], RULE), [None, None]);
     }
 }

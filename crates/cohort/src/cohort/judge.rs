@@ -3,18 +3,20 @@
 use super::evidence::{self, Evidence, Rule};
 use super::job::{Job, Who};
 use super::member::{Member, Named};
-use super::meter::BLOCKS;
+use super::meter::STRETCHES;
 use super::signal::{Scale, Use};
 use super::{Limits, Signal, Verdict, spikes, telling};
+use crate::collectives::Anchor;
 use crate::robust::median;
+use gpuwhy_model::Cause;
 use std::collections::BTreeMap;
 
-/// Time in collectives: an observation is a quarter of a second or a step, the longer.
-const SHARES: Rule = Rule { floor: 0.006, cap: 5.0, least: 0.02, fewest: 4, k: 3.0 };
-/// A gauge is a median of many steps already.
-const GAUGES: Rule = Rule { floor: 0.005, cap: 10.0, least: 0.02, fewest: 2, k: 3.0 };
+/// Time in collectives: an observation is a fifth of a second or a step, the longer.
+const SHARES: Rule = Rule { floor: 0.006, cap: 5.5, least: 0.02, fewest: 4, k: 3.0 };
+/// A gauge is a mean over the time between two pushes, so a single long delay shows in it.
+const GAUGES: Rule = Rule { floor: 0.005, cap: 5.5, least: 0.02, fewest: 4, k: 3.0 };
 /// Clocks and healths of equal GPUs differ more than the time they take.
-const STATES: Rule = Rule { floor: 0.015, cap: 10.0, least: 0.06, fewest: 2, k: 3.0 };
+const STATES: Rule = Rule { floor: 0.015, cap: 5.5, least: 0.06, fewest: 4, k: 3.0 };
 
 /// What speaks against a rank.
 #[derive(Debug, Clone, Copy)]
@@ -165,10 +167,11 @@ fn by_rank(columns: &[Vec<(usize, f64)>], ranks: usize) -> Vec<Vec<f64>> {
 
 /// What agents tell, push by push: the newest values of all ranks are lined up, then the ones before, and so on.
 fn gauges(present: &Present<'_>, group: &[usize], step: Option<f64>, k: f64) -> Vec<(usize, Charge)> {
+    let has_records = group.iter().any(|rank| present.members[*rank].meter.end() > 0);
     let mut signals: Vec<Signal> = group
         .iter()
         .flat_map(|rank| present.members[*rank].signals.keys().copied())
-        .filter(|signal| signal.facts().used == Use::Accuses)
+        .filter(|signal| accuses(*signal, has_records))
         .collect();
     signals.sort_unstable();
     signals.dedup();
@@ -190,15 +193,25 @@ fn gauges(present: &Present<'_>, group: &[usize], step: Option<f64>, k: f64) -> 
             Scale::Median | Scale::Plain => STATES,
         };
         let columns = differences(lined_up(present, group, signal, |value| sign * value), group.len() / 2);
-        for (at, evidence) in
-            evidence::weigh(&by_rank(&columns, group.len()), Rule { k, ..rule }).into_iter().enumerate()
-        {
+        let weighed = evidence::weigh(&by_rank(&columns, group.len()), Rule { k, ..rule });
+        // Without collectives nobody knows who does the same work: many that differ alike are a kind of their own.
+        let alike = weighed.iter().flatten().filter(|evidence| evidence.holds()).count();
+        if !has_records && alike > (group.len() / 8).max(2) {
+            continue;
+        }
+        for (at, evidence) in weighed.into_iter().enumerate() {
             let Some(evidence) = evidence else { continue };
             let scale = if facts.higher_is_worse { scale } else { -scale };
             found.push((group[at], Charge { signal, evidence, scale, median: middle }));
         }
     }
     found
+}
+
+/// Where collectives are told, they tell what a rank costs the others; else what it loses time to must do.
+fn accuses(signal: Signal, has_records: bool) -> bool {
+    signal.facts().used == Use::Accuses
+        || matches!(signal, Signal::Blame(cause) if !has_records && (cause.is_taken() || cause == Cause::SelfSleep))
 }
 
 /// (place in the group, value), the newest column first.
@@ -221,57 +234,47 @@ fn lined_up(
     columns
 }
 
-/// What the collectives themselves tell.
+/// What the collectives themselves tell, of ranks that meet in the same communicator.
 fn shares(present: &Present<'_>, group: &[usize], step: Option<f64>, k: f64) -> Vec<(usize, Charge)> {
-    let Some(columns) = blocks(present, group) else { return Vec::new() };
-    let mut columns = differences(columns, group.len() / 2);
+    let mut meeting: BTreeMap<Anchor, Vec<usize>> = BTreeMap::new();
+    for rank in group {
+        if let Some(anchor) = present.members[*rank].meter.anchor() {
+            meeting.entry(anchor).or_default().push(*rank);
+        }
+    }
+    meeting
+        .values()
+        .filter(|ranks| ranks.len() >= 3)
+        .flat_map(|ranks| shares_of(present, ranks, step, k))
+        .collect()
+}
+
+fn shares_of(present: &Present<'_>, ranks: &[usize], step: Option<f64>, k: f64) -> Vec<(usize, Charge)> {
+    let mut columns = differences(stretches(present, ranks), ranks.len() / 2);
     let rule = Rule { k, ..SHARES };
-    let lasting = evidence::weigh(&by_rank(&columns, group.len()), rule);
+    let lasting = evidence::weigh(&by_rank(&columns, ranks.len()), rule);
     columns.reverse();
-    let now_and_then = spikes::weigh(&columns, group.len(), rule.least);
-    let charge =
-        |evidence| Charge { signal: Signal::LateSeconds, evidence, scale: step.unwrap_or(1.0), median: 0.0 };
+    let known: Vec<bool> = lasting.iter().map(|found| found.is_some_and(|found| found.names())).collect();
+    let now_and_then = spikes::weigh(&columns, &known, rule.least);
+    let scale = step.unwrap_or(1.0);
+    let charge = |evidence| Charge { signal: Signal::LateSeconds, evidence, scale, median: 0.0 };
     let mut found = Vec::new();
-    for (at, rank) in group.iter().enumerate() {
-        found.extend(
-            [lasting[at], now_and_then[at]].into_iter().flatten().map(|evidence| (*rank, charge(evidence))),
-        );
+    for (at, rank) in ranks.iter().enumerate() {
+        let both = [lasting[at], now_and_then[at]].into_iter().flatten();
+        found.extend(both.map(|evidence| (*rank, charge(evidence))));
     }
     found
 }
 
-/// Own shares by stretch of time, the newest first: stretches as long as it takes for each to hold a collective.
-fn blocks(present: &Present<'_>, group: &[usize]) -> Option<Vec<Vec<(usize, f64)>>> {
-    const LONGEST: i64 = 32;
-    const SHOULD: f64 = 0.95;
-    let end = group.iter().map(|rank| present.members[*rank].meter.end()).max()?;
-    let begin = end - BLOCKS as i64;
-    let meters: Vec<_> = group.iter().map(|rank| &present.members[*rank].meter).collect();
-    let base: Vec<Vec<Option<f64>>> =
-        (begin..end).map(|block| meters.iter().map(|meter| meter.own(block)).collect()).collect();
-    let is_known: Vec<bool> = base.iter().map(|column| column.iter().any(Option::is_some)).collect();
-    let is_met: Vec<bool> =
-        base.iter().map(|column| column.iter().flatten().any(|own| *own < 0.9999)).collect();
-    let mut length = 1;
-    while length < LONGEST {
-        let chunks = || is_met.chunks(length as usize).zip(is_known.chunks(length as usize));
-        let known = chunks().filter(|(_, known)| known.iter().all(|known| *known)).count();
-        let met = chunks()
-            .filter(|(met, known)| known.iter().all(|known| *known) && met.iter().any(|met| *met))
-            .count();
-        if known > 0 && met as f64 >= SHOULD * known as f64 {
-            break;
-        }
-        length *= 2;
-    }
-    let columns = base.chunks(length as usize).rev().map(|chunk| {
-        let own = |at: usize| {
-            let sum: Option<f64> = chunk.iter().map(|column| column[at]).sum();
-            sum.map(|sum| sum / chunk.len() as f64)
-        };
-        (0..group.len()).filter_map(|at| Some((at, own(at)?))).collect()
-    });
-    Some(columns.collect())
+/// (place in the group, own share) by stretch, the newest first.
+fn stretches(present: &Present<'_>, ranks: &[usize]) -> Vec<Vec<(usize, f64)>> {
+    let meters: Vec<_> = ranks.iter().map(|rank| &present.members[*rank].meter).collect();
+    let end = meters.iter().map(|meter| meter.end()).max().unwrap_or(0);
+    let own = |stretch: u64| {
+        let each = meters.iter().enumerate();
+        each.filter_map(|(at, meter)| Some((at, meter.own(stretch)?))).collect()
+    };
+    (end.saturating_sub(STRETCHES as u64)..end).rev().map(own).collect()
 }
 
 /// Ranks without peers of the same work: how much slower each got, beside how much slower the others got.

@@ -1,92 +1,83 @@
-//! What share of the time a rank was on its own, outside collectives, in steps of a quarter of a second.
+//! What share of the time a rank was on its own, outside collectives.
 //!
 //! Ranks meet at collectives, so all take the same time for a step; but whoever is slow waits less. Its own time is told by
 //! its own clock alone, and a rank that comes late because it had to wait elsewhere has no more of it than its peers.
+//! Stretches go from one meeting of all to another, so all ranks had the same time and the same part of the program.
 
-use crate::collectives::Wait;
+use crate::collectives::{Anchor, Wait};
 use std::collections::VecDeque;
 
-/// A straggler of 5% is to be found in seconds, and noise of single steps to be averaged.
-pub(super) const BLOCK_NS: i64 = 250_000_000;
-/// A minute.
-pub(super) const BLOCKS: usize = 240;
-/// A rank that was in no collective for so long starts afresh.
-const AWAY_NS: i64 = 60_000_000_000;
+/// A minute or so: a stretch takes 0.2 s, or a step where that is longer.
+pub(super) const STRETCHES: usize = 240;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Meter {
-    epoch: u32,
-    covered_until_ns: i64,
-    /// The one being filled, counted from the clock's beginning.
-    open: i64,
-    covered_ns: i64,
-    /// Calls are missing in the open one, or it did not begin with us.
+    anchor: Option<Anchor>,
+    /// The last meeting: which, and when.
+    mark: Option<(u64, u64)>,
+    covered_until_ns: u64,
+    covered_ns: u64,
+    /// Calls are missing since.
     is_partial: bool,
-    /// The blocks before `open`; NaN where it is not known.
+    /// The stretches before `end`; NaN where it is not known.
     own: VecDeque<f32>,
-    started: bool,
+    end: u64,
 }
 
 impl Meter {
     pub(super) fn add(&mut self, wait: &Wait) {
-        let jumped = (wait.start_ns - self.covered_until_ns).abs() > AWAY_NS;
-        if !self.started || wait.epoch != self.epoch || jumped {
-            *self = Meter {
-                epoch: wait.epoch,
-                covered_until_ns: wait.start_ns,
-                open: wait.start_ns.div_euclid(BLOCK_NS),
-                is_partial: true,
-                started: true,
-                ..Meter::default()
-            };
+        if wait.anchor != self.anchor {
+            *self = Meter { anchor: wait.anchor, ..Meter::default() };
         }
-        if wait.gap {
-            self.is_partial = true;
-        }
+        self.is_partial |= wait.gap;
         let start = wait.start_ns.max(self.covered_until_ns);
-        self.close_until(start, wait.gap);
-        if wait.gap {
-            self.is_partial = true;
-        }
-        let mut from = start;
-        while from < wait.end_ns {
-            let block_end = (self.open + 1) * BLOCK_NS;
-            let to = wait.end_ns.min(block_end);
-            self.covered_ns += to - from;
-            from = to;
-            if to == block_end {
-                self.close(false);
-            }
-        }
+        self.covered_ns += wait.end_ns.saturating_sub(start);
         self.covered_until_ns = self.covered_until_ns.max(wait.end_ns);
-    }
-
-    fn close_until(&mut self, at_ns: i64, unknown: bool) {
-        while at_ns >= (self.open + 1) * BLOCK_NS {
-            self.close(unknown);
+        if let (Some(mark), Some(anchor)) = (wait.mark, self.anchor) {
+            self.meet(mark / anchor.every.max(1), wait.end_ns);
         }
     }
 
-    fn close(&mut self, unknown: bool) {
-        if self.own.len() == BLOCKS {
+    fn meet(&mut self, number: u64, at_ns: u64) {
+        match self.mark {
+            // Told twice.
+            Some((last, _)) if number <= last => return,
+            Some((last, since_ns)) if number == last + 1 && at_ns > since_ns && !self.is_partial => {
+                let own = 1.0 - self.covered_ns as f64 / (at_ns - since_ns) as f64;
+                self.push(own.max(0.0) as f32, number);
+            }
+            Some((last, _)) => {
+                let missed = (number - last).min(STRETCHES as u64);
+                (0..missed).for_each(|back| self.push(f32::NAN, number - (missed - 1 - back)));
+            }
+            None => {}
+        }
+        (self.mark, self.covered_ns, self.is_partial) = (Some((number, at_ns)), 0, false);
+        // A clock that was set back must not hide what comes after.
+        self.covered_until_ns = at_ns;
+    }
+
+    fn push(&mut self, own: f32, number: u64) {
+        if self.own.len() == STRETCHES {
             self.own.pop_front();
         }
-        let own = 1.0 - self.covered_ns as f64 / BLOCK_NS as f64;
-        let is_known = !(self.is_partial || unknown);
-        self.own.push_back(if is_known { own.max(0.0) as f32 } else { f32::NAN });
-        self.open += 1;
-        self.covered_ns = 0;
-        self.is_partial = false;
+        self.own.push_back(own);
+        self.end = number + 1;
     }
 
-    /// One behind the newest complete block.
-    pub(super) fn end(&self) -> i64 {
-        self.open
+    /// Only ranks with the same one met each other.
+    pub(super) fn anchor(&self) -> Option<Anchor> {
+        self.anchor
     }
 
-    /// Its own share of that block.
-    pub(super) fn own(&self, block: i64) -> Option<f64> {
-        let back = usize::try_from(self.open.checked_sub(block)?).ok()?;
+    /// One behind the newest stretch.
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Its own share of a stretch.
+    pub(super) fn own(&self, stretch: u64) -> Option<f64> {
+        let back = usize::try_from(self.end.checked_sub(stretch)?).ok()?;
         let at = self.own.len().checked_sub(back)?;
         self.own.get(at).map(|own| f64::from(*own)).filter(|own| own.is_finite())
     }
@@ -96,47 +87,55 @@ impl Meter {
 mod tests {
     use super::*;
 
-    fn wait(start_ms: i64, end_ms: i64) -> Wait {
-        Wait { rank: 0, start_ns: start_ms * 1_000_000, end_ns: end_ms * 1_000_000, gap: false, epoch: 0 }
+    const MS: u64 = 1_000_000;
+
+    fn wait(start_ms: u64, end_ms: u64, mark: Option<u64>) -> Wait {
+        let anchor = Some(Anchor { comm: 1, every: 2 });
+        Wait { rank: 0, start_ns: start_ms * MS, end_ns: end_ms * MS, gap: false, mark, anchor }
+    }
+
+    /// A collective every 100 ms; every second one is a mark.
+    fn meet(meter: &mut Meter, seqs: std::ops::Range<u64>, takes_ms: u64) {
+        for seq in seqs {
+            let end = 1000 + seq * 100;
+            meter.add(&wait(end - takes_ms, end, seq.is_multiple_of(2).then_some(seq)));
+        }
     }
 
     #[test]
-    fn a_quarter_second_with_a_tenth_in_collectives_is_nine_tenths_own() {
+    fn a_tenth_in_collectives_is_nine_tenths_own() {
         let mut meter = Meter::default();
-        for at in 0..40 {
-            meter.add(&wait(at * 50 + 10, at * 50 + 15));
-        }
-        assert_eq!(meter.end(), 7);
-        // The first one is not whole.
-        assert_eq!(meter.own(0), None);
-        for block in 1..7 {
-            assert!((meter.own(block).unwrap() - 0.9).abs() < 1e-6, "{block}");
-        }
-        assert_eq!(meter.own(7), None);
+        meet(&mut meter, 1..10, 10);
+        assert_eq!(meter.end(), 5);
+        // The first stretch has no beginning.
+        assert_eq!(meter.own(1), None);
+        assert!((2..5).all(|stretch| (meter.own(stretch).unwrap() - 0.9).abs() < 1e-6));
+        assert_eq!(meter.own(5), None);
     }
 
     #[test]
-    fn a_long_wait_is_spread_over_its_blocks_and_overlaps_count_once() {
+    fn calls_that_overlap_count_once_and_repeated_ones_not_at_all() {
         let mut meter = Meter::default();
-        meter.add(&wait(0, 10));
-        meter.add(&wait(300, 900));
-        meter.add(&wait(350, 880));
-        meter.add(&wait(1000, 1001));
-        let own: Vec<f64> = (1..4).map(|block| meter.own(block).unwrap()).collect();
-        let truth = [0.2, 0.0, 0.4];
-        assert!(own.iter().zip(truth).all(|(own, truth)| (own - truth).abs() < 1e-6), "{own:?}");
+        meet(&mut meter, 1..3, 10);
+        meter.add(&wait(1220, 1260, None));
+        meter.add(&wait(1230, 1250, None));
+        meter.add(&wait(1240, 1270, None));
+        meet(&mut meter, 3..5, 10);
+        meet(&mut meter, 4..5, 10);
+        assert!((meter.own(2).unwrap() - (1.0 - 70.0 / 200.0)).abs() < 1e-6);
+        assert_eq!(meter.end(), 3);
     }
 
     #[test]
     fn what_was_lost_is_not_taken_for_own_time() {
         let mut meter = Meter::default();
-        (0..20).for_each(|at| meter.add(&wait(at * 50, at * 50 + 25)));
-        let mut after = wait(2_000, 2_025);
+        meet(&mut meter, 1..5, 50);
+        let mut after = wait(1850, 1900, None);
         after.gap = true;
         meter.add(&after);
-        (41..60).for_each(|at| meter.add(&wait(at * 50, at * 50 + 25)));
+        meet(&mut meter, 10..20, 50);
         assert!((meter.own(2).unwrap() - 0.5).abs() < 1e-6);
-        assert!((3..=8).all(|block| meter.own(block).is_none()));
-        assert!((meter.own(9).unwrap() - 0.5).abs() < 1e-6);
+        assert!((3..=5).all(|stretch| meter.own(stretch).is_none()));
+        assert!((6..=9).all(|stretch| (meter.own(stretch).unwrap() - 0.5).abs() < 1e-6));
     }
 }

@@ -9,8 +9,10 @@ const NEED: f64 = 12.0;
 const CULPRIT: f64 = 0.9;
 const FEWEST: usize = 6;
 
-/// Of each rank. `columns` hold, the oldest first, the differences of all ranks in one stretch of time: (rank, difference).
-pub(super) fn weigh(columns: &[Vec<(usize, f64)>], ranks: usize, least: f64) -> Vec<Option<Evidence>> {
+/// Of each rank but those that are `known` to be slow all the time, whose delays say nothing of the others. `columns` hold, the
+/// oldest first, the differences of all ranks in one stretch of time: (rank, difference).
+pub(super) fn weigh(columns: &[Vec<(usize, f64)>], known: &[bool], least: f64) -> Vec<Option<Evidence>> {
+    let ranks = known.len();
     let large = 2.5 * least;
     let need = NEED + (ranks.max(1) as f64).ln();
     let mut sums = vec![0.0f64; ranks];
@@ -18,9 +20,10 @@ pub(super) fn weigh(columns: &[Vec<(usize, f64)>], ranks: usize, least: f64) -> 
     let mut lost = vec![0.0f64; ranks];
     let mut newest = vec![0usize; ranks];
     for (at, column) in columns.iter().enumerate() {
-        let hit = column.iter().filter(|(_, d)| *d >= large).count();
-        let chance = hit as f64 / column.len().max(1) as f64;
-        for (rank, difference) in column {
+        let others = || column.iter().filter(|(rank, _)| !known[*rank]);
+        let hit = others().filter(|(_, d)| *d >= large).count();
+        let chance = hit as f64 / others().count().max(1) as f64;
+        for (rank, difference) in others() {
             lost[*rank] += difference.max(0.0);
             // Where many are late at once, none of them is it.
             if hit == 0 || chance > 0.5 {
@@ -63,7 +66,7 @@ mod tests {
     }
 
     fn named(columns: &[Vec<(usize, f64)>]) -> Vec<usize> {
-        let found = weigh(columns, 8, 0.02);
+        let found = weigh(columns, &[false; 8], 0.02);
         (0..8).filter(|rank| found[*rank].is_some_and(|evidence| evidence.names())).collect()
     }
 
@@ -73,7 +76,16 @@ mod tests {
     }
 
     #[test]
+    fn somebody_who_is_always_late_hides_nobody() {
+        let mut columns = columns(|_| 5);
+        columns.iter_mut().for_each(|column| column[2].1 = 0.5);
+        let mut known = [false; 8];
+        known[2] = true;
+        assert!(weigh(&columns, &known, 0.02)[5].is_some_and(|evidence| evidence.names()));
+    }
+
+    #[test]
     fn delays_that_take_turns_name_nobody() {
-        assert_eq!(named(&columns(|at| (at * 5 + at * at) % 8)), []);
+        assert!(named(&columns(|at| (at * 5 + at * at) % 8)).is_empty());
     }
 }

@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
 const SHAPES: usize = 128;
+/// Times between collectives that are remembered.
+const GAPS: usize = 64;
 const RECENT: usize = 16;
 const PAIRS: usize = 4096;
 /// Sends and receives between more pairs are taken as between all.
@@ -47,6 +49,8 @@ impl fmt::Display for Shape {
 
 #[derive(Debug, Clone)]
 pub(super) struct Communicator {
+    /// Among those of the job.
+    pub id: u32,
     pub nranks: u32,
     /// By rank in the communicator.
     pub seats: BTreeMap<u32, Seat>,
@@ -68,6 +72,9 @@ pub(super) struct Communicator {
     waits: BTreeMap<(u32, u32), u64>,
     recent: VecDeque<RoundReport>,
     batch_from_ns: Option<u64>,
+    /// One of its collectives in so many is a mark.
+    pub every: u64,
+    gaps_ns: VecDeque<f64>,
 }
 
 /// When each rank came, and since when by the reference's clock.
@@ -77,8 +84,9 @@ pub(super) struct Joined {
 }
 
 impl Communicator {
-    pub(super) fn new(nranks: u32) -> Communicator {
+    pub(super) fn new(id: u32, nranks: u32) -> Communicator {
         Communicator {
+            id,
             nranks,
             seats: BTreeMap::new(),
             rounds: BTreeMap::new(),
@@ -96,7 +104,15 @@ impl Communicator {
             waits: BTreeMap::new(),
             recent: VecDeque::new(),
             batch_from_ns: None,
+            every: 1,
+            gaps_ns: VecDeque::new(),
         }
+    }
+
+    /// The time between its collectives, on average of the newest.
+    pub(super) fn gap_ns(&self) -> Option<f64> {
+        let count = self.gaps_ns.len();
+        (count >= GAPS / 4).then(|| self.gaps_ns.iter().sum::<f64>() / count as f64)
     }
 
     pub(super) fn shape(&mut self, record: &Record<'_>) -> u32 {
@@ -144,8 +160,14 @@ impl Communicator {
         let seat = self.seats.entry(record.rank).or_insert_with(|| Seat::new(rank, node));
         let gap = seat.seen_ns > 0 && seq > seat.last_seq + 1;
         (seat.rank, seat.node, seat.seen_ns) = (rank, node, seen_ns);
+        if seq == seat.last_seq + 1 && seat.last_start_ns > 0 {
+            if self.gaps_ns.len() == GAPS {
+                self.gaps_ns.pop_front();
+            }
+            self.gaps_ns.push_back(record.start_ns.saturating_sub(seat.last_start_ns) as f64);
+        }
         if seq >= seat.last_seq {
-            (seat.last_seq, seat.last_shape) = (seq, shape);
+            (seat.last_seq, seat.last_shape, seat.last_start_ns) = (seq, shape, record.start_ns);
         }
         match record.duration_ns {
             Some(_) => seat.done(seq),

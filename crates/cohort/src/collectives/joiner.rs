@@ -16,33 +16,36 @@ use std::collections::BTreeMap;
 /// Of each rank, not yet joined.
 const ARRIVALS: usize = 128;
 const COMMUNICATORS: usize = 4096;
+const NODES: usize = 65_536;
 /// Longer than pushes are apart: whoever has not told a collective by then does not tell it.
 const PATIENCE_NS: u64 = 6_000_000_000;
-/// Times of a node are moved by its clock's offset; by a new one only where it is worth a fresh start.
-const MOVED_NS: u64 = 50_000_000;
+/// Stretches of time in which ranks are compared take at least so long.
+const STRETCH_NS: f64 = 200e6;
 
-/// A rank was in a collective, by the clock of the reference.
+/// The communicator at which a rank meets most others, and which of its collectives are taken as marks: one in `every`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Anchor {
+    pub comm: u32,
+    pub every: u64,
+}
+
+/// A rank was in a collective, by the clock of its node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wait {
     pub rank: u32,
-    pub start_ns: i64,
-    pub end_ns: i64,
+    pub start_ns: u64,
+    pub end_ns: u64,
     /// Calls before it were lost.
     pub gap: bool,
-    /// Times with another number are by another clock.
-    pub epoch: u32,
+    /// The collective's number, where it is a mark: all ranks with this anchor meet at it.
+    pub mark: Option<u64>,
+    pub anchor: Option<Anchor>,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct StackNote {
     pub stack: Vec<String>,
     pub seen_ns: u64,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Shift {
-    ahead_ns: i64,
-    epoch: u32,
 }
 
 /// The collectives of one job.
@@ -52,7 +55,8 @@ pub struct Joiner {
     pub(super) nodes: Vec<String>,
     node_ids: BTreeMap<String, u32>,
     clocks: Clocks,
-    shifts: Vec<Shift>,
+    /// By rank in the job.
+    anchors: BTreeMap<u32, Anchor>,
     pub(super) stacks: BTreeMap<u32, StackNote>,
     /// When each rank was last heard of.
     pub(super) heard: BTreeMap<u32, u64>,
@@ -61,7 +65,8 @@ pub struct Joiner {
 }
 
 impl Joiner {
-    /// A call of `rank` on `node`, which the fleet learned of at `seen_ns`. False where it was not taken: too many communicators.
+    /// A call of `rank` on `node`, which the fleet learned of at `seen_ns`. False where it was not taken: its rank
+    /// is not one of its communicator, or there are too many communicators or nodes.
     pub fn push(&mut self, rank: u32, node: &str, record: &Record<'_>, seen_ns: u64) -> bool {
         self.take(rank, node, record, seen_ns, &mut Vec::new())
     }
@@ -76,6 +81,7 @@ impl Joiner {
         waits: &mut Vec<Wait>,
     ) -> bool {
         if record.rank >= record.nranks
+            || (self.nodes.len() >= NODES && !self.node_ids.contains_key(node))
             || (self.comms.len() >= COMMUNICATORS && !self.comms.contains_key(record.comm))
         {
             self.refused += 1;
@@ -84,7 +90,8 @@ impl Joiner {
         let node = self.node_id(node);
         self.heard.insert(rank, seen_ns);
         if !self.comms.contains_key(record.comm) {
-            self.comms.insert(record.comm.into(), Communicator::new(record.nranks));
+            let id = self.comms.len() as u32;
+            self.comms.insert(record.comm.into(), Communicator::new(id, record.nranks));
         }
         let Some(comm) = self.comms.get_mut(record.comm) else { return false };
         comm.nranks = comm.nranks.max(record.nranks);
@@ -97,8 +104,7 @@ impl Joiner {
             gap = comm.note(record, seq, seen_ns, rank, node);
             self.arrivals += comm.rounds.get(&seq).map_or(0, |round| round.arrivals.len()) - before;
         }
-        let is_blocking = comm.is_blocking();
-        let nranks = comm.nranks;
+        let (is_blocking, nranks, id) = (comm.is_blocking(), comm.nranks, comm.id);
         if let Some(seq) = record.seq
             && comm.rounds.get(&seq).is_some_and(|round| round.is_complete(nranks))
             && let Some(round) = comm.rounds.remove(&seq)
@@ -106,16 +112,25 @@ impl Joiner {
             self.settle(record.comm, seq, &round, waits);
         }
         if let Some(end_ns) = record.end_ns().filter(|_| is_blocking) {
-            waits.push(self.wait(rank, node, record.start_ns, end_ns, gap));
+            let seq = record.seq.filter(|_| record.is_barrier());
+            waits.push(self.wait(rank, (id, seq), record.start_ns, end_ns, gap));
         }
         self.make_room();
         true
     }
 
-    fn wait(&self, rank: u32, node: u32, start_ns: u64, end_ns: u64, gap: bool) -> Wait {
-        let shift = self.shifts.get(node as usize).copied().unwrap_or_default();
-        let at = |ns: u64| (ns as i64).saturating_sub(shift.ahead_ns);
-        Wait { rank, start_ns: at(start_ns), end_ns: at(end_ns), gap, epoch: shift.epoch }
+    fn wait(
+        &self,
+        rank: u32,
+        (comm, seq): (u32, Option<u64>),
+        start_ns: u64,
+        end_ns: u64,
+        gap: bool,
+    ) -> Wait {
+        let anchor = self.anchors.get(&rank).copied();
+        let is_mark =
+            |seq: &u64| anchor.is_some_and(|anchor| anchor.comm == comm && seq.is_multiple_of(anchor.every));
+        Wait { rank, start_ns, end_ns, gap, mark: seq.filter(is_mark), anchor }
     }
 
     fn settle(&mut self, comm: &str, seq: u64, round: &Round, waits: &mut Vec<Wait>) {
@@ -127,17 +142,18 @@ impl Joiner {
         }
         // Calls return at once: how long each would have waited for the last one is what its arrival tells.
         let Some((_, latest)) = joined.order.last() else { return };
-        let waited: Vec<(u32, u32, u64, u64)> = joined
+        let id = comm.id;
+        let waited: Vec<(u32, u64, u64)> = joined
             .order
             .iter()
             .filter_map(|(rank, at)| {
                 let (seat, arrival) = (comm.seats.get(rank)?, round.arrivals.get(rank)?);
                 let end_ns = arrival.start_ns.saturating_add_signed(latest.saturating_sub(*at));
-                Some((seat.rank, arrival.node, arrival.start_ns, end_ns))
+                Some((seat.rank, arrival.start_ns, end_ns))
             })
             .collect();
         waits.extend(
-            waited.into_iter().map(|(rank, node, start, end)| self.wait(rank, node, start, end, false)),
+            waited.into_iter().map(|(rank, start, end)| self.wait(rank, (id, Some(seq)), start, end, false)),
         );
     }
 
@@ -164,7 +180,7 @@ impl Joiner {
         }
     }
 
-    /// Once a second or so: gives up on ranks that do not tell, and finds the clocks anew. True where clocks were moved.
+    /// Once a second or so: gives up on ranks that do not tell, and finds the clocks anew.
     pub(crate) fn tick(&mut self, now_ns: u64, waits: &mut Vec<Wait>) {
         let mut late = Vec::new();
         for (name, comm) in &self.comms {
@@ -181,13 +197,28 @@ impl Joiner {
             }
         }
         self.clocks.resolve(self.nodes.len());
-        self.shifts.resize(self.nodes.len(), Shift::default());
-        for (node, shift) in self.shifts.iter_mut().enumerate() {
-            let Some(known) = self.clocks.of(node as u32) else { continue };
-            if known.ahead_ns.abs_diff(shift.ahead_ns) > MOVED_NS {
-                *shift = Shift { ahead_ns: known.ahead_ns, epoch: shift.epoch + 1 };
+        self.set_anchors();
+    }
+
+    /// Each rank is measured from one meeting to another in the largest communicator that it is in.
+    fn set_anchors(&mut self) {
+        let mut anchors: BTreeMap<u32, (usize, Anchor)> = BTreeMap::new();
+        for comm in self.comms.values_mut().filter(|comm| comm.has_collectives) {
+            let Some(gap_ns) = comm.gap_ns() else { continue };
+            // A power of two, and another one only if it is clearly wrong: whoever changes starts afresh.
+            let wanted = (STRETCH_NS / gap_ns.max(1.0)).max(1.0).log2();
+            if (wanted - comm.every.ilog2() as f64).abs() > 1.2 || (wanted <= 0.0 && comm.every > 1) {
+                comm.every = 1 << (wanted.ceil() as u32).min(20);
+            }
+            let anchor = Anchor { comm: comm.id, every: comm.every };
+            for seat in comm.seats.values() {
+                let best = anchors.entry(seat.rank).or_insert((0, anchor));
+                if comm.seats.len() > best.0 {
+                    *best = (comm.seats.len(), anchor);
+                }
             }
         }
+        self.anchors = anchors.into_iter().map(|(rank, (_, anchor))| (rank, anchor)).collect();
     }
 
     /// A rank says where it is stuck.

@@ -14,6 +14,6 @@ mod seat;
 pub use autopsy::{Autopsy, HangKind, Suspect, Waiter};
 pub use clocks::Clock;
 pub use joiner::Joiner;
-pub(crate) use joiner::Wait;
+pub(crate) use joiner::{Anchor, Wait};
 pub use record::{Record, Stuck};
 pub use report::{CommunicatorReport, RankLateness, RoundReport};

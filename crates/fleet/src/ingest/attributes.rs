@@ -90,6 +90,14 @@ impl Object {
         self.0.is_empty()
     }
 
+    /// This one's fields and then the other's.
+    pub(super) fn and(&self, other: &Object) -> String {
+        match self.is_empty() {
+            true => other.text(),
+            false => format!("{{{},{}}}", self.0, other.0),
+        }
+    }
+
     pub(super) fn text(&self) -> String {
         format!("{{{}}}", self.0)
     }

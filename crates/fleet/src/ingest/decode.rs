@@ -92,6 +92,18 @@ pub(super) struct Around {
     attributes: usize,
     /// The same for all points that say nothing of their own.
     shared: Option<Arc<str>>,
+    origin: Option<Result<Origin, Why>>,
+}
+
+impl Around {
+    /// Its attributes, with those of a point.
+    fn with(&mut self, own: &Object) -> Option<Arc<str>> {
+        match (own.is_empty(), self.attrs.is_empty()) {
+            (true, true) => None,
+            (true, false) => Some(self.shared.get_or_insert_with(|| self.attrs.text().into()).clone()),
+            (false, _) => Some(self.attrs.and(own).into()),
+        }
+    }
 }
 
 /// Attributes of the software that sends, which the node's own row keeps.
@@ -117,7 +129,7 @@ impl Decoding<'_> {
     }
 
     pub(super) fn scope(&self, outer: &Around, scope: Option<&InstrumentationScope>) -> Around {
-        let mut around = outer.clone();
+        let mut around = Around { origin: None, shared: None, ..outer.clone() };
         for pair in scope.map(|scope| scope.attributes.as_slice()).unwrap_or_default() {
             if !around.lifted.take(pair) {
                 around.attrs.add(&pair.key, pair.value.as_ref());
@@ -138,39 +150,45 @@ impl Decoding<'_> {
             self.left_out.add(Why::Attributes, 1);
             return None;
         }
-        let mut lifted = None;
-        let mut attrs: Option<Object> = None;
-        for pair in pairs {
-            if !is_lifted(&pair.key) {
-                attrs.get_or_insert_with(|| around.attrs.clone()).add(&pair.key, pair.value.as_ref());
-            } else {
-                lifted.get_or_insert_with(|| around.lifted.clone()).take(pair);
-            }
+        let mut own = Object::default();
+        for pair in pairs.iter().filter(|pair| !is_lifted(&pair.key)) {
+            own.add(&pair.key, pair.value.as_ref());
         }
-        let mut more = attrs.unwrap_or_else(|| around.attrs.clone());
-        add(&mut more);
-        if more.len() > self.limits.attribute_bytes {
+        add(&mut own);
+        if own.len() + around.attrs.len() > self.limits.attribute_bytes {
             self.left_out.add(Why::Attributes, 1);
             return None;
         }
-        let attrs = match (&around.shared, more.len() == around.attrs.len()) {
-            _ if more.is_empty() => None,
-            (Some(shared), true) => Some(shared.clone()),
-            (None, true) => {
-                let text: Arc<str> = more.text().into();
-                around.shared = Some(text.clone());
-                Some(text)
-            }
-            (_, false) => Some(more.text().into()),
-        };
-        let origin = match self.origin(lifted.as_ref().unwrap_or(&around.lifted)) {
-            Ok(origin) => origin,
+        let attrs = around.with(&own);
+        match self.about(around, pairs) {
+            Ok(origin) => Some((origin, attrs)),
             Err(why) => {
                 self.left_out.add(why, 1);
-                return None;
+                None
             }
+        }
+    }
+
+    /// Most points say nothing of their own but a rank: what is around them is looked up once.
+    fn about(&self, around: &mut Around, pairs: &[KeyValue]) -> Result<Origin, Why> {
+        if pairs.iter().any(|pair| is_lifted(&pair.key) && !is_rank(&pair.key)) {
+            let mut lifted = around.lifted.clone();
+            for pair in pairs {
+                lifted.take(pair);
+            }
+            return self.origin(&lifted);
+        }
+        let shared = match &around.origin {
+            Some(shared) => shared.clone(),
+            None => around.origin.insert(self.origin(&around.lifted)).clone(),
         };
-        Some((origin, attrs))
+        let mut origin = shared?;
+        let mut ranks = Lifted { rank: origin.rank, nranks: origin.nranks, ..Lifted::default() };
+        for pair in pairs.iter().filter(|pair| is_rank(&pair.key)) {
+            ranks.take(pair);
+        }
+        (origin.rank, origin.nranks) = (ranks.rank, ranks.nranks);
+        Ok(origin)
     }
 
     fn origin(&self, lifted: &Lifted) -> Result<Origin, Why> {
@@ -253,6 +271,10 @@ impl Decoding<'_> {
 
 fn is_lifted(key: &str) -> bool {
     matches!(key, "cluster_id" | "node_id" | "host.name" | "job_id" | "rank" | "nranks")
+}
+
+fn is_rank(key: &str) -> bool {
+    matches!(key, "rank" | "nranks")
 }
 
 /// An event without a value.

@@ -5,6 +5,7 @@ use super::body::{BodyError, Packing};
 use super::door::{Barred, Gate};
 use super::http::{COME_AGAIN, Reply, advise};
 use super::{Format, Incoming, NotStored, PushError, Signal, Taking};
+use crate::tokens::Grant;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::CONTENT_TYPE;
@@ -15,6 +16,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
 use prost::Message;
 use std::convert::Infallible;
+use std::sync::Arc;
 
 const FRAME: usize = 5;
 const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
@@ -45,7 +47,7 @@ pub(super) async fn push(gate: &Gate, signal: Signal, request: Request) -> Respo
             return failure(code, &barred.to_string(), false);
         }
     };
-    match taken(gate, signal, request, move |cluster| grant.covers(cluster)).await {
+    match taken(gate, signal, request, grant).await {
         Ok(taking) => success(&taking),
         Err(error) => failure(code_of(&error), &error.to_string(), error.is_for_later()),
     }
@@ -59,7 +61,7 @@ async fn taken(
     gate: &Gate,
     signal: Signal,
     request: Request,
-    may_push: impl Fn(&str) -> bool + Send + 'static,
+    grant: Arc<Grant>,
 ) -> Result<Taking, PushError> {
     let packing = request.headers().get("grpc-encoding").and_then(|packing| packing.to_str().ok());
     let packing = Packing::parse(packing)?;
@@ -67,7 +69,9 @@ async fn taken(
     let (is_packed, packed) = unframed(&framed)?;
     let packing = if is_packed { packing } else { Packing::None };
     let message = gate.ingest.unpack(packed, packing, &mut taken)?;
-    gate.ingest.take(Incoming { signal, format: Format::Protobuf, message, taken }, may_push).await
+    let sender = grant.short.clone();
+    let incoming = Incoming { signal, format: Format::Protobuf, message, sender, taken };
+    gate.ingest.take(incoming, move |cluster| grant.covers(cluster)).await
 }
 
 fn unframed(framed: &Bytes) -> Result<(bool, Bytes), PushError> {

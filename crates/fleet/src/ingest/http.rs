@@ -4,12 +4,14 @@ use super::body::{BodyError, Packing};
 use super::door::{Barred, Gate};
 use super::{Format, Incoming, PushError, Signal, Taking};
 use crate::peers::Advice;
+use crate::tokens::Grant;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use prost::Message;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Seconds after which whoever was told to come later may come.
 pub(super) const COME_AGAIN: u64 = 1;
@@ -84,7 +86,7 @@ pub(super) async fn push(gate: &Gate, signal: Signal, request: Request) -> Respo
             return response;
         }
     };
-    match taken(gate, signal, format, request, move |cluster| grant.covers(cluster)).await {
+    match taken(gate, signal, format, request, grant).await {
         Ok(taking) => {
             let reply = Reply::of(&taking);
             let body = match format {
@@ -110,13 +112,15 @@ async fn taken(
     signal: Signal,
     format: Format,
     request: Request,
-    may_push: impl Fn(&str) -> bool + Send + 'static,
+    grant: Arc<Grant>,
 ) -> Result<Taking, PushError> {
     let packing = request.headers().get(CONTENT_ENCODING).and_then(|packing| packing.to_str().ok());
     let packing = Packing::parse(packing)?;
     let (packed, mut taken) = gate.ingest.read(request.into_body()).await?;
     let message = gate.ingest.unpack(packed, packing, &mut taken)?;
-    gate.ingest.take(Incoming { signal, format, message, taken }, may_push).await
+    let sender = grant.short.clone();
+    let incoming = Incoming { signal, format, message, sender, taken };
+    gate.ingest.take(incoming, move |cluster| grant.covers(cluster)).await
 }
 
 fn status_of(error: &PushError) -> StatusCode {

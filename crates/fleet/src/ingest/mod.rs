@@ -37,7 +37,7 @@ use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use prost::Message;
-use ring::digest::{SHA256, digest};
+use ring::digest::{Context, SHA256};
 use std::sync::Arc;
 
 /// A decoded row takes about so many times the memory of what it was decoded from.
@@ -115,6 +115,8 @@ pub(crate) struct Incoming {
     pub(crate) format: Format,
     /// Unpacked.
     pub(crate) message: Bytes,
+    /// Whose it is: another's push is another, whatever is in it.
+    pub(crate) sender: String,
     pub(crate) taken: Taken,
 }
 
@@ -157,18 +159,19 @@ impl Ingest {
         may_push: impl Fn(&str) -> bool + Send + 'static,
     ) -> Result<Taking, PushError> {
         let taken = self.budget.none();
-        self.take(Incoming { signal, format, message, taken }, may_push).await
+        self.take(Incoming { signal, format, message, sender: String::new(), taken }, may_push).await
     }
 
     /// Judges all ranks, and writes down what is new.
     pub(crate) async fn judge(&self) {
-        let now_ns = now_ns();
-        let findings = self.peers.judge(now_ns);
+        let (now_ns, peers) = (now_ns(), self.peers.clone());
+        // Of many ranks it takes a while.
+        let findings = tokio::task::spawn_blocking(move || peers.judge(now_ns)).await.unwrap_or_default();
         if findings.is_empty() {
             return;
         }
         let words: Vec<&str> = findings.iter().map(|found| &*found.title).collect();
-        let id = id(Signal::Logs, format!("{now_ns} {}", words.join(" ")).as_bytes());
+        let id = id("fleet", Signal::Logs, format!("{now_ns} {}", words.join(" ")).as_bytes());
         let batch = Batch { id, received_ns: now_ns, findings, ..Batch::default() };
         if let Err(error) = self.writer.store(Arc::new(batch), self.budget.none()).await {
             eprintln!("gpuwhy-fleet: what was found could not be stored: {error}");
@@ -212,12 +215,12 @@ impl Ingest {
         may_push: impl Fn(&str) -> bool + Send + 'static,
     ) -> Result<Taking, PushError> {
         incoming.taken.more(incoming.message.len() * DECODED).map_err(BodyError::from)?;
-        let Incoming { signal, format, message, taken } = incoming;
+        let Incoming { signal, format, message, sender, taken } = incoming;
         let decoded = match message.len() > LARGE {
-            false => self.decode(signal, format, &message, &may_push),
+            false => self.decode(signal, format, &message, &sender, &may_push),
             true => {
                 let me = self.clone();
-                let work = move || me.decode(signal, format, &message, &may_push);
+                let work = move || me.decode(signal, format, &message, &sender, &may_push);
                 let failed = |_| PushError::Malformed("decoding it failed".into());
                 tokio::task::spawn_blocking(work).await.map_err(failed)?
             }
@@ -240,10 +243,11 @@ impl Ingest {
         signal: Signal,
         format: Format,
         message: &[u8],
+        sender: &str,
         may_push: &dyn Fn(&str) -> bool,
     ) -> Result<(Batch, LeftOut), PushError> {
         let now_ns = now_ns();
-        let batch = Batch { id: id(signal, message), received_ns: now_ns, ..Batch::default() };
+        let batch = Batch { id: id(sender, signal, message), received_ns: now_ns, ..Batch::default() };
         let mut decoding = Decoding {
             limits: &self.limits,
             names: &self.names,
@@ -275,9 +279,12 @@ where
 
 /// A push that comes again is the same to the last bit, and no other is: every point has its time in nanoseconds. So any
 /// client's are told, whether it sends an id or not.
-fn id(signal: Signal, message: &[u8]) -> BatchId {
-    let hash = digest(&SHA256, message);
+fn id(sender: &str, signal: Signal, message: &[u8]) -> BatchId {
+    let mut hash = Context::new(&SHA256);
+    hash.update(sender.as_bytes());
+    hash.update(&[0, signal as u8]);
+    hash.update(message);
     let mut first = [0; 16];
-    first.copy_from_slice(&hash.as_ref()[..16]);
-    BatchId::from_le_bytes(first).wrapping_add(signal as BatchId)
+    first.copy_from_slice(&hash.finish().as_ref()[..16]);
+    BatchId::from_le_bytes(first)
 }

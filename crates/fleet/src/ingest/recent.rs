@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 /// Ids are known for this long at least, and for twice as long at most. Time while the server is down does not count.
-const LASTS: Duration = Duration::from_secs(900);
+const LASTS: Duration = Duration::from_secs(600);
 /// More of them are not kept.
-const MOST: usize = 2_000_000;
+const MOST: usize = 1_000_000;
 
 #[derive(Debug)]
 pub(super) struct Recent {

@@ -1,8 +1,10 @@
 //! kill -9 at any moment, again and again, with clients that send until they are told that it is stored.
 
-use crate::server::{ALL, Server, gauges, now_ns, try_ask};
+use crate::server::{ALL, Server, gauges, now_ns, skip, try_ask};
 use serde_json::json;
 use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -88,4 +90,59 @@ fn whatever_was_acknowledged_is_there_exactly_once_however_often_it_is_killed() 
         sent_again.load(Ordering::Relaxed)
     );
     assert_eq!(counted["failed_writes"], json!(0));
+}
+
+/// A disk of its own, taken away when dropped.
+struct Disk<'a>(&'a Path);
+
+impl Disk<'_> {
+    fn mount(at: &Path) -> Option<Disk<'_>> {
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=48m", "tmpfs"]).arg(at).output();
+        mounted.is_ok_and(|mounted| mounted.status.success()).then_some(Disk(at))
+    }
+}
+
+impl Drop for Disk<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.0).output();
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_and_got_over_and_nothing_acknowledged_is_lost() {
+    let test = "a_full_disk_is_told_and_got_over_and_nothing_acknowledged_is_lost";
+    let folder = tempfile::tempdir().unwrap();
+    let Some(_disk) = Disk::mount(folder.path()) else {
+        return skip(test, "a disk can be mounted by root only");
+    };
+    let server = Server::start(folder.path(), &[]);
+    let mut acknowledged = 0;
+    let mut push = |name: String| {
+        let values: Vec<(u32, f64)> = (0..2_000).map(|rank| (rank, f64::from(rank))).collect();
+        let reply = server.push(ALL, &gauges("a", &name, now_ns(), &values));
+        acknowledged += i64::from(reply.status == 200) * 2_000;
+        reply
+    };
+    assert_eq!(push("before".into()).status, 200);
+    let filler = folder.path().join("filler");
+    let full = std::fs::write(&filler, vec![1; 100 << 20]);
+    assert!(full.is_err(), "the disk is full");
+    let refused = (0..20).map(|n| push(format!("full{n}"))).find(|reply| reply.status != 200);
+    let refused = refused.expect("a push that is not taken");
+    assert_eq!(
+        (refused.status, refused.header("retry-after").as_deref()),
+        (503, Some("1")),
+        "{}",
+        refused.text()
+    );
+    assert_eq!(server.get(None, "/api/v1/health").status, 200, "it lives");
+    std::fs::remove_file(&filler).unwrap();
+    let again = (0..20).any(|n| {
+        std::thread::sleep(Duration::from_millis(100));
+        push(format!("after{n}")).status == 200
+    });
+    assert!(again, "it takes pushes again");
+    let rows = server.sql("SELECT count(*) AS n FROM events");
+    assert_eq!(rows, [json!({"n": acknowledged})]);
+    drop(server);
 }

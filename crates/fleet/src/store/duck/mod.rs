@@ -4,6 +4,7 @@
 //! crash leaves is DuckDB's own log, which is played back when the file is opened.
 
 mod ask;
+mod columns;
 mod forget;
 mod open;
 mod schema;
@@ -80,10 +81,22 @@ impl DuckStore {
         self.with(|open| {
             open.writer.execute_batch("BEGIN TRANSACTION")?;
             let mut appender = open.writer.appender("events")?;
-            events.iter().try_for_each(|event| write::append_event(&mut appender, event))?;
+            columns::append(&mut appender, events.iter())?;
             appender.flush()?;
             drop(appender);
             open.writer.execute_batch("COMMIT")
+        })
+    }
+
+    /// Fills it with so many rows of an hour of 4096 ranks, for the benchmark.
+    pub fn fill(&self, rows: u64) -> Result<(), StoreError> {
+        self.with(|open| {
+            let sql = format!(
+                "INSERT INTO events SELECT 1800000000000000000 + range * (3600000000000 // {rows}), 'training', \
+                 'node' || (range % 512), 'gpuwhy.rank.' || (['health', 'own_seconds', 'idle_ratio', 'step_seconds', 'blame_ratio'])[1 + range // 4096 % 5], \
+                 range % 4096, 4096, random(), NULL, NULL, 'job', 'gauge' FROM range({rows})"
+            );
+            open.writer.execute_batch(&sql)
         })
     }
 

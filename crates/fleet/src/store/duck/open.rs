@@ -5,13 +5,16 @@ use super::{DuckOptions, Open, write};
 use crate::store::StoreError;
 use duckdb::{Config, Connection, params};
 use std::fs::{File, TryLockError};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// The folder's, for as long as the file is open.
 pub(super) fn lock(folder: &Path) -> Result<File, StoreError> {
     let unusable = |why: String| StoreError::Open { path: folder.into(), why };
-    std::fs::create_dir_all(folder).map_err(|error| unusable(error.to_string()))?;
+    // What tenants reported is nobody else's.
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| unusable(error.to_string()))?;
     let file = File::options()
         .create(true)
         .truncate(false)
@@ -62,7 +65,7 @@ fn config(options: &DuckOptions, temporary: &Path) -> duckdb::Result<Config> {
         .with("temp_directory", temporary.display().to_string())?
         .with("max_temp_directory_size", &options.temporary)?
         // Every checkpoint makes those wait who push.
-        .with("checkpoint_threshold", "64MB")?
+        .with("checkpoint_threshold", "256MB")?
         // No statement reads or writes other files, attaches others, or loads code.
         .enable_external_access(false)
 }

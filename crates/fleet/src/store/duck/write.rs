@@ -1,7 +1,7 @@
 //! Writing a group: one transaction, which is on disk when it returns.
 
-use super::Open;
-use crate::point::{Batch, Collective, Event, Found};
+use super::{Open, columns};
+use crate::point::{Batch, Collective, Found};
 use duckdb::{Connection, params};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -121,28 +121,8 @@ fn known_again<'a>(
 
 fn events(writer: &Connection, group: &[&Batch]) -> duckdb::Result<()> {
     let mut appender = writer.appender("events")?;
-    for event in group.iter().flat_map(|batch| &batch.events) {
-        append_event(&mut appender, event)?;
-    }
+    columns::append(&mut appender, group.iter().flat_map(|batch| &batch.events))?;
     appender.flush()
-}
-
-/// Also what the benchmark holds us against.
-pub(super) fn append_event(appender: &mut duckdb::Appender<'_>, event: &Event) -> duckdb::Result<()> {
-    let origin = &event.origin;
-    appender.append_row(params![
-        event.timestamp_ns,
-        &*origin.cluster,
-        &*origin.node,
-        &*event.name,
-        origin.rank,
-        origin.nranks,
-        event.double,
-        event.int,
-        event.attrs.as_deref(),
-        origin.job.as_deref(),
-        event.kind.name(),
-    ])
 }
 
 fn collectives(writer: &Connection, group: &[&Batch]) -> duckdb::Result<()> {

@@ -1,0 +1,9 @@
+//! The comparison of ranks, measured on simulated jobs whose faults are known.
+
+mod cases;
+mod clocks;
+mod hangs;
+mod noise;
+mod planted;
+mod roles;
+mod scratch;

@@ -5,4 +5,5 @@ mod clients;
 mod crashes;
 mod doors;
 mod pushes;
+mod ranks;
 mod server;

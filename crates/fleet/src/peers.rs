@@ -177,7 +177,8 @@ pub(crate) fn take_collective(cohorts: &mut Cohorts, collective: &Collective, se
         start_ns: u64::try_from(collective.start_ns).unwrap_or(0),
         duration_ns: whole(collective.duration_ns),
     };
-    cohorts.collective(&source, &record, seen_ns);
+    // How many ranks the job has is told by its gauges; a communicator may stand in here.
+    cohorts.collective(&Source { nranks: None, ..source }, &record, seen_ns);
 }
 
 /// Its fields may stand beside the body or in it.

@@ -26,16 +26,16 @@ fn ten_minutes_of_noisy_but_equal_ranks_name_nobody() {
 fn healthy(seed: u64) -> Plan {
     let mut random = Random::new(seed);
     let pipeline = Layout::Pipeline { stages: 4, tensor: 2, replicas: 2, microbatches: 4 };
-    let collectives = random.one_of(&[1, 2, 4, 8]).unwrap();
+    let collectives = [1, 2, 4, 8][random.below(4)];
     let is_pipeline = random.share() < 0.2;
     Plan {
         layout: if is_pipeline { pipeline } else { Layout::Data { collectives } },
-        ranks: if is_pipeline { 16 } else { random.one_of(&[4, 8, 8, 16, 32]).unwrap() },
-        ranks_a_node: random.one_of(&[1, 4, 8]).unwrap(),
-        step_seconds: random.one_of(&[0.02, 0.05, 0.1, 0.2, 0.4, 1.0]).unwrap(),
-        noise: random.one_of(&[Noise::CALM, Noise::USUAL, Noise::ROUGH]).unwrap(),
+        ranks: if is_pipeline { 16 } else { [4, 8, 8, 16, 32][random.below(5)] },
+        ranks_a_node: [1, 4, 8][random.below(3)],
+        step_seconds: [0.02, 0.05, 0.1, 0.2, 0.4, 1.0][random.below(6)],
+        noise: [Noise::CALM, Noise::USUAL, Noise::ROUGH][random.below(3)],
         clock_offset_seconds: 5.0,
-        push_seconds: random.one_of(&[1.0, 2.0]).unwrap(),
+        push_seconds: [1.0, 2.0][random.below(2)],
         has_records: random.share() < 0.7,
         is_blocking: random.share() < 0.8,
         ..Plan::new(seed)

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::server::{A, ALL, Server, command, skip};
+use crate::server::{A, ALL, Server, command, skip, unavailable};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -21,7 +21,7 @@ fn python(test: &str) -> Option<PathBuf> {
     match made {
         Ok(python) => Some(python.clone()),
         Err(reason) => {
-            skip(test, reason);
+            unavailable(test, reason);
             None
         }
     }

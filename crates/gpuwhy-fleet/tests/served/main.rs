@@ -6,4 +6,5 @@ mod crashes;
 mod doors;
 mod loads;
 mod pushes;
+mod ranks;
 mod server;

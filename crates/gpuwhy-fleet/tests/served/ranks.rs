@@ -1,0 +1,44 @@
+//! Real ranks: eight processes with NCCL-shaped calls, watched by the node's agent with real eBPF.
+
+#![allow(clippy::unwrap_used)]
+
+use crate::server::skip;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/demo-fleet.py");
+
+/// The node's binary, which the workspace's tests build beside this one.
+fn agent(test: &str) -> Option<PathBuf> {
+    let agent = Path::new(env!("CARGO_BIN_EXE_gpuwhy-fleet")).with_file_name("gpuwhy");
+    if !agent.exists() {
+        skip(test, "gpuwhy is not built: `cargo build -p gpuwhy`");
+        return None;
+    }
+    if !Command::new(&agent).arg("check").output().unwrap().status.success() {
+        skip(test, "`gpuwhy check` says that this host cannot trace");
+        return None;
+    }
+    Some(agent)
+}
+
+/// The demonstration itself fails where another rank than the planted one is named, or nobody.
+#[test]
+fn the_one_late_rank_of_eight_is_named_in_text_over_http_and_over_mcp() {
+    let Some(agent) = agent("the_one_late_rank_of_eight_is_named_in_text_over_http_and_over_mcp") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    gpuwhy_simgpu::unpack(folder.path()).unwrap();
+    let output = Command::new("python3")
+        .arg(DEMO)
+        .args([&agent, Path::new(env!("CARGO_BIN_EXE_gpuwhy-fleet")), folder.path()])
+        .args(["3", "30000"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("rank 3"), "{said}");
+    let of_assistant = said.split("over MCP:").nth(1).unwrap();
+    assert!(of_assistant.contains("straggler"), "{said}");
+}

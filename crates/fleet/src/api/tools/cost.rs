@@ -62,6 +62,9 @@ pub(super) fn get_cost(work: &Work<'_>, request: &CostRequest) -> Result<CostAns
     Ok(CostAnswer { cost: cost(work.rates, &losses, counterfactuals), coverage })
 }
 
+/// Of a job of a cluster.
+type Rank = (String, Option<String>, Option<i32>);
+
 /// What each node says its GPUs are.
 fn gpus(work: &Work<'_>, filter: &Filter) -> Result<HashMap<(String, String), String>, AskError> {
     let of = Filter { clusters: filter.clusters.clone(), ..Filter::default() };
@@ -83,7 +86,7 @@ fn stalls(
 ) -> Result<Vec<Loss>, AskError> {
     let of = |metric: &str| Filter { metric: Some(metric.into()), ..filter.clone() };
     let idle = work.store.by_rank(&of(IDLE), work.stop).map_err(|error| of_store(&error))?;
-    let mut shares: HashMap<(String, Option<String>, Option<i32>), Vec<(Cause, f64)>> = HashMap::new();
+    let mut shares: HashMap<Rank, Vec<(Cause, f64)>> = HashMap::new();
     for blame in work.store.blame(filter, work.stop).map_err(|error| of_store(&error))? {
         let cause = Cause::ALL.iter().find(|cause| cause.name() == blame.class);
         // Waiting for the GPU is no time without work for it.

@@ -9,7 +9,7 @@ CARGO ?= cargo
 # Versions of clang-format disagree; this one decides.
 CLANG_FORMAT := 14
 
-.PHONY: all fleet setup demo test test-kernels accuracy lint bench docs static deny clean
+.PHONY: all fleet setup demo demo-fleet test test-kernels accuracy lint bench docs static deny clean
 
 all: setup
 	$(CARGO) build --release -p gpuwhy
@@ -21,6 +21,12 @@ setup:
 fleet:
 	@scripts/setup.sh fleet
 	$(CARGO) build --release -p gpuwhy-fleet
+
+# A server, eight simulated ranks under real eBPF, one of them late, and what is said of it.
+demo-fleet: all fleet
+	@scripts/setup.sh test
+	$(CARGO) run -q -p gpuwhy-simgpu --example unpack $(TARGET)/stand-in
+	scripts/as-root.sh scripts/demo-fleet.py $(TARGET)/release/gpuwhy $(TARGET)/release/gpuwhy-fleet $(TARGET)/stand-in
 
 demo: all
 	scripts/as-root.sh $(TARGET)/release/gpuwhy demo

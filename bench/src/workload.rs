@@ -18,6 +18,20 @@ struct Truth {
     elapsed_ns: u64,
 }
 
+/// The same number of launches through the driver and through a copy of it.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(crate) struct Beside {
+    driver_ns: u64,
+    copy_ns: u64,
+}
+
+impl Beside {
+    /// What the driver's launches took longer than the copy's, of all the time the thread would have needed.
+    pub(crate) fn cost_pct(self) -> f64 {
+        100.0 * (self.driver_ns as f64 - self.copy_ns as f64) / (2.0 * self.copy_ns as f64)
+    }
+}
+
 impl Workload {
     pub(crate) fn unpack() -> Result<Workload> {
         let folder = tempfile::Builder::new().prefix("gpuwhy-bench-").tempdir()?;
@@ -53,18 +67,34 @@ impl Workload {
 
     /// Nanoseconds a launch took in a loop of launches that do nothing else, on one CPU.
     pub(crate) fn launch_ns(&self, launches: u64) -> Result<f64> {
-        let output = Command::new(self.program())
-            .args(["launch", "--via", "driver", "--threads", "1", "--cpu", "0", "--launches"])
-            .arg(launches.to_string())
-            .env("SIMGPU_NULL", "1")
-            .stderr(Stdio::inherit())
-            .output()
-            .context("the workload could not be started")?;
-        if !output.status.success() {
-            bail!("the workload ended with {}", output.status);
-        }
-        let text = String::from_utf8_lossy(&output.stdout);
-        let truth: Truth = serde_json::from_str(text.lines().last().unwrap_or_default())?;
+        let mut command = self.command("launch");
+        command.args(["--via", "driver", "--threads", "1", "--cpu", "0", "--launches"]);
+        let truth: Truth = told(command.arg(launches.to_string()))?;
         Ok(truth.elapsed_ns as f64 / launches as f64)
     }
+
+    /// Launches that do nothing, through the driver and through a copy of it, in turns.
+    pub(crate) fn beside(&self, seconds: u64) -> Result<Beside> {
+        let copy = self.path("unwatched.so");
+        std::fs::copy(self.path("libcuda.so.1"), &copy)?;
+        let mut command = self.command("beside");
+        command.args(["--cpu", "0", "--seconds", &seconds.to_string(), "--copy"]).arg(copy);
+        told(&mut command)
+    }
+
+    fn command(&self, name: &str) -> Command {
+        let mut command = Command::new(self.program());
+        command.arg(name).env("SIMGPU_NULL", "1");
+        command
+    }
+}
+
+/// What a workload says of itself at its end.
+fn told<T: for<'a> Deserialize<'a>>(command: &mut Command) -> Result<T> {
+    let output = command.stderr(Stdio::inherit()).output().context("the workload could not be started")?;
+    if !output.status.success() {
+        bail!("the workload ended with {}", output.status);
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(serde_json::from_str(text.lines().last().unwrap_or_default())?)
 }

@@ -30,6 +30,7 @@ mod merge;
 mod metrics;
 mod native;
 mod network;
+mod nodes;
 mod owners;
 mod python;
 mod queries;

@@ -1,11 +1,15 @@
 //! The trace while it runs: waits for records and mappings, moves batches on, attaches what appears, stops cleanly.
 
+mod attaching;
+mod ending;
+mod moving;
+
 use crate::annotating::Annotating;
 use crate::callers::Callers;
 use crate::census::Census;
 use crate::command::Started;
 use crate::communicators::Communicators;
-use crate::governor::{Action, Governor, budget_of};
+use crate::governor::{Governor, budget_of};
 use crate::host_events::HostEvents;
 use crate::kernel_names::KernelNames;
 use crate::neighbours::Neighbours;
@@ -14,29 +18,22 @@ use crate::pollers::Pollers;
 use crate::probe_states::ProbeStates;
 use crate::pythons::Pythons;
 use crate::serving::Serving;
-use crate::short::in_short;
 use crate::sink::{Sink, session_info};
 use crate::stacks::Stacks;
 use crate::stuck::Stuck;
-use crate::waiting::{WaitingThreads, meet};
-use crate::{AgentError, Config, Overview, OwnMeter, Snapshot, Summary, Update, discovery};
-use gpuwhy_cause::{Tallies, blame_rows, slow_limit_ns};
+use crate::waiting::WaitingThreads;
+use crate::{AgentError, Config, Overview, OwnMeter, Summary, Update, discovery};
+use gpuwhy_cause::Tallies;
 use gpuwhy_host::LoadMeter;
 use gpuwhy_ledger::Ledger;
-use gpuwhy_model::units::duration;
-use gpuwhy_model::{
-    Batch, Coverage, GpuError, Histogram, InFlight, Level, OpId, ProbeState, ProbeStatus, ProcessEventKind,
-    Recording, Waiting,
-};
-use gpuwhy_probes::{Engine, LibraryFile, Mapped, MappingWatch, Scope, Settings, StackMode};
+use gpuwhy_model::{Coverage, Histogram, OpId, Recording};
+use gpuwhy_probes::{Engine, MappingWatch, Scope, Settings};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-/// The longest the loop sleeps; records and mappings wake it earlier.
-const TURN: Duration = Duration::from_millis(50);
 const SNAPSHOT_EVERY: Duration = Duration::from_secs(1);
 /// How often to look whether another window is over.
 const DRAIN_EVERY: Duration = Duration::from_millis(50);
@@ -44,10 +41,6 @@ const DRAIN_EVERY: Duration = Duration::from_millis(50);
 const IN_FLIGHT_EVERY: Duration = Duration::from_secs(1);
 /// How often it is looked at where threads run and memory lies.
 const PLACES_EVERY: Duration = Duration::from_secs(10);
-/// Lines of coverage kept for the screen and the summary.
-const MOST_SAID: usize = 100;
-/// Going through all processes' mappings takes a while on a large host.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// For cgroups of the old hierarchy, whose members only a look tells.
 const CGROUP_EVERY: Duration = Duration::from_millis(200);
 
@@ -251,333 +244,6 @@ impl Run {
             }
         }
         self.end(told_to_stop, updates)
-    }
-
-    /// Sleeps until records gathered, something was mapped, or the turn is over; attaches what was mapped.
-    fn wait_for_news(&mut self, updates: &Sender<Update>) -> Result<(), AgentError> {
-        let (mapped, complete) = match &self.watch {
-            Some(watch) => watch.wait(self.engine.ready_fd(), TURN),
-            None => {
-                std::thread::sleep(TURN);
-                (Vec::new(), false)
-            }
-        };
-        self.open_mapped(&mapped);
-        for mapped in &mapped {
-            let library = discovery::of_mapping(mapped, &self.engine, self.config.traces_everyone());
-            let Some(file) = library else { continue };
-            // A program that loads a GPU library will call it: its interpreter is known before that.
-            self.pythons.meet(mapped.pid, &self.engine);
-            if !self.engine.is_attached(file.id) && self.attach(&file, updates)? {
-                self.report(vec![self.lateness(mapped, &file)], updates)?;
-            }
-        }
-        // Mappings that nobody told of are found by looking, not too often.
-        if !complete && self.looked.elapsed() >= LOOK_EVERY {
-            self.looked = Instant::now();
-            for file in discovery::of_running(&self.config, &self.engine) {
-                self.attach(&file, updates)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// What stacks are read with is opened while the process lives, which may not be long.
-    fn open_mapped(&mut self, mapped: &[Mapped]) {
-        let everyone = self.config.traces_everyone();
-        for mapped in mapped {
-            let is_target = self.engine.is_target(mapped.pid);
-            if (is_target || everyone) && self.config.stacks != StackMode::Off {
-                self.stacks.see_mapped(mapped.pid, discovery::is_of_library(&mapped.path));
-            }
-            if is_target {
-                self.pythons.see_mapped(mapped.pid, &mapped.path, &self.engine);
-            }
-        }
-    }
-
-    /// A library that was mapped before its probes were in place: calls in between were not seen.
-    fn lateness(&self, mapped: &Mapped, file: &LibraryFile) -> ProbeStatus {
-        let now = self.engine.now_ns();
-        let late_ns = now.saturating_sub(self.engine.unix_ns(mapped.time_ns));
-        ProbeStatus {
-            probe: file.library.probe().into(),
-            target: "*".into(),
-            file: file.shown_path.clone(),
-            state: ProbeState::Degraded,
-            flavour: self.engine.flavour().name().into(),
-            since_ns: now,
-            reason: format!(
-                "attached {} after process {} mapped it; calls it made before that were not seen",
-                duration(late_ns),
-                mapped.pid
-            ),
-        }
-    }
-
-    /// Whether anything of it could be attached.
-    fn attach(&mut self, file: &LibraryFile, updates: &Sender<Update>) -> Result<bool, AgentError> {
-        let statuses = self.engine.attach_library(file);
-        let attached = statuses.iter().any(|status| status.state.works());
-        self.libraries += usize::from(attached);
-        self.report(statuses, updates)?;
-        Ok(attached)
-    }
-
-    fn report(&mut self, statuses: Vec<ProbeStatus>, updates: &Sender<Update>) -> Result<(), AgentError> {
-        if statuses.is_empty() {
-            return Ok(());
-        }
-        for status in &statuses {
-            self.states.take(status);
-            let said = match status.state {
-                ProbeState::Degraded => &mut self.coverage.degraded,
-                ProbeState::Refused => &mut self.coverage.unattached,
-                ProbeState::Attached | ProbeState::Absent => continue,
-            };
-            let line = format!("{} {} {}: {}", status.probe, status.target, status.file, status.reason);
-            // All of them are in the file; what is said with every answer is said once and has an end.
-            if said.len() < MOST_SAID && !said.contains(&line) {
-                said.push(line);
-            }
-        }
-        let short = in_short(&statuses);
-        self.sink.write_probes(statuses)?;
-        let _ = updates.send(Update::Attached(short));
-        Ok(())
-    }
-
-    /// Members of a cgroup of the old hierarchy; those of the unified one the kernel tells by itself.
-    fn follow_old_cgroup(&self) -> Result<(), AgentError> {
-        if let Some(folder) = self.config.cgroup.as_deref().filter(|folder| !is_unified(folder)) {
-            for pid in gpuwhy_host::processes_in(folder).unwrap_or_default() {
-                self.engine.add_target(pid, true)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Interpreters whose stacks cannot be read.
-    fn report_pythons(&mut self, updates: &Sender<Update>) -> Result<(), AgentError> {
-        let now = self.engine.now_ns();
-        let status = |reason: String| ProbeStatus {
-            probe: "python".into(),
-            target: "*".into(),
-            file: String::new(),
-            state: ProbeState::Degraded,
-            flavour: String::new(),
-            since_ns: now,
-            reason: format!("no Python frames: {reason}"),
-        };
-        let statuses = self.pythons.troubles().into_iter().map(status).collect();
-        self.report(statuses, updates)
-    }
-
-    /// What the pollers read meanwhile.
-    fn take_readings(&mut self, batch: &mut Batch, updates: &Sender<Update>) -> Result<(), AgentError> {
-        for reading in self.pollers.take() {
-            self.report(reading.statuses, updates)?;
-            self.gpus.extend(reading.gpus);
-            batch.gpu_samples.extend(reading.samples);
-            // The driver's tracepoint tells the same with its own words.
-            let told = |error: &GpuError| error.event == "xid" && self.has_xid_tracepoint();
-            batch.gpu_errors.extend(reading.errors.into_iter().filter(|error| !told(error)));
-            batch.rdma_events.extend(reading.fabric);
-        }
-        if let Some(annotating) = &self.annotating {
-            annotating.take(batch, self.engine.now_ns());
-        }
-        if let Some(serving) = &self.serving {
-            let statuses = serving.take(batch);
-            self.report(statuses, updates)?;
-        }
-        Ok(())
-    }
-
-    fn has_xid_tracepoint(&self) -> bool {
-        let statuses = self.engine.statuses();
-        statuses.iter().any(|status| status.probe == "xid" && status.state == ProbeState::Attached)
-    }
-
-    fn look_at_places(&mut self, batch: &mut Batch) {
-        batch.thread_places = self.places.changed(self.engine.thread_places());
-        let living = self.census.by_pid().values().filter(|process| process.end_ns.is_none());
-        self.places.ask(living.map(|process| (process.pid, self.gpus.get(&process.pid).copied())));
-    }
-
-    /// Does what keeps the cost within its budget, and says so.
-    fn govern(&mut self, batch: &mut Batch, updates: &Sender<Update>) -> Result<(), AgentError> {
-        let now = self.engine.now_ns();
-        let mut actions = self.governor.take(&batch.level_changes, now);
-        actions.extend(self.governor.due(now));
-        batch.level_changes.clear();
-        for action in actions {
-            let statuses = match action {
-                Action::Detach { function: (rule, library), pid } => {
-                    let reason =
-                        format!("process {pid} calls it too often for its budget: detached for a while");
-                    self.engine.detach_function(rule, library, &reason)
-                }
-                Action::Attach { function: (rule, library) } => self.engine.reattach_function(rule, library),
-                Action::Tell { pid, level } => vec![ProbeStatus {
-                    probe: "governor".into(),
-                    target: format!("process {pid}"),
-                    file: String::new(),
-                    state: if level == Level::Full { ProbeState::Attached } else { ProbeState::Degraded },
-                    flavour: String::new(),
-                    since_ns: now,
-                    reason: level.about().into(),
-                }],
-            };
-            batch.watch_changes.extend(statuses.iter().cloned());
-            self.report(statuses, updates)?;
-        }
-        batch.bills = self.governor.bills(&batch.windows);
-        Ok(())
-    }
-
-    /// What the kernel could not know: how a call was made, on which of the host's GPUs, as which rank.
-    fn complete(&mut self, batch: &mut Batch) {
-        self.pythons.follow(batch, &self.engine);
-        self.stacks.complete(batch, &mut self.pythons);
-        if self.config.stacks != StackMode::Off {
-            let read = |call: &InFlight| self.pythons.frames_in(call.pid, call.tid, call.thread_pointer);
-            self.stuck.complete(batch, read, || self.engine.in_flight());
-            if self.pythons.are_known() && self.waiting.is_due() {
-                let read = |wait: &Waiting| self.pythons.frames_in(wait.pid, wait.tid, wait.thread_pointer);
-                meet(batch, read, || self.engine.waiting());
-            }
-        }
-        self.host_events.complete(batch, self.census.by_pid());
-        self.neighbours.take(batch, self.census.by_pid(), self.engine.now_ns());
-        batch.memory_places.extend(self.places.answers());
-        self.callers.tell_via(&mut batch.calls);
-        KernelNames::check(&mut batch.calls);
-        self.communicators.complete(&mut batch.nccl_calls, &self.engine);
-        if let Some(calls) = &mut batch.in_flight {
-            self.communicators.complete_in_flight(calls);
-        }
-        for call in &mut batch.calls {
-            if let Some(gpu) = self.gpus.get(&call.pid) {
-                call.device = Some(*gpu);
-            }
-        }
-        let libraries = self.engine.libraries();
-        batch.libraries.extend(libraries.iter().skip(self.libraries_written).cloned());
-        self.libraries_written = libraries.len();
-    }
-
-    /// A batch's way through census, tallies and ledger into the store.
-    fn move_on(&mut self, mut batch: Batch, updates: &Sender<Update>) -> Result<(), AgentError> {
-        let own = std::process::id();
-        batch.process_events.retain(|event| event.pid != own);
-        let forgotten = self.census.take(&mut batch);
-        for event in batch.process_events.iter().filter(|event| event.kind == ProcessEventKind::Exit) {
-            self.gpus.remove(&event.pid);
-            self.governor.forget(event.pid);
-        }
-        self.govern(&mut batch, updates)?;
-        self.complete(&mut batch);
-        self.report_pythons(updates)?;
-        self.census.take_ranks(&mut batch);
-        if batch.is_empty() {
-            return Ok(());
-        }
-        self.tallies.add(&batch);
-        // Late windows of theirs would come back as processes of their own: the next batch has them by then.
-        self.tallies.forget(&std::mem::replace(&mut self.forgotten, forgotten));
-        for window in &batch.windows {
-            self.history.entry(window.op).or_default().merge(&window.hist);
-            self.coverage.sampled += window.count.saturating_sub(window.kept);
-        }
-        self.coverage.lost += batch.losses.iter().map(|loss| loss.count).sum::<u64>();
-        let mut facts = self.ledger.take(&batch);
-        facts.blame = blame_rows(&batch.windows, &batch.waits, self.engine.ops());
-        self.names.find(&self.engine, &mut self.ledger);
-        self.overview.take(&batch, &facts);
-        if let Some(recording) = &mut self.recording {
-            recording.batches.push(batch.clone());
-        }
-        if self.config.watch_batches {
-            let _ = updates.send(Update::Batch(Box::new((batch.clone(), facts.clone()))));
-        }
-        self.sink.write(batch, facts)?;
-        Ok(())
-    }
-
-    /// Tells the kernel what is slow, where that has changed by more than a fifth.
-    fn adapt_limits(&mut self) -> Result<(), AgentError> {
-        for (op, history) in &self.history {
-            let Some(limit) = slow_limit_ns(history) else { continue };
-            let last = self.limits.get(op).copied().unwrap_or(0);
-            if limit.abs_diff(last) > last / 5 {
-                self.engine.set_slow(*op, limit)?;
-                self.limits.insert(*op, limit);
-            }
-        }
-        Ok(())
-    }
-
-    fn snapshot(&mut self) -> Snapshot {
-        Snapshot {
-            now_ns: self.engine.now_ns(),
-            start_ns: self.start_ns,
-            tallies: self.tallies.clone(),
-            processes: self.census.processes(),
-            processes_seen: self.census.count(),
-            coverage: self.coverage.clone(),
-            load: self.load.read(),
-            own: self.own.read(),
-            records: self.engine.record_counts().0,
-            libraries: self.libraries,
-            probes: self.states.counts(),
-            overview: self.overview.clone(),
-        }
-    }
-
-    /// What was sent until now, and how much of all of it was not taken.
-    fn end_annotations(&mut self, batch: &mut Batch, updates: &Sender<Update>) -> Result<(), AgentError> {
-        let Some(mut annotating) = self.annotating.take() else { return Ok(()) };
-        annotating.finish(batch, self.engine.now_ns());
-        let refused = self.overview.refused_annotations.iter().chain(&batch.refused_annotations);
-        let status = annotating.status(refused, self.engine.now_ns());
-        self.report(vec![status], updates)
-    }
-
-    fn end(mut self, told_to_stop: bool, updates: &Sender<Update>) -> Result<Summary, AgentError> {
-        if told_to_stop && let Some(command) = &mut self.command {
-            command.terminate();
-        }
-        let end_ns = self.engine.now_ns();
-        let (programs, load_times) = (self.engine.program_stats(), self.engine.load_times());
-        let mut last = self.engine.detach()?;
-        self.look_at_places(&mut last);
-        self.take_readings(&mut last, updates)?;
-        self.end_annotations(&mut last, updates)?;
-        self.move_on(last, updates)?;
-        let mut named = Batch { processes: self.census.settle(), ..Batch::default() };
-        self.stacks.finish(&mut named);
-        self.move_on(named, updates)?;
-        let snapshot = self.snapshot();
-        self.sink.finish(end_ns)?;
-        // A command outlives a trace that was only to take so long.
-        let command_status = match &mut self.command {
-            Some(command) if !told_to_stop => command.wait(),
-            Some(command) => command.status(),
-            None => None,
-        };
-        if let Some(recording) = &mut self.recording {
-            recording.end_ns = end_ns;
-        }
-        Ok(Summary {
-            file: self.config.out,
-            last: snapshot,
-            ops: self.engine.ops().to_vec(),
-            command_status,
-            recording: self.recording,
-            programs,
-            load_times,
-        })
     }
 }
 

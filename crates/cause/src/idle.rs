@@ -57,6 +57,8 @@ fn of_process(case: &Case<'_>, pid: u32) -> Option<Idle> {
     let starved = (window > 0).then(|| window - upper);
     let causes = match starved {
         Some(starved) => scaled(&instead, starved),
+        // Nobody did more than the process had time for.
+        None if instead.total_ns() > wall.ns() => scaled(&instead, wall.ns()),
         None => instead,
     };
     let process = case.process(pid);

@@ -33,7 +33,8 @@ impl About {
             }
         }
         let mut coverage = reader.coverage(source.filter.from_ns)?;
-        for text in coverage.degraded.iter_mut().chain(&mut coverage.unattached).chain(&mut coverage.notes) {
+        let Coverage { degraded, unattached, notes, missing, .. } = &mut coverage;
+        for text in [degraded, unattached, notes, missing].into_iter().flatten() {
             *text = name(text).into_owned();
         }
         let path = reader.path();

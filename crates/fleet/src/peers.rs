@@ -171,21 +171,22 @@ fn class_of(attrs: &str) -> Option<&str> {
 
 pub(crate) fn take_collective(cohorts: &mut Cohorts, collective: &Collective, seen_ns: u64) {
     let whole = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
+    let small = |number: Option<i32>| number.and_then(|number| u32::try_from(number).ok());
     let source = source(&collective.origin);
     let record = Record {
         comm: &collective.comm_id_hash,
-        seq: u64::try_from(collective.seq).ok(),
+        seq: whole(collective.seq),
         op: &collective.op,
-        rank: source.rank.unwrap_or(0),
-        nranks: source.nranks.unwrap_or(0),
+        rank: small(collective.comm_rank).or(source.rank).unwrap_or(0),
+        nranks: small(collective.comm_nranks).or(source.nranks).unwrap_or(0),
         count: whole(collective.count).unwrap_or(0),
         datatype: collective.datatype.as_deref().unwrap_or(""),
         reduce_op: collective.reduce_op.as_deref().unwrap_or(""),
-        peer: None,
+        peer: small(collective.peer),
         start_ns: u64::try_from(collective.start_ns).unwrap_or(0),
         duration_ns: whole(collective.duration_ns),
     };
-    // How many ranks a communicator has says nothing of the job.
+    // How many ranks the job has is told by its gauges; a communicator may stand in here.
     cohorts.collective(&Source { nranks: None, ..source }, &record, seen_ns);
 }
 

@@ -106,6 +106,7 @@ Examples:
   gpuwhy trace --cgroup /sys/fs/cgroup/kubepods.slice/pod1 --max-size 500M
   gpuwhy trace --prometheus 127.0.0.1:9464
   OTEL_EXPORTER_OTLP_HEADERS=authorization=... gpuwhy trace --otlp https://collector:4318
+  GPUWHY_FLEET_TOKEN_FILE=/etc/gpuwhy/token GPUWHY_CLUSTER=a gpuwhy trace --fleet https://fleet:4317
   gpuwhy trace --annotate -- python train.py      steps it marks show in findings
   gpuwhy trace --servers                          with the latencies of vLLM, SGLang, TGI and Triton
   gpuwhy trace --json | jq -c 'select(.type == \"call\" and .kept == \"slow\")'")]
@@ -145,6 +146,15 @@ pub(crate) struct TraceOptions {
     /// Push metrics, findings and slow calls to this OTLP server: http://HOST:4317 (gRPC), http(s)://HOST:4318 (HTTP)
     #[arg(long, value_name = "URL")]
     pub(crate) otlp: Option<String>,
+    /// Push this host's ranks to a fleet every second and hear how they stand among their peers: https://HOST:4317 (gRPC),
+    /// https://HOST:4318 (HTTP); the token is in GPUWHY_FLEET_TOKEN or in the file that GPUWHY_FLEET_TOKEN_FILE names, the
+    /// cluster in GPUWHY_CLUSTER
+    #[arg(long, value_name = "URL")]
+    pub(crate) fleet: Option<String>,
+    /// Where what waits for the fleet is kept while it is away [default: /var/lib/gpuwhy/fleet for root, else in
+    /// $XDG_DATA_HOME/gpuwhy]
+    #[arg(long, value_name = "DIR", requires = "fleet")]
+    pub(crate) fleet_spool: Option<PathBuf>,
     /// Record asynchronous events of RDMA devices too, their types only (libibverbs)
     #[arg(long)]
     pub(crate) rdma_verbs: bool,
@@ -248,7 +258,8 @@ Examples:
   gpuwhy explain run.db --since 5m --pid 4242
   gpuwhy explain --op cudaStreamSynchronize --tail p99.9
   gpuwhy explain run.db --per-process
-  gpuwhy explain run.db --json | jq '.findings[0] | {title, causes, where}'")]
+  gpuwhy explain run.db --json | jq '.findings[0] | {title, causes, where}'
+  gpuwhy explain --nodes node-a:7777,node-b:7777 --token-file tokens --ca ca.pem --since 5m")]
 pub(crate) struct ExplainOptions {
     /// The trace file [default: as of --db]
     #[arg(value_name = "FILE")]
@@ -280,6 +291,8 @@ pub(crate) struct ExplainOptions {
     /// One JSON document on stdout
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) fan: NodesOptions,
 }
 
 #[derive(Debug, Args)]
@@ -372,7 +385,8 @@ Examples:
   gpuwhy query \"SELECT * FROM op_summary\"
   gpuwhy query run.db \"SELECT op, cause, by_comm, sum(ns)/1e6 AS ms FROM blame GROUP BY 1,2,3 ORDER BY 4 DESC\"
   gpuwhy query run.db --op cuLaunchKernel --since 60s --limit 20
-  gpuwhy query --pid 4242 --format csv > calls.csv")]
+  gpuwhy query --pid 4242 --format csv > calls.csv
+  gpuwhy query --nodes node-a:7777,node-b:7777 --token-file tokens \"SELECT node, count(*) FROM events GROUP BY 1\"")]
 pub(crate) struct QueryOptions {
     /// A trace file, SQL, or both
     #[arg(value_name = "FILE|SQL", num_args = 0..=2)]
@@ -397,6 +411,29 @@ pub(crate) struct QueryOptions {
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) fan: NodesOptions,
+}
+
+/// Other nodes instead of a file.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Other nodes")]
+pub(crate) struct NodesOptions {
+    /// Ask the `gpuwhy dashboard` of these nodes instead of a file, comma-separated: HOST:PORT or https://HOST:PORT;
+    /// http:// on this host only, as the end of an ssh tunnel. Their traces are fetched and merged; a node that fails is
+    /// told and left out
+    #[arg(long, value_name = "H1,H2", value_delimiter = ',')]
+    pub(crate) nodes: Vec<String>,
+    /// What the nodes are shown: a token, or a line `HOST:PORT TOKEN` for each, in a file that others cannot read;
+    /// without it GPUWHY_TOKEN
+    #[arg(long, value_name = "FILE", requires = "nodes")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Certificates to trust instead of the system's, a PEM file
+    #[arg(long, value_name = "FILE", requires = "nodes")]
+    pub(crate) ca: Option<PathBuf>,
+    /// The largest trace that is fetched from a node: 500M, 10G
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_size, requires = "nodes")]
+    pub(crate) max_transfer: u64,
 }
 
 #[derive(Debug, Args)]
@@ -479,7 +516,8 @@ Examples:
   gpuwhy export run.db --format chrome -o run.json --since 30s
   gpuwhy export run.db --format pprof -o run.pb.gz && go tool pprof -top run.pb.gz
   gpuwhy export run.db --format folded -o - | flamegraph.pl --countname ns > run.svg
-  gpuwhy export run.db --format parquet -o run/ && duckdb -c \"SELECT * FROM 'run/op_summary.parquet'\"")]
+  gpuwhy export run.db --format parquet -o run/ && duckdb -c \"SELECT * FROM 'run/op_summary.parquet'\"
+  gpuwhy export --nodes node-a:7777,node-b:7777 --token-file tokens --format perfetto -o job.pftrace")]
 pub(crate) struct ExportOptions {
     /// The trace file
     #[arg(value_name = "FILE")]
@@ -508,6 +546,8 @@ pub(crate) struct ExportOptions {
     /// Only what began before this time
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) to: Option<u64>,
+    #[command(flatten)]
+    pub(crate) fan: NodesOptions,
 }
 
 /// The formats, as their table has them.
@@ -524,10 +564,11 @@ A merged file can be merged again. Traces of Ingero cannot be merged.
 
 Examples:
   gpuwhy merge node-0.db node-1.db node-2.db -o job.db && gpuwhy explain job.db
-  gpuwhy query job.db \"SELECT * FROM merged\"")]
+  gpuwhy query job.db \"SELECT * FROM merged\"
+  gpuwhy merge --nodes node-a:7777,node-b:7777 --token-file tokens -o job.db       to ask them more than once")]
 pub(crate) struct MergeOptions {
     /// The trace files
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required_unless_present = "nodes", conflicts_with = "nodes")]
     pub(crate) files: Vec<PathBuf>,
     /// The file to make
     #[arg(long, short, value_name = "OUT")]
@@ -538,9 +579,14 @@ pub(crate) struct MergeOptions {
     /// Leave the clocks as they are
     #[arg(long)]
     pub(crate) keep_clocks: bool,
+    /// Fetch only the last so long before the newest event of all nodes, and half a minute before: 90s, 5m, 2h
+    #[arg(long, value_name = "D", value_parser = parse_duration, requires = "nodes")]
+    pub(crate) since: Option<Duration>,
     /// One JSON document on stdout
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) fan: NodesOptions,
 }
 
 #[derive(Debug, Args)]

@@ -26,13 +26,15 @@ pub(crate) struct Style {
     pub(crate) colour: bool,
     /// Findings under the process they are of.
     pub(crate) per_process: bool,
+    /// Of other nodes, not of a file.
+    pub(crate) nodes: bool,
 }
 
 impl Style {
     /// As fits what stdout is.
     pub(crate) fn of_stdout(per_process: bool) -> Style {
         let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        Style { colour, per_process }
+        Style { colour, per_process, nodes: false }
     }
 }
 
@@ -201,7 +203,8 @@ fn write_finding(
         writeln!(out, "      {label:<6} {}", printable(fix))?;
         label = "";
     }
-    writeln!(out, "      see    gpuwhy query {} \"{}\"", printable(file), printable(&finding.sql))
+    let nodes = if style.nodes { "--nodes " } else { "" };
+    writeln!(out, "      see    gpuwhy query {nodes}{} \"{}\"", printable(file), printable(&finding.sql))
 }
 
 /// As `steps 140-152 (13 of 1,000) have 94% of the lost time`.

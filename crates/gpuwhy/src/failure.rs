@@ -28,6 +28,11 @@ impl Failure {
         ))
     }
 
+    /// A file and nodes.
+    pub(crate) fn both() -> Failure {
+        Failure::Usage("--nodes are asked instead of a file; leave one of them out".into())
+    }
+
     pub(crate) fn report(&self) -> ExitCode {
         let (status, sentence) = match self {
             Failure::Failed(sentence) => (1, sentence),

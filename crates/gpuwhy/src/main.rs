@@ -5,6 +5,8 @@ mod commands;
 mod explanation;
 mod failure;
 mod findings;
+mod fleet;
+mod nodes;
 mod output;
 mod panels;
 mod paths;

@@ -36,12 +36,22 @@ impl Progress {
         })
     }
 
+    /// Set by Ctrl-C, for others to look at.
+    pub(crate) fn stop(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stopped)
+    }
+
     /// So many rows are done; false to stop.
     pub(crate) fn rows(&self, rows: u64) -> bool {
+        self.say(|| format!("{} rows", count(rows)))
+    }
+
+    /// The same in other words.
+    pub(crate) fn say(&self, words: impl FnOnce() -> String) -> bool {
         if self.terminal && Instant::now() >= self.next.get() {
             self.next.set(Instant::now() + PAUSE);
             self.shown.set(true);
-            let _ = write!(std::io::stderr(), "\r{} rows ...", count(rows));
+            let _ = write!(std::io::stderr(), "\r{:60}", words() + " ...");
         }
         !self.stopped.load(Ordering::Relaxed)
     }
@@ -49,7 +59,7 @@ impl Progress {
     /// Leaves the terminal as it was.
     pub(crate) fn clear(&self) {
         if self.shown.replace(false) {
-            let _ = write!(std::io::stderr(), "\r{:40}\r", "");
+            let _ = write!(std::io::stderr(), "\r{:60}\r", "");
         }
     }
 }

@@ -18,8 +18,8 @@ pub(crate) fn run(agent: &Agent, file: &Path, mut telemetry: Telemetry) -> Resul
     let mut told: BTreeMap<String, Severity> = BTreeMap::new();
     for update in agent.updates() {
         telemetry.take(&update);
-        if let Some(trouble) = telemetry.trouble() {
-            eprintln!("gpuwhy: {trouble}");
+        for news in telemetry.news() {
+            eprintln!("gpuwhy: {news}");
         }
         let mut lines = match update {
             Update::Started { start_ns, ops: known, flavour, command_pid } => {
@@ -112,7 +112,7 @@ fn summary_line(summary: &Summary, mut telemetry: Telemetry) -> Result<Value, Fa
     let explained = conclude(&summary.file, summary.last.start_ns);
     let findings = explained.map(|explained| explained.findings).unwrap_or_default();
     telemetry.take_findings(&findings);
-    let delivered = telemetry.finish();
+    let deliveries = telemetry.finish();
     let mut line = json!({
         "type": "summary",
         "file": summary.file,
@@ -124,8 +124,9 @@ fn summary_line(summary: &Summary, mut telemetry: Telemetry) -> Result<Value, Fa
         "findings": serde_json::to_value(findings)?,
         "command_status": summary.command_status.and_then(|status| status.code()),
     });
-    if let (Some(delivered), Some(fields)) = (delivered, line.as_object_mut()) {
-        fields.insert("otlp".into(), delivered.json());
+    if let Some(fields) = line.as_object_mut() {
+        fields.extend(deliveries.otlp.map(|delivered| ("otlp".into(), delivered.json())));
+        fields.extend(deliveries.fleet.map(|delivered| ("fleet".into(), delivered.json())));
     }
     Ok(line)
 }

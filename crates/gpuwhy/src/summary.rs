@@ -92,5 +92,8 @@ pub(crate) fn write_coverage(coverage: &Coverage, out: &mut impl Write) -> io::R
     for line in coverage.unattached.iter().take(5) {
         writeln!(out, "  not attached: {}", printable(line))?;
     }
+    for line in &coverage.missing {
+        writeln!(out, "  missing: {}", printable(line))?;
+    }
     Ok(())
 }

@@ -1,12 +1,14 @@
-//! What others are told while a trace runs: the page Prometheus scrapes and what is pushed by OTLP, each in a thread of
-//! its own. The agent waits for neither.
+//! What others are told while a trace runs: the page Prometheus scrapes, what is pushed by OTLP, and the fleet, each in a
+//! thread of its own. The agent waits for none.
 
 use crate::failure::Failure;
+use crate::fleet::Fleet;
 use gpuwhy_agent::{Snapshot, Summary, Update};
 use gpuwhy_metrics::otlp::{self, Resource, Signal};
 use gpuwhy_metrics::push::{DeliveryNow, GivenUp};
 use gpuwhy_metrics::{PageError, Pusher, Server, Shared, State, Target};
 use gpuwhy_model::Finding;
+use std::path::Path;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -23,6 +25,7 @@ pub(crate) struct Telemetry {
     /// Answers until this is dropped.
     server: Option<Server>,
     push: Option<Push>,
+    fleet: Option<Fleet>,
     /// When the trace was over.
     ended: Option<Instant>,
 }
@@ -37,6 +40,13 @@ struct Push {
     told: bool,
 }
 
+/// What became of everything, by where it went.
+#[derive(Debug)]
+pub(crate) struct Deliveries {
+    pub(crate) otlp: Option<Delivered>,
+    pub(crate) fleet: Option<Delivered>,
+}
+
 /// What became of what was pushed, and where to.
 #[derive(Debug)]
 pub(crate) struct Delivered {
@@ -46,11 +56,18 @@ pub(crate) struct Delivered {
 
 impl Telemetry {
     /// Listens and connects as far as it was asked to; says where the page is.
-    pub(crate) fn start(prometheus: Option<&str>, otlp: Option<&str>) -> Result<Telemetry, Failure> {
+    pub(crate) fn start(
+        prometheus: Option<&str>,
+        otlp: Option<&str>,
+        fleet: Option<(&str, &Path)>,
+    ) -> Result<Telemetry, Failure> {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let mut telemetry = Telemetry { host, ..Telemetry::default() };
         if let Some(url) = otlp {
             telemetry.push = Some(Push::start(url, &telemetry.host)?);
+        }
+        if let Some((url, spool)) = fleet {
+            telemetry.fleet = Some(Fleet::start(url, spool, &telemetry.host)?);
         }
         if let Some(address) = prometheus {
             let server = Server::start(address, telemetry.state.clone()).map_err(|error| match error {
@@ -70,12 +87,15 @@ impl Telemetry {
 
     /// Whether batches and findings are wanted.
     pub(crate) fn is_on(&self) -> bool {
-        self.server.is_some() || self.push.is_some()
+        self.server.is_some() || self.push.is_some() || self.fleet.is_some()
     }
 
     pub(crate) fn take(&mut self, update: &Update) {
         if !self.is_on() {
             return;
+        }
+        if let Some(fleet) = &mut self.fleet {
+            fleet.take(update);
         }
         match update {
             Update::Started { start_ns, ops, .. } => {
@@ -106,28 +126,43 @@ impl Telemetry {
     pub(crate) fn take_findings(&mut self, findings: &[Finding]) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(state) = &mut *state else { return };
+        let now_ns = state.now_ns();
         let news = state.see_findings(findings);
         if let Some(push) = &self.push
-            && let Some(request) = otlp::logs(news, state.now_ns(), &push.resource)
+            && let Some(request) = otlp::logs(news.iter().copied(), now_ns, &push.resource)
         {
             push.pusher.put(&request);
+        }
+        if let Some(fleet) = &self.fleet
+            && let Some(request) = otlp::logs(news.iter().copied(), now_ns, fleet.resource())
+        {
+            fleet.put(&request);
         }
     }
 
     /// Sends what is left. What became of everything that was pushed.
-    pub(crate) fn finish(self) -> Option<Delivered> {
-        let push = self.push?;
-        let since = self.ended.map_or(Duration::ZERO, |ended| ended.elapsed());
-        let within = FLUSH_WITHIN.saturating_sub(since).max(FLUSH_AT_LEAST);
-        Some(Delivered { url: push.target.url(), now: push.pusher.finish(within) })
+    pub(crate) fn finish(self) -> Deliveries {
+        let ended = self.ended;
+        let within = || {
+            let since = ended.map_or(Duration::ZERO, |ended| ended.elapsed());
+            FLUSH_WITHIN.saturating_sub(since).max(FLUSH_AT_LEAST)
+        };
+        let fleet = self.fleet.map(|fleet| fleet.finish(within()));
+        let otlp =
+            self.push.map(|push| Delivered { url: push.target.url(), now: push.pusher.finish(within()) });
+        Deliveries { otlp, fleet }
     }
 
-    /// What went wrong with pushing, told once.
-    pub(crate) fn trouble(&mut self) -> Option<String> {
-        let push = self.push.as_mut().filter(|push| !push.told)?;
-        let trouble = push.pusher.delivery().now().trouble?;
-        push.told = true;
-        Some(format!("OTLP to {}: {trouble}; what cannot be sent is counted", push.target.url()))
+    /// What is worth a line: trouble with pushing, told once, and what the fleet makes of this host's ranks.
+    pub(crate) fn news(&mut self) -> Vec<String> {
+        let mut news = self.fleet.as_mut().map(Fleet::news).unwrap_or_default();
+        if let Some(push) = self.push.as_mut().filter(|push| !push.told)
+            && let Some(trouble) = push.pusher.delivery().now().trouble
+        {
+            push.told = true;
+            news.push(format!("OTLP to {}: {trouble}; what cannot be sent is counted", push.target.url()));
+        }
+        news
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<State>> {

@@ -15,6 +15,7 @@ mod table;
 pub mod otlp;
 pub mod prometheus;
 pub mod push;
+pub mod ranks;
 
 pub use docs::markdown;
 pub use file::{Encoding, FileError, otlp_of};

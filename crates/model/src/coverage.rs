@@ -73,4 +73,7 @@ pub struct Coverage {
     /// What the data as a whole cannot support, a sentence each: of traces that another tool made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Nodes that were asked and are not in the answer, and why; see `--nodes`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
 }

@@ -41,8 +41,8 @@ pub fn csv(rows: &Rows) -> String {
     text
 }
 
-/// One document: `{"rows": [...], "truncated": false, "coverage": {...}}`.
-pub fn json(rows: &Rows) -> Result<String, serde_json::Error> {
+/// One document: of rows, `{"rows": [...], "truncated": false, "coverage": {...}}`.
+pub fn json(rows: &impl serde::Serialize) -> Result<String, serde_json::Error> {
     serde_json::to_string_pretty(rows).map(|text| text + "\n")
 }
 

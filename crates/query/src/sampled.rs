@@ -4,7 +4,7 @@
 use crate::QueryError;
 use crate::evidence::row::{Row, each_row, rows};
 use gpuwhy_cause::shares_by_cause;
-use gpuwhy_model::{Blame, Cause, OpId, OpInfo, Reason, Span};
+use gpuwhy_model::{Blame, Cause, Layer, OpId, OpInfo, Reason, Span};
 use gpuwhy_store::Reader;
 use std::collections::HashMap;
 
@@ -26,6 +26,10 @@ pub(crate) struct KeptCall<'a> {
     /// Its time by cause, in percent.
     pub(crate) causes: Vec<(Cause, f64)>,
     pub(crate) weight: f64,
+    /// Kept calls it stands for: more than itself where only a sample is read.
+    pub(crate) kept: f64,
+    /// An ioctl, not a call of a library.
+    pub(crate) of_driver: bool,
 }
 
 /// Which calls are wanted.
@@ -69,6 +73,8 @@ pub(crate) fn each_kept(
             stack_id: row.signed(7),
             causes: shares_by_cause(Some(op), &blame(row, 8)),
             weight: weight as f64 * scale,
+            kept: scale,
+            of_driver: op.layer == Layer::Driver,
         });
     };
     let Span { start_ns, end_ns } = wanted.span;

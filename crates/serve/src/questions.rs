@@ -133,6 +133,10 @@ pub(crate) fn all(host: &[HostEndpoint]) -> Vec<Question<Run>> {
 }
 
 fn capped(mut request: Value) -> Value {
+    // Nothing and no fields are the same question.
+    if request.is_null() {
+        request = Value::Object(serde_json::Map::new());
+    }
     for (name, most) in CAPS {
         if let Some(number) = request.get_mut(name)
             && number.as_f64().is_some_and(|asked| asked > most as f64)

@@ -1,6 +1,7 @@
 //! The trace file: an SQLite database whose schema is declared once as data, with one writer that is fast and
 //! leaves a readable file whenever it dies, and readers that cannot change it.
 
+pub mod carry;
 mod error;
 mod file;
 mod ingero;

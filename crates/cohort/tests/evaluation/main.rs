@@ -6,4 +6,3 @@ mod hangs;
 mod noise;
 mod planted;
 mod roles;
-mod scratch;

@@ -4,5 +4,6 @@
 mod clients;
 mod crashes;
 mod doors;
+mod loads;
 mod pushes;
 mod server;

@@ -2,6 +2,7 @@
 
 use crate::cli::ExportOptions;
 use crate::failure::Failure;
+use crate::nodes::Asked;
 use crate::progress::Progress;
 use crate::{output, paths};
 use gpuwhy_export::{ExportError, Exported, Format, Shape, Source};
@@ -14,7 +15,6 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 pub(crate) fn run(options: &ExportOptions) -> Result<(), Failure> {
-    let file = options.file.clone().or_else(|| options.db.clone()).unwrap_or_else(paths::default_trace);
     let Some(format) = gpuwhy_export::find(&options.format) else {
         return Err(Failure::Usage(format!("there is no format {}", options.format)));
     };
@@ -34,11 +34,12 @@ pub(crate) fn run(options: &ExportOptions) -> Result<(), Failure> {
         }
         _ => {}
     }
-    let reader = Reader::open(&file)?;
+    let asked = asked(options)?;
+    let reader = &asked.reader;
     if !to_stdout {
-        output::free(&options.output, options.force, &[&file])?;
+        output::free(&options.output, options.force, &[reader.path()])?;
     }
-    let filter = filter(&reader, options)?;
+    let filter = filter(reader, options)?;
     if let Shape::Folder { .. } = format.shape {
         output::replaceable(&options.output, format.name)?;
         // Tables that are not of a process or a time have rows whatever was chosen.
@@ -46,16 +47,34 @@ pub(crate) fn run(options: &ExportOptions) -> Result<(), Failure> {
         let found = reader.events(&filter, &one)?.rows.len() as u64;
         nothing(&filter, Exported { rows: found })?;
     }
-    let findings = if format.findings { findings(&reader, &filter)? } else { Vec::new() };
+    let findings = if format.findings { findings(reader, &filter)? } else { Vec::new() };
     let progress = Progress::begin()?;
     let go_on = |rows| progress.rows(rows);
-    let source = Source { reader: &reader, filter, findings: &findings, go_on: &go_on };
+    let source = Source { reader, filter, findings: &findings, go_on: &go_on };
     if to_stdout {
-        return write_stdout(format, &source);
+        write_stdout(format, &source)?;
+    } else {
+        let exported = reader.at_one_moment(|| write(format, &source, options))?;
+        progress.clear();
+        tell(format, &source, &options.output, exported)?;
     }
-    let exported = reader.at_one_moment(|| write(format, &source, options))?;
-    progress.clear();
-    tell(format, &source, &options.output, exported)
+    asked.tell();
+    Ok(())
+}
+
+fn asked(options: &ExportOptions) -> Result<Asked, Failure> {
+    if options.fan.nodes.is_empty() {
+        let file = options.file.clone().or_else(|| options.db.clone()).unwrap_or_else(paths::default_trace);
+        return Asked::file(&file);
+    }
+    if options.file.is_some() {
+        return Err(Failure::both());
+    }
+    // What cannot be written is said before anything is fetched.
+    if options.output != Path::new("-") {
+        output::free(&options.output, options.force, &[])?;
+    }
+    Asked::nodes(&options.fan, super::explain::part(options.since, options.from))
 }
 
 fn filter(reader: &Reader, options: &ExportOptions) -> Result<Filter, Failure> {

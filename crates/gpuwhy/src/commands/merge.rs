@@ -2,20 +2,27 @@
 
 use crate::cli::MergeOptions;
 use crate::failure::Failure;
+use crate::nodes::{Gathered, tell};
 use crate::output;
 use crate::progress::Progress;
 use gpuwhy_model::units::{count, duration, printable};
+use gpuwhy_nodes::Part;
 use gpuwhy_store::StoreError;
-use gpuwhy_store::merge::{ClockSource, MergeError, MergedFile, merge};
+use gpuwhy_store::merge::{ClockSource, Clocks, MergeError, MergedFile, merge};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use tempfile::NamedTempFile;
 
 pub(crate) fn run(options: &MergeOptions) -> Result<(), Failure> {
     let sources: Vec<&Path> = options.files.iter().map(std::path::PathBuf::as_path).collect();
     output::free(&options.output, options.force, &sources)?;
     let made = output::file(&options.output)?;
     let progress = Progress::begin()?;
-    let merged = merge(&options.files, made.path(), options.keep_clocks, &|rows| progress.rows(rows));
+    if !options.fan.nodes.is_empty() {
+        return of_nodes(options, made, &progress);
+    }
+    let clocks = if options.keep_clocks { Clocks::Keep } else { Clocks::Collectives };
+    let merged = merge(&options.files, made.path(), clocks, &|rows| progress.rows(rows));
     drop(progress);
     let merged = merged.map_err(|error| failure(error, &options.output, made.path()))?;
     output::keep(made, &options.output, options.force)?;
@@ -36,6 +43,36 @@ pub(crate) fn run(options: &MergeOptions) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
+/// The same of what other nodes have; a single one becomes the file as it is.
+fn of_nodes(options: &MergeOptions, made: NamedTempFile, progress: &Progress) -> Result<(), Failure> {
+    let part = options.since.map_or(Part::All, Part::Since);
+    let gathered = Gathered::of(&options.fan, part, progress)?;
+    let merged = match gathered.files.as_slice() {
+        [only] => {
+            std::fs::copy(only, made.path()).map_err(|error| output::unwritable(&options.output, &error))?;
+            gathered.alone()?
+        }
+        _ => gathered.merge(made.path(), options.keep_clocks, progress)?,
+    };
+    progress.clear();
+    output::keep(made, &options.output, options.force)?;
+    let nodes = gathered.told(&merged);
+    let mut out = BufWriter::new(io::stdout().lock());
+    if options.json {
+        let answer = serde_json::json!({"file": options.output, "nodes": nodes});
+        serde_json::to_writer_pretty(&mut out, &answer)?;
+        writeln!(out)?;
+    } else {
+        let rows = merged.iter().map(|file| file.rows).sum();
+        writeln!(out, "{}: {} rows", printable(&options.output.display().to_string()), count(rows))?;
+    }
+    out.flush()?;
+    if !options.json {
+        tell(&nodes);
+    }
+    Ok(())
+}
+
 fn sentence(file: &MergedFile) -> String {
     let nodes = match file.nodes.is_empty() {
         true => "an unnamed node".into(),
@@ -45,6 +82,11 @@ fn sentence(file: &MergedFile) -> String {
     let sign = if clock.shift_ns < 0 { "-" } else { "+" };
     let clock = match (clock.source, clock.error_ns) {
         (ClockSource::Reference, _) => "its clock is the one of the merged file".into(),
+        (ClockSource::Measured, error) => format!(
+            "clock {sign}{}, right within {}, as measured when it was fetched",
+            duration(clock.shift_ns.unsigned_abs()),
+            error.map_or_else(|| "an unknown time".into(), |ns| duration(ns.unsigned_abs())),
+        ),
         (ClockSource::None, _) => "its clock was left as it is: no collective tells how it differs".into(),
         (ClockSource::Collectives, error) => format!(
             "clock {sign}{}, right within {}, by {} collectives",

@@ -2,37 +2,54 @@
 
 use crate::cli::{Format, QueryOptions};
 use crate::failure::Failure;
+use crate::nodes::{Asked, NodeReport, WithNodes};
 use crate::paths;
 use gpuwhy_model::units::count;
+use gpuwhy_nodes::Part;
 use gpuwhy_query::{EventsRequest, Rows, SqlRequest, events, render, sql};
-use gpuwhy_store::Reader;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(options: &QueryOptions) -> Result<(), Failure> {
-    let (file, statement) = split(options)?;
+    let (file, statement) = match options.fan.nodes.is_empty() {
+        true => split(options)?,
+        false => match options.words.as_slice() {
+            [] => (PathBuf::new(), None),
+            [statement] if !is_file(statement) => (PathBuf::new(), Some(statement.clone())),
+            _ => return Err(Failure::both()),
+        },
+    };
     let filtered = options.op.is_some() || options.pid.is_some() || options.since.is_some();
     if statement.is_some() && filtered {
         return Err(Failure::Usage(
             "--op, --pid and --since are for queries without SQL; put them into WHERE".into(),
         ));
     }
-    let reader = Reader::open(&file)?;
+    let asked = match options.fan.nodes.is_empty() {
+        true => Asked::file(&file)?,
+        // Nobody knows which time a statement is about.
+        false => Asked::nodes(&options.fan, options.since.map_or(Part::All, Part::Since))?,
+    };
+    let reader = &asked.reader;
     let rows = match statement {
-        Some(statement) => {
-            sql(&reader, &SqlRequest { statement, limit: Some(options.limit), seconds: None })?
-        }
+        Some(statement) => sql(reader, &SqlRequest { statement, limit: Some(options.limit), seconds: None })?,
         None => events(
-            &reader,
+            reader,
             &EventsRequest {
                 op: options.op.clone(),
                 pid: options.pid,
                 since: options.since.map(|since| format!("{}s", since.as_secs_f64())),
                 limit: Some(options.limit),
             },
-        )?,
+        )
+        .map_err(|error| asked.failure(error))?,
     };
-    print(&rows, if options.json { Format::Json } else { options.format })
+    let format = if options.json { Format::Json } else { options.format };
+    print(&rows, format, asked.nodes.as_deref())?;
+    if format != Format::Json {
+        asked.tell();
+    }
+    Ok(())
 }
 
 /// Which of the words is the file and which the SQL: a statement has a space in it, and is no path.
@@ -52,9 +69,9 @@ fn is_file(word: &str) -> bool {
     path || Path::new(word).exists() || word.split_whitespace().count() == 1
 }
 
-fn print(rows: &Rows, format: Format) -> Result<(), Failure> {
+fn print(rows: &Rows, format: Format, nodes: Option<&[NodeReport]>) -> Result<(), Failure> {
     let text = match format {
-        Format::Json => render::json(rows)?,
+        Format::Json => render::json(&WithNodes { answer: rows, nodes })?,
         Format::Csv => render::csv(rows),
         Format::Table => render::table(rows),
     };

@@ -4,7 +4,7 @@ use crate::cli::TraceOptions;
 use crate::failure::Failure;
 use crate::findings::{Watcher, conclude};
 use crate::screen::Screen;
-use crate::telemetry::{Delivered, Telemetry};
+use crate::telemetry::{Delivered, Deliveries, Telemetry};
 use crate::{paths, stream, summary};
 use gpuwhy_agent::{Agent, Config, Update};
 use gpuwhy_model::{ProbeState, ProbeStatus};
@@ -20,7 +20,9 @@ use std::time::Duration;
 pub(crate) fn run(options: TraceOptions) -> Result<(), Failure> {
     let json = options.json;
     let command = options.command.first().map(|word| word.to_string_lossy().into_owned());
-    let telemetry = Telemetry::start(options.prometheus.as_deref(), options.otlp.as_deref())?;
+    let spool = options.fleet_spool.clone().unwrap_or_else(paths::default_spool);
+    let fleet = options.fleet.as_deref().map(|url| (url, spool.as_path()));
+    let telemetry = Telemetry::start(options.prometheus.as_deref(), options.otlp.as_deref(), fleet)?;
     let mut config = config(options)?;
     config.watch_batches = json || telemetry.is_on();
     let (file, socket) = (config.out.clone(), config.annotate.clone());
@@ -188,8 +190,8 @@ fn quiet(
         if let Some(findings) = watcher.as_ref().and_then(Watcher::newest) {
             telemetry.take_findings(&findings);
         }
-        if let Some(trouble) = telemetry.trouble() {
-            eprintln!("gpuwhy: {trouble}");
+        for news in telemetry.news() {
+            eprintln!("gpuwhy: {news}");
         }
     }
     Ok(())
@@ -211,10 +213,17 @@ fn end(
     if let Some(explained) = &explained {
         telemetry.take_findings(&explained.findings);
     }
-    let delivered = telemetry.finish();
+    let Deliveries { otlp, fleet } = telemetry.finish();
     summary::write(&summary, explained.as_ref(), out)?;
-    if let Some(Delivered { url, now }) = delivered {
+    if let Some(Delivered { url, now }) = otlp {
         writeln!(out, "OTLP:  {url}: {}", now.said())?;
+    }
+    if let Some(Delivered { url, now }) = fleet {
+        let waits = match now.queued_bytes {
+            0 => String::new(),
+            bytes => format!("; {} wait on disk for the next trace", gpuwhy_model::units::size(bytes)),
+        };
+        writeln!(out, "Fleet: {url}: {}{waits}", now.said())?;
     }
     Ok(())
 }

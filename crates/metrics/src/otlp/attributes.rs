@@ -4,24 +4,24 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, InstrumentationScope, KeyValue};
 use opentelemetry_proto::tonic::resource::v1;
 
-pub(super) fn text(key: &str, value: impl Into<String>) -> KeyValue {
+pub(crate) fn text(key: &str, value: impl Into<String>) -> KeyValue {
     pair(key, Value::StringValue(value.into()))
 }
 
-pub(super) fn whole(key: &str, value: i64) -> KeyValue {
+pub(crate) fn whole(key: &str, value: i64) -> KeyValue {
     pair(key, Value::IntValue(value))
 }
 
-pub(super) fn real(key: &str, value: f64) -> KeyValue {
+pub(crate) fn real(key: &str, value: f64) -> KeyValue {
     pair(key, Value::DoubleValue(value))
 }
 
-pub(super) fn list(key: &str, values: &[String]) -> KeyValue {
+pub(crate) fn list(key: &str, values: &[String]) -> KeyValue {
     let values = values.iter().map(|value| any(Value::StringValue(value.clone()))).collect();
     pair(key, Value::ArrayValue(ArrayValue { values }))
 }
 
-pub(super) fn any(value: Value) -> AnyValue {
+pub(crate) fn any(value: Value) -> AnyValue {
     AnyValue { value: Some(value) }
 }
 
@@ -48,12 +48,12 @@ impl Resource {
         Resource(v1::Resource { attributes, ..v1::Resource::default() })
     }
 
-    pub(super) fn get(&self) -> Option<v1::Resource> {
+    pub(crate) fn get(&self) -> Option<v1::Resource> {
         Some(self.0.clone())
     }
 }
 
-pub(super) fn scope() -> Option<InstrumentationScope> {
+pub(crate) fn scope() -> Option<InstrumentationScope> {
     Some(InstrumentationScope {
         name: "gpuwhy".into(),
         version: env!("CARGO_PKG_VERSION").into(),

@@ -1,7 +1,7 @@
 //! Points, findings and slow calls as OTLP: metrics, logs and spans. Sums and histograms are cumulative, from the start
 //! of the trace on: what is lost on the way is made good by the next that arrives.
 
-mod attributes;
+pub(crate) mod attributes;
 mod logs;
 mod metrics;
 mod spans;

@@ -1,10 +1,12 @@
 //! OTLP by gRPC. Requests are encoded when they are put into the queue, so bytes are all that goes through here.
 
-use super::connect::Connector;
+use super::advice::advice;
 use super::queue::Outgoing;
 use super::retry::{Outcome, of_grpc, of_reply};
 use super::target::Target;
+use crate::ranks::Advice;
 use bytes::{Buf, BufMut, Bytes};
+use gpuwhy_connect::Connector;
 use http::uri::PathAndQuery;
 use tonic::client::Grpc;
 use tonic::codec::{Codec, CompressionEncoding, DecodeBuf, Decoder, EncodeBuf, Encoder};
@@ -15,6 +17,8 @@ use tonic::{Request, Status};
 pub(super) struct GrpcSender {
     client: Grpc<Channel>,
     metadata: MetadataMap,
+    /// What the last answer told beside that it was taken.
+    pub(super) advice: Option<Advice>,
 }
 
 impl GrpcSender {
@@ -32,7 +36,7 @@ impl GrpcSender {
         if target.gzip {
             client = client.send_compressed(CompressionEncoding::Gzip);
         }
-        Ok(GrpcSender { client, metadata: metadata(target)? })
+        Ok(GrpcSender { client, metadata: metadata(target)?, advice: None })
     }
 
     pub(super) async fn send(&mut self, outgoing: &Outgoing) -> Outcome {
@@ -43,7 +47,11 @@ impl GrpcSender {
         *request.metadata_mut() = self.metadata.clone();
         let path = PathAndQuery::from_static(outgoing.signal.method());
         match self.client.unary(request, path, Raw).await {
-            Ok(reply) => of_reply(reply.get_ref()),
+            Ok(reply) => {
+                let told = reply.metadata();
+                self.advice = advice(|name| told.get(name).and_then(|value| value.to_str().ok()));
+                of_reply(reply.get_ref())
+            }
             Err(status) => of_grpc(status.code(), status.details(), said(&status)),
         }
     }

@@ -1,12 +1,14 @@
 //! OTLP as protobuf in HTTP/1.1, over one connection that is made again when it is gone.
 
-use super::connect::Connector;
+use super::advice::advice;
 use super::queue::Outgoing;
 use super::retry::{Outcome, of_http, of_reply};
 use super::target::Target;
+use crate::ranks::Advice;
 use bytes::{Bytes, BytesMut};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use gpuwhy_connect::Connector;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
@@ -23,11 +25,19 @@ pub(super) struct HttpSender {
     headers: HeaderMap,
     connector: Connector,
     open: Option<SendRequest<Full<Bytes>>>,
+    /// What the last answer told beside that it was taken.
+    pub(super) advice: Option<Advice>,
 }
 
 impl HttpSender {
     pub(super) fn new(target: &Target, connector: Connector) -> Result<HttpSender, String> {
-        Ok(HttpSender { target: target.clone(), headers: headers(target)?, connector, open: None })
+        Ok(HttpSender {
+            target: target.clone(),
+            headers: headers(target)?,
+            connector,
+            open: None,
+            advice: None,
+        })
     }
 
     pub(super) async fn send(&mut self, outgoing: &Outgoing) -> Outcome {
@@ -55,9 +65,12 @@ impl HttpSender {
         let status = response.status();
         let after = response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
         let after = after.map(ToString::to_string);
+        let headers = response.headers();
+        let advice = advice(|name| headers.get(name).and_then(|value| value.to_str().ok()));
         let body = body_of(response).await?;
         if status.is_success() {
             self.open = Some(sender);
+            self.advice = advice;
             return Ok(of_reply(&body));
         }
         let said = format!("HTTP {status} from {}", self.target.path_of(outgoing.signal));

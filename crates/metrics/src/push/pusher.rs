@@ -1,16 +1,20 @@
 //! The thread that sends.
 
-use super::connect::Connector;
 use super::delivery::{Delivery, DeliveryNow, GivenUp};
 use super::grpc::GrpcSender;
 use super::http::HttpSender;
+use super::line::Line;
 use super::queue::{Outgoing, Queue};
 use super::retry::{Outcome, wait};
+use super::spool::Spool;
 use super::target::{Protocol, Target};
 use crate::ids::mixed;
 use crate::otlp::{Request, Signal};
+use crate::ranks::Advice;
+use gpuwhy_connect::Connector;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
@@ -22,8 +26,10 @@ const MOST_QUEUED: usize = 16 << 20;
 /// Sends what it is given until it is told to finish.
 #[derive(Debug)]
 pub struct Pusher {
-    queue: Arc<Queue>,
+    line: Arc<Line>,
     delivery: Arc<Delivery>,
+    /// What the server told last, until somebody asks.
+    advice: Arc<Mutex<Option<Advice>>>,
     /// Until when sending may go on, once it is to end.
     end: watch::Sender<Option<Instant>>,
     thread: Option<JoinHandle<()>>,
@@ -37,9 +43,23 @@ impl Pusher {
 
     /// With another size of the queue.
     pub fn with_room(target: &Target, most_bytes: usize) -> Result<Pusher, String> {
-        let connector = Connector::new(target).map_err(|error| error.to_string())?;
         let delivery = Arc::new(Delivery::default());
-        let queue = Arc::new(Queue::new(most_bytes, Arc::clone(&delivery)));
+        let queue = Queue::new(most_bytes, Arc::clone(&delivery));
+        Pusher::sending(target, Line::Memory(queue), delivery)
+    }
+
+    /// What waits is kept in files of this folder, and sent by the next agent where this one ends before.
+    pub fn with_spool(target: &Target, folder: &Path, most_bytes: u64) -> Result<Pusher, String> {
+        let delivery = Arc::new(Delivery::default());
+        let spool =
+            Spool::open(folder, most_bytes, Arc::clone(&delivery)).map_err(|error| error.to_string())?;
+        Pusher::sending(target, Line::Disk(spool), delivery)
+    }
+
+    fn sending(target: &Target, line: Line, delivery: Arc<Delivery>) -> Result<Pusher, String> {
+        let connector = target.connector().map_err(|error| error.to_string())?;
+        let line = Arc::new(line);
+        let advice = Arc::default();
         let (end, ended) = watch::channel(None);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -52,8 +72,9 @@ impl Pusher {
         };
         let mut sending = Sending {
             sender,
-            queue: Arc::clone(&queue),
+            line: Arc::clone(&line),
             delivery: Arc::clone(&delivery),
+            advice: Arc::clone(&advice),
             ended,
             unknown: BTreeSet::new(),
         };
@@ -65,12 +86,17 @@ impl Pusher {
                 runtime.shutdown_background();
             })
             .map_err(|error| error.to_string())?;
-        Ok(Pusher { queue, delivery, end, thread: Some(thread) })
+        Ok(Pusher { line, delivery, advice, end, thread: Some(thread) })
     }
 
     /// Does not wait.
     pub fn put(&self, request: &Request) {
-        self.queue.put(request);
+        self.line.put(request);
+    }
+
+    /// What the server has told since the last time.
+    pub fn advice(&self) -> Option<Advice> {
+        self.advice.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     pub fn delivery(&self) -> &Arc<Delivery> {
@@ -85,7 +111,7 @@ impl Pusher {
 
     fn stop(&mut self, within: Duration) {
         let Some(thread) = self.thread.take() else { return };
-        self.queue.close();
+        self.line.close();
         self.end.send_replace(Some(Instant::now() + within));
         // It has told everything through the counts.
         let _ = thread.join();
@@ -117,13 +143,21 @@ impl Sender {
             Sender::Http(sender) => sender.send(outgoing).await,
         }
     }
+
+    fn advice(&mut self) -> Option<Advice> {
+        match self {
+            Sender::Grpc(sender) => sender.advice.take(),
+            Sender::Http(sender) => sender.advice.take(),
+        }
+    }
 }
 
 /// All that lives in the thread.
 struct Sending {
     sender: Sender,
-    queue: Arc<Queue>,
+    line: Arc<Line>,
     delivery: Arc<Delivery>,
+    advice: Arc<Mutex<Option<Advice>>>,
     ended: watch::Receiver<Option<Instant>>,
     /// Kinds of data the server does not know: not sent any more.
     unknown: BTreeSet<Signal>,
@@ -132,9 +166,10 @@ struct Sending {
 impl Sending {
     async fn run(&mut self) {
         let mut ended = self.ended.clone();
-        while let Some(outgoing) = self.queue.next().await {
+        while let Some(outgoing) = self.line.next().await {
             if self.unknown.contains(&outgoing.signal) {
                 self.delivery.dropped(outgoing.signal, GivenUp::Refused, outgoing.items);
+                self.line.done(&outgoing);
                 continue;
             }
             let done = tokio::select! {
@@ -142,11 +177,15 @@ impl Sending {
                 () = over(&mut ended) => false,
             };
             if !done {
-                self.delivery.dropped(outgoing.signal, GivenUp::End, outgoing.items);
+                self.line.leave(&outgoing);
                 break;
             }
+            self.line.done(&outgoing);
+            if let Some(advice) = self.sender.advice() {
+                *self.advice.lock().unwrap_or_else(PoisonError::into_inner) = Some(advice);
+            }
         }
-        self.queue.give_up();
+        self.line.give_up();
     }
 
     /// Until the server has taken or refused it. False where the trace is over and the server is to be asked later.

@@ -13,6 +13,8 @@ pub(super) struct Outgoing {
     pub(super) signal: Signal,
     pub(super) items: u64,
     pub(super) body: Bytes,
+    /// Its place in line, where that is kept on disk.
+    pub(super) number: u64,
 }
 
 #[derive(Debug)]
@@ -36,7 +38,8 @@ impl Queue {
     }
 
     pub(super) fn put(&self, request: &Request) {
-        let outgoing = Outgoing { signal: request.signal(), items: request.items(), body: request.encode() };
+        let (signal, items) = (request.signal(), request.items());
+        let outgoing = Outgoing { signal, items, body: request.encode(), number: 0 };
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.bytes += outgoing.body.len();
         waiting.requests.push_back(outgoing);
@@ -72,6 +75,11 @@ impl Queue {
             }
             self.news.notified().await;
         }
+    }
+
+    /// It was taken out and could not be sent in time.
+    pub(super) fn give_up_one(&self, outgoing: &Outgoing) {
+        self.delivery.dropped(outgoing.signal, GivenUp::End, outgoing.items);
     }
 
     /// Everything that still waits is given up.

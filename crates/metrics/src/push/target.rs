@@ -1,6 +1,7 @@
 //! Where to and how: the address the user named, and OpenTelemetry's environment variables.
 
 use crate::otlp::{Histograms, Signal, parse_pairs};
+use gpuwhy_connect::{Connector, Tls};
 use http::Uri;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -113,6 +114,15 @@ impl Target {
             )?,
             resource: resource(&variable),
         })
+    }
+
+    pub(super) fn connector(&self) -> std::io::Result<Connector> {
+        let protocol = match self.protocol {
+            Protocol::Grpc => "h2",
+            Protocol::Http => "http/1.1",
+        };
+        let tls = self.tls.then_some(Tls { certificate: self.certificate.as_deref(), protocol });
+        Connector::new(&self.host, self.port, tls)
     }
 
     /// For people, and for the request's target.

@@ -2,21 +2,21 @@
 
 use super::attach::{Flavour, Group};
 use super::loss::LossReader;
-use super::object::{Opened, SharedMaps, set_variable};
-use super::rings::{self, Rings};
+use super::object::{SharedMaps, set_variable};
+use super::rings::Rings;
 use super::rules::{self, Rule};
 use super::slots::Slots;
 use super::stats::{self, ProgramStats};
 use super::sums::{take_waits, take_windows};
-use super::{FileId, LoadError, Scope, Settings, StackMode, clock, features, kernel_types, tracepoints};
+use super::{FileId, LoadError, Settings, StackMode, clock};
 use crate::call::WINDOW_NS;
-use crate::probe::{Attach, Probe, op_infos};
-use crate::{driver, raw, sched};
-use gpuwhy_model::{Batch, LibraryInfo, OpId, OpInfo, ProbeState, ProbeStatus, ProcessEventKind};
+use crate::probe::{Attach, Probe};
+use crate::raw;
+use gpuwhy_model::{Batch, LibraryInfo, OpId, OpInfo, ProbeStatus, ProcessEventKind};
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A window is read so long after its end: a program that was preempted in the middle still gets to count.
 const WINDOW_GRACE_NS: u64 = 100_000_000;
@@ -74,106 +74,6 @@ impl std::fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// Loads the probes and attaches the tracepoints; libraries are attached as they are found.
-    pub fn load(settings: &Settings) -> Result<Engine, LoadError> {
-        raise_file_limit();
-        if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
-            return Err(LoadError::NoBtf);
-        }
-        let mut ladder = match settings.flavour {
-            Some(flavour) => vec![flavour],
-            None => features::ladder().map_err(LoadError::NotAllowed)?,
-        };
-        let cpus = libbpf_rs::num_possible_cpus().map_err(|error| LoadError::load("cpus", &error))?;
-        let shards = rings::shards_for(cpus);
-        let ops = op_infos(&settings.probes);
-        let rules = rules::all(&settings.probes, &ops);
-        let clock_offset_ns = clock::offset_ns();
-
-        let mut maps = SharedMaps::default();
-        let mut loaded = Vec::new();
-        let mut links = Vec::new();
-        let mut statuses = Vec::new();
-        let mut walks = HashMap::new();
-        let mut rings = None;
-        let (first, later) = now_and_later(&settings.probes);
-        for probe in first {
-            let began = Instant::now();
-            let mut result = load_probe(probe, settings, &rules, ladder[0], shards, &mut maps);
-            // A kernel may attach a kind of probe and yet refuse the real program: then the next kind.
-            while let Err(LoadError::Refused { reason, .. }) = &result
-                && matches!(probe.attach, Attach::Functions(_))
-                && ladder.len() > 1
-            {
-                statuses.push(refused(probe, ladder[0].name(), reason));
-                ladder.remove(0);
-                result = load_probe(probe, settings, &rules, ladder[0], shards, &mut maps);
-            }
-            let load_time = began.elapsed();
-            match result {
-                Ok(object) => {
-                    // Nothing may fire before there is a place for what it has to say.
-                    if rings.is_none()
-                        && let Ok(outer) = maps.get("rings")
-                    {
-                        rings = Some(Rings::make(outer, shards, settings.ring_bytes, clock_offset_ns)?);
-                    }
-                    if !matches!(probe.attach, Attach::Functions(_)) {
-                        let attached = tracepoints::attach(probe, &object, settings, clock_offset_ns);
-                        links.extend(attached.links);
-                        statuses.extend(attached.statuses);
-                        walks.extend(attached.walks);
-                    }
-                    loaded.push(Loaded { probe, object, load_time });
-                }
-                // Tracing goes on without the kernel's side of the story; nothing works without the calls.
-                Err(error) if !matches!(probe.attach, Attach::Functions(_)) && !is_permission(&error) => {
-                    statuses.push(refused(probe, "tracepoint", &error.to_string()));
-                }
-                Err(LoadError::Refused { .. }) if !features::has_cookies() => {
-                    return Err(LoadError::TooOld);
-                }
-                Err(error) => return Err(error),
-            }
-        }
-
-        let rings = rings.ok_or_else(|| LoadError::Internal("no probe has the rings".into()))?;
-        let mut engine = Engine {
-            links,
-            groups: Vec::new(),
-            loaded,
-            later: Later { settings: settings.clone(), shards, probes: later },
-            maps,
-            rings,
-            ops,
-            rules,
-            keep_all: settings.keep_all,
-            stacks: settings.stacks,
-            flavour: ladder[0],
-            statuses,
-            attached_files: HashSet::new(),
-            libraries: Vec::new(),
-            library_paths: Vec::new(),
-            losses: LossReader::new(clock::unix_ns()),
-            slots: Slots::default(),
-            walks,
-            ended: Vec::new(),
-            drained_before: 0,
-            clock_offset_ns,
-        };
-        if !engine.rules.is_empty() {
-            for rule in &engine.rules {
-                rules::write(engine.maps.get("rules")?, rule, rule.function.slow_ns, engine.keep_all)?;
-            }
-            engine.write_nccl_rules()?;
-            engine.set_stacks(settings.stacks)?;
-        }
-        if let Scope::Cgroup(path) = &settings.scope {
-            engine.set_cgroup(path)?;
-        }
-        Ok(engine)
-    }
-
     pub fn ops(&self) -> &[OpInfo] {
         &self.ops
     }
@@ -328,78 +228,4 @@ impl Engine {
     pub fn program_stats(&self) -> Vec<ProgramStats> {
         self.loaded.iter().flat_map(|loaded| stats::of_object(loaded.probe.name, &loaded.object)).collect()
     }
-}
-
-/// The first probe on functions is loaded at once, which tells whether the kernel lets us; the others when their library
-/// turns up: most hosts have one vendor's.
-fn now_and_later(probes: &[&'static Probe]) -> (Vec<&'static Probe>, Vec<&'static Probe>) {
-    let is_functions = |probe: &Probe| matches!(probe.attach, Attach::Functions(_));
-    let first = probes.iter().find(|probe| is_functions(probe)).map(|probe| probe.name);
-    probes.iter().partition(|probe| !is_functions(probe) || Some(probe.name) == first)
-}
-
-pub(super) fn load_probe(
-    probe: &'static Probe,
-    settings: &Settings,
-    rules: &[Rule],
-    flavour: Flavour,
-    shards: usize,
-    maps: &mut SharedMaps,
-) -> Result<Object, LoadError> {
-    let mut opened = Opened::open(probe.name, probe.object)?;
-    if let Attach::Functions(_) = probe.attach {
-        let wanted = format!("_{}", flavour.name());
-        opened.keep_programs(|name| name.contains(&wanted));
-    }
-    if let Attach::Devices(_) = probe.attach {
-        let twins = tracepoints::has_kprobes();
-        opened.keep_programs(|name| twins || !name.starts_with("on_function"));
-    }
-    opened.leave_out_absent(kernel_types::has_tracepoint);
-    opened.set_max_entries("rings", shards as u32)?;
-    opened.set_constant("ring_mask", &(shards as u32 - 1).to_ne_bytes())?;
-    opened.set_constant("ring_wake_bytes", &u64::from(settings.ring_bytes / 8).to_ne_bytes())?;
-    let scope = match settings.scope {
-        Scope::All => raw::cuda::SCOPE_ALL,
-        Scope::Listed => raw::cuda::SCOPE_LISTED,
-        Scope::Cgroup(_) => raw::cuda::SCOPE_CGROUP,
-    };
-    opened.set_constant("target_scope", &scope.to_ne_bytes())?;
-    opened.set_constant("switch_has_state", &[u8::from(kernel_types::switch_has_state())])?;
-    let sees_other_cpus = kernel_types::kernel_version() >= (5, 19);
-    opened.set_constant("sees_other_cpus", &[u8::from(sees_other_cpus)])?;
-    opened.set_constant("keeps_cpu", &[u8::from(kernel_types::lets_keep_cpu())])?;
-    opened.set_constant("syscall_reasons", &sched::syscall_reasons())?;
-    opened.set_constant("futex_syscalls", &sched::futex_wakers())?;
-    let rule_of =
-        |op: &str| rules.iter().find(|rule| rule.function.op() == op).map(|rule| u32::from(rule.number));
-    opened.set_constant("devices", &driver::table(&settings.devices, rule_of))?;
-    opened.load(maps)
-}
-
-pub(super) fn refused(probe: &Probe, flavour: &str, reason: &str) -> ProbeStatus {
-    ProbeStatus {
-        probe: probe.name.into(),
-        target: "*".into(),
-        file: String::new(),
-        state: ProbeState::Refused,
-        flavour: flavour.into(),
-        since_ns: clock::unix_ns(),
-        reason: reason.into(),
-    }
-}
-
-/// Kernels without multi probes need two descriptors a function.
-fn raise_file_limit() {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the pointer is to a limit of ours.
-    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0 {
-        limit.rlim_cur = limit.rlim_max;
-        // SAFETY: as above; where it is refused, the old limit stands.
-        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
-    }
-}
-
-fn is_permission(error: &LoadError) -> bool {
-    matches!(error, LoadError::NotAllowed(_))
 }

@@ -1,7 +1,8 @@
 //! The library files the engine is attached to.
 
 use super::attach::{self, LibraryFile};
-use super::engine::{Loaded, load_probe, refused};
+use super::engine::Loaded;
+use super::loading::{load_probe, refused};
 use super::rules::{self, Rule};
 use super::{Engine, FileId, LoadError};
 use crate::layout::CommunicatorLayout;

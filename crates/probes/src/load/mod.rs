@@ -11,6 +11,7 @@ mod flights;
 mod hazards;
 mod kernel_types;
 mod libraries;
+mod loading;
 mod loss;
 mod object;
 mod pythons;

@@ -4,6 +4,7 @@
 mod calls;
 mod gpu;
 mod host;
+mod kept;
 mod marks;
 mod ranks;
 pub(crate) mod row;
@@ -36,9 +37,8 @@ pub(crate) fn gather(reader: &Reader, span: Span, per_process: bool) -> Result<E
     }
     calls::sums(reader, &filter, &mut evidence)?;
     calls::bills(reader, times, &mut evidence)?;
-    calls::kept(reader, times, per_process, &mut evidence)?;
+    kept::kept(reader, times, per_process, &mut evidence)?;
     calls::cold(reader, times, &mut evidence)?;
-    calls::failed(reader, times, &mut evidence)?;
     host::waits(reader, times, &mut evidence)?;
     host::wait_sites(reader, times, &mut evidence)?;
     host::others(reader, times, &mut evidence)?;

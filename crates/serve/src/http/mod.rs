@@ -5,6 +5,7 @@ mod assets;
 mod guard;
 mod login;
 mod missing;
+mod snapshot;
 
 use crate::mcp::Assistant;
 use crate::{Questions, ServeError, Tokens};
@@ -18,6 +19,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 const CONNECTIONS: usize = 256;
 /// The largest request.
@@ -47,6 +49,7 @@ pub(crate) struct Site {
     pub(crate) loopback: bool,
     pub(crate) hosts: Vec<String>,
     pub(crate) page: bool,
+    pub(crate) snapshots: Arc<Semaphore>,
 }
 
 /// Serves until it is told to end (Ctrl-C, SIGTERM); `ready` is told where.
@@ -69,14 +72,19 @@ pub fn serve_http(
         let address: SocketAddr =
             listener.local_addr().map_err(|error| ServeError::Failed(error.to_string()))?;
         let scheme = if options.tls.is_some() { "https" } else { "http" };
+        let questions = Arc::new(questions);
+        if options.page {
+            tokio::spawn(think_ahead(questions.clone()));
+        }
         let site = Arc::new(Site {
-            questions: Arc::new(questions),
+            questions,
             tokens: options.tokens,
             sessions: Sessions::default(),
             secure: options.tls.is_some(),
             loopback,
             hosts: options.hosts,
             page: options.page,
+            snapshots: Arc::new(Semaphore::new(snapshot::AT_ONCE)),
         });
         ready(&format!("{scheme}://{address}"));
         let door = Door { tls: options.tls, protocol: Protocol::Http1, connections: CONNECTIONS };
@@ -85,6 +93,14 @@ pub fn serve_http(
     });
     runtime.shutdown_background();
     served
+}
+
+/// The page opens with what takes longest of a large trace: it is known by the time somebody looks.
+async fn think_ahead(questions: Arc<Questions>) {
+    if let Some(explain) = questions.named("explain") {
+        // Whoever asks is told what is wrong.
+        drop(questions.ask(explain, serde_json::json!({})).await);
+    }
 }
 
 fn router(site: Arc<Site>) -> Router {
@@ -102,6 +118,7 @@ fn router(site: Arc<Site>) -> Router {
         .route("/api/v1", get(api::list))
         .route("/api/v1/health", get(api::health))
         .route("/api/v1/openapi.json", get(api::openapi))
+        .route("/api/v1/snapshot", get(snapshot::get))
         .route("/api/v1/{question}", get(api::get).post(api::post))
         .route_service("/mcp", mcp);
     if site.page {

@@ -102,7 +102,9 @@ fn exchange(mut stream: TcpStream, request: &str) -> Reply {
 
 pub(crate) fn parse(bytes: &[u8]) -> Reply {
     let text = String::from_utf8_lossy(bytes);
-    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no reply: {text}"));
+    let end =
+        bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or_else(|| panic!("no reply: {text}"));
+    let (head, body) = (String::from_utf8_lossy(&bytes[..end]), &bytes[end + 4..]);
     let mut lines = head.lines();
     let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
     let headers: Vec<(String, String)> = lines
@@ -110,19 +112,21 @@ pub(crate) fn parse(bytes: &[u8]) -> Reply {
         .map(|(name, value)| (name.to_lowercase(), value.trim().to_string()))
         .collect();
     let chunked = headers.iter().any(|(name, value)| name == "transfer-encoding" && value == "chunked");
-    Reply { status, headers, body: if chunked { unchunked(body) } else { body.into() } }
+    let body = if chunked { unchunked(body) } else { body.into() };
+    Reply { status, headers, body: String::from_utf8_lossy(&body).into_owned() }
 }
 
-fn unchunked(mut body: &str) -> String {
-    let mut whole = String::new();
-    while let Some((length, rest)) = body.split_once("\r\n") {
-        let length = usize::from_str_radix(length.trim(), 16).unwrap();
+fn unchunked(mut body: &[u8]) -> Vec<u8> {
+    let mut whole = Vec::new();
+    while let Some(end) = body.windows(2).position(|two| two == b"\r\n") {
+        let length = std::str::from_utf8(&body[..end]).unwrap().trim();
+        let length = usize::from_str_radix(length, 16).unwrap();
         if length == 0 {
             break;
         }
-        // Chunks end between characters: messages are written whole.
-        whole += &rest[..length];
-        body = &rest[length + 2..];
+        let chunk = &body[end + 2..];
+        whole.extend_from_slice(&chunk[..length]);
+        body = &chunk[length + 2..];
     }
     whole
 }

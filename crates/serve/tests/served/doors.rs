@@ -85,6 +85,7 @@ fn without_the_token_nothing_is_told() {
         ("GET", "/api/v1"),
         ("POST", "/api/v1/sql"),
         ("GET", "/api/v1/openapi.json"),
+        ("GET", "/api/v1/snapshot"),
         ("POST", "/mcp"),
         ("GET", "/mcp"),
     ] {

@@ -7,4 +7,5 @@ mod doors;
 mod hostile;
 mod made;
 mod projections;
+mod snapshot;
 mod sql;

@@ -23,6 +23,7 @@ int command_hip(char **arguments);
 int command_hip_mixed(char **arguments);
 int command_ibverbs(char **arguments);
 int command_two_runtimes(char **arguments);
+int command_beside(char **arguments);
 int command_ioctl(char **arguments);
 int command_monitor(char **arguments);
 int command_hold(char **arguments);

@@ -35,6 +35,7 @@ static const struct {
     {"hip-mixed", "every probed function of HIP, with distinct sizes", command_hip_mixed},
     {"ibverbs", "waits for asynchronous events of an InfiniBand device", command_ibverbs},
     {"two-runtimes", "two versions of the CUDA runtime in one process", command_two_runtimes},
+    {"beside", "launches through the driver and through an unwatched copy of it, in turns", command_beside},
     {"ioctl", "ioctls on a device file", command_ioctl},
     {"monitor", "slow ioctls on a device whose ioctls take turns", command_monitor},
     {"hold", "launches that are held up inside for one known reason", command_hold},

@@ -25,6 +25,20 @@ fn one_process_may_use_two_runtimes() {
 }
 
 #[test]
+fn launches_through_a_copy_of_the_driver_are_not_the_drivers() {
+    let folder = Folder::unpack();
+    std::fs::copy(folder.files.join("libcuda.so.1"), folder.path("unwatched.so")).unwrap();
+    let copy = folder.path("unwatched.so").display().to_string();
+    let truth = folder.run(&format!("simwork beside --seconds 1 --slice 10 --copy {copy}"));
+    let launches = number(&truth["ops"]["cuLaunchKernel"]);
+    assert!(launches > 0 && launches % 20 == 0, "{truth}");
+    assert!(number(&truth["driver_ns"]) > 0 && number(&truth["copy_ns"]) > 0, "{truth}");
+    let refused = folder.command("simwork beside --copy libcuda.so.1").output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("is the driver itself"), "{refused:?}");
+}
+
+#[test]
 fn ioctls_are_counted_though_they_fail() {
     let folder = Folder::unpack();
     let truth = folder.run("simwork ioctl --device /dev/null --count 30 --gap-us 10");

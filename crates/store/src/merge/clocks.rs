@@ -13,6 +13,8 @@ pub enum ClockSource {
     /// The clock the others were aligned to.
     Reference,
     Collectives,
+    /// What each node said its time is, when its trace was fetched.
+    Measured,
     /// Nothing tells: times are as they were.
     None,
 }
@@ -22,9 +24,29 @@ impl ClockSource {
         match self {
             ClockSource::Reference => "reference",
             ClockSource::Collectives => "collectives",
+            ClockSource::Measured => "measured",
             ClockSource::None => "none",
         }
     }
+}
+
+/// How clocks are aligned.
+#[derive(Debug, Clone, Copy)]
+pub enum Clocks<'a> {
+    /// They stay as they are.
+    Keep,
+    /// By the collectives that nodes took part in together.
+    Collectives,
+    /// By collectives, and where there are none, by what was measured of each file's clock, in the order of the files.
+    Measured(&'a [Offset]),
+}
+
+/// How far a clock is ahead of one that all were compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Offset {
+    pub ahead_ns: i64,
+    /// By how much that may be wrong at most.
+    pub error_ns: i64,
 }
 
 /// What is done to the times of a file.
@@ -40,9 +62,11 @@ pub struct Clock {
 }
 
 impl Clock {
-    pub(super) const UNKNOWN: Clock =
+    /// Nothing tells.
+    pub const UNKNOWN: Clock =
         Clock { shift_ns: 0, error_ns: None, source: ClockSource::None, collectives: 0 };
-    const REFERENCE: Clock =
+    /// The one that others are aligned to.
+    pub const REFERENCE: Clock =
         Clock { shift_ns: 0, error_ns: Some(0), source: ClockSource::Reference, collectives: 0 };
 }
 
@@ -59,32 +83,58 @@ type Collectives = HashMap<(String, i64), Seen>;
 
 /// The first file keeps its clock; each other one is aligned to the one, of those aligned before it, that tells most
 /// exactly. What nothing leads to keeps its clock, too.
-pub(super) fn align(readers: &[Reader]) -> Result<Vec<Clock>, MergeError> {
+pub(super) fn align(readers: &[Reader], measured: &[Offset]) -> Result<Vec<Clock>, MergeError> {
     let seen: Vec<Collectives> = readers.iter().map(collectives).collect::<Result<_, _>>()?;
     let mut clocks = vec![Clock::UNKNOWN; readers.len()];
     let mut aligned = vec![false; readers.len()];
     if let (Some(clock), Some(first)) = (clocks.first_mut(), aligned.first_mut()) {
         (*clock, *first) = (Clock::REFERENCE, true);
     }
-    loop {
-        let mut best: Option<(usize, Clock)> = None;
-        for to in (0..readers.len()).filter(|at| aligned[*at]) {
-            for of in (0..readers.len()).filter(|at| !aligned[*at]) {
-                let Some(offset) = difference(&seen[to], &seen[of]) else { continue };
-                let clock = Clock {
-                    shift_ns: offset.shift_ns.saturating_add(clocks[to].shift_ns),
-                    error_ns: offset.error_ns.zip(clocks[to].error_ns).map(|(a, b)| a.saturating_add(b)),
-                    ..offset
-                };
-                let error = |clock: &Clock| clock.error_ns.unwrap_or(i64::MAX);
-                if best.is_none_or(|(_, best)| error(&clock) < error(&best)) {
-                    best = Some((of, clock));
-                }
-            }
-        }
-        let Some((of, clock)) = best else { return Ok(clocks) };
+    // Collectives first: they bound what they tell. What was measured leads to those that none leads to.
+    let told: [&dyn Fn(usize, usize) -> Option<Clock>; 2] =
+        [&|to, of| difference(seen.get(to)?, seen.get(of)?), &|to, of| {
+            Some(between(*measured.get(to)?, *measured.get(of)?))
+        }];
+    while let Some((of, clock)) = told.iter().find_map(|told| nearest(&clocks, &aligned, *told)) {
         (clocks[of], aligned[of]) = (clock, true);
     }
+    Ok(clocks)
+}
+
+/// Of those that are not aligned the one that is told most exactly, and its clock.
+fn nearest(
+    clocks: &[Clock],
+    aligned: &[bool],
+    told: &dyn Fn(usize, usize) -> Option<Clock>,
+) -> Option<(usize, Clock)> {
+    let mut best: Option<(usize, Clock)> = None;
+    for to in (0..clocks.len()).filter(|at| aligned[*at]) {
+        for of in (0..clocks.len()).filter(|at| !aligned[*at]) {
+            let Some(offset) = told(to, of) else { continue };
+            let clock = Clock {
+                shift_ns: offset.shift_ns.saturating_add(clocks[to].shift_ns),
+                error_ns: offset.error_ns.zip(clocks[to].error_ns).map(|(a, b)| a.saturating_add(b)),
+                ..offset
+            };
+            let error = |clock: &Clock| clock.error_ns.unwrap_or(i64::MAX);
+            if best.is_none_or(|(_, best)| error(&clock) < error(&best)) {
+                best = Some((of, clock));
+            }
+        }
+    }
+    best
+}
+
+/// What to add to the times of `of` so that they are those of `to`. A difference that may be none at all is left: two clocks
+/// that are kept right agree better than a network can tell.
+fn between(to: Offset, of: Offset) -> Clock {
+    let shift = to.ahead_ns.saturating_sub(of.ahead_ns);
+    let error = to.error_ns.saturating_add(of.error_ns);
+    let (shift_ns, error_ns) = match shift.saturating_abs() > error {
+        true => (shift, error),
+        false => (0, shift.saturating_abs().saturating_add(error)),
+    };
+    Clock { shift_ns, error_ns: Some(error_ns), source: ClockSource::Measured, collectives: 0 }
 }
 
 /// Those whose end nobody reaches before all have begun.
@@ -131,14 +181,23 @@ fn difference(to: &Collectives, of: &Collectives) -> Option<Clock> {
         collectives: shared.len() as u64,
     };
     if least <= most {
-        let shift = likely.unwrap_or(least + (most - least) / 2).clamp(least, most);
-        return Some(clock(shift, Some((most - shift).max(shift - least))));
+        let shift = likely.unwrap_or(middle(least, most)).clamp(least, most);
+        return Some(clock(shift, Some(apart(most, shift).max(apart(shift, least)))));
     }
     // The clocks moved against each other while the trace was taken, so no one shift is right: the middle, and as error
     // how far the ends lie from it.
-    let shift = likely.unwrap_or(most + (least - most) / 2);
-    let spread = ends.iter().map(|end| (end - shift).abs()).max().unwrap_or(0);
-    Some(clock(shift, Some(spread.max((least - shift).abs()).max((shift - most).abs()))))
+    let shift = likely.unwrap_or(middle(most, least));
+    let spread = ends.iter().map(|end| apart(*end, shift)).max().unwrap_or(0);
+    Some(clock(shift, Some(spread.max(apart(least, shift)).max(apart(shift, most)))))
+}
+
+// Times come from files, which may say anything.
+fn middle(low: i64, high: i64) -> i64 {
+    low.saturating_add(high.saturating_sub(low) / 2)
+}
+
+fn apart(a: i64, b: i64) -> i64 {
+    a.saturating_sub(b).saturating_abs()
 }
 
 #[cfg(test)]
@@ -176,6 +235,17 @@ mod tests {
     #[test]
     fn nothing_in_common_tells_nothing() {
         assert_eq!(difference(&seen(&[(1, 1, 2, true)]), &seen(&[(2, 1, 2, true)])), None);
+    }
+
+    #[test]
+    fn what_was_measured_is_applied_where_it_is_more_than_its_error() {
+        let offset = |ahead_ns, error_ns| Offset { ahead_ns, error_ns };
+        let apart = between(offset(40, 10), offset(1_500, 20));
+        assert_eq!((apart.shift_ns, apart.error_ns, apart.source), (-1_460, Some(30), ClockSource::Measured));
+        let same = between(offset(40, 10), offset(20, 20));
+        assert_eq!((same.shift_ns, same.error_ns), (0, Some(50)), "the truth lies within");
+        let absurd = between(offset(i64::MIN, i64::MAX), offset(i64::MAX, i64::MAX));
+        assert_eq!((absurd.shift_ns, absurd.error_ns), (0, Some(i64::MAX)));
     }
 
     #[test]

@@ -122,22 +122,22 @@ impl<'a> Output<'a> {
         let clock = merged.clock;
         reader.stream::<MergeError>(sql, &[], |record| {
             let number = |at: usize| record.integer(at).unwrap_or(0);
-            self.last_session = self.last_session.max(number(0) + session);
+            self.last_session = self.last_session.max(number(0).saturating_add(session));
             let earlier = record.text(1);
             // A file whose own clocks disagree stays so; else both errors count.
             let unknown = record.text(4).as_deref() == Some("none");
-            let error = clock.error_ns.filter(|_| !unknown).map(|ns| ns + number(3));
+            let error = clock.error_ns.filter(|_| !unknown).map(|ns| ns.saturating_add(number(3)));
             let source = if unknown { "none" } else { clock.source.name() };
             self.db
                 .execute(
                     &MERGED.insert_sql("INSERT", 1),
                     params![
-                        number(0) + session,
+                        number(0).saturating_add(session),
                         earlier.as_deref().unwrap_or(&name),
-                        number(2) + clock.shift_ns,
+                        number(2).saturating_add(clock.shift_ns),
                         error,
                         source,
-                        clock.collectives as i64 + number(5),
+                        number(5).saturating_add(clock.collectives as i64),
                         // Of the later one, if it did anything: the last seven digits are those of the first file.
                         if merged.pids_shifted > 0 { merged.pid_shift } else { number(6) },
                         (merged.pids_shifted as i64).max(number(7)),

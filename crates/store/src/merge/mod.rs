@@ -8,7 +8,7 @@ mod processes;
 mod rewrite;
 mod stacks;
 
-pub use clocks::{Clock, ClockSource};
+pub use clocks::{Clock, ClockSource, Clocks, Offset};
 
 use crate::reader::Maker;
 use crate::{Reader, StoreError, file, schema};
@@ -57,7 +57,7 @@ pub type GoOn<'a> = dyn Fn(u64) -> bool + 'a;
 pub fn merge(
     files: &[PathBuf],
     out: &Path,
-    keep_clocks: bool,
+    how: Clocks<'_>,
     go_on: &GoOn<'_>,
 ) -> Result<Vec<MergedFile>, MergeError> {
     if files.len() < 2 {
@@ -72,9 +72,10 @@ pub fn merge(
         readers.push(reader);
     }
     all_differ(&readers)?;
-    let clocks = match keep_clocks {
-        true => vec![Clock::UNKNOWN; readers.len()],
-        false => clocks::align(&readers)?,
+    let clocks = match how {
+        Clocks::Keep => vec![Clock::UNKNOWN; readers.len()],
+        Clocks::Collectives => clocks::align(&readers, &[])?,
+        Clocks::Measured(offsets) => clocks::align(&readers, offsets)?,
     };
     let db = file::open(out, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
     let at = |error| MergeError::Store(StoreError::at(out, error));

@@ -47,7 +47,7 @@ impl Numbered {
                     if let Some(at) = session_at
                         && let Some(own) = record.integer(at)
                     {
-                        values[at] = Value::Integer(own + session);
+                        values[at] = Value::Integer(own.saturating_add(session));
                     }
                     db.prepare_cached(&self.table.insert_sql("INSERT", 1))
                         .and_then(|mut insert| insert.execute(params_from_iter(values)))

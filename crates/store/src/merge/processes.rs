@@ -33,12 +33,12 @@ pub(super) struct Shift {
 
 impl Shift {
     pub(super) fn of(&self, pid: i64) -> i64 {
-        if self.pids.contains(&pid) { pid + self.by } else { pid }
+        if self.pids.contains(&pid) { pid.saturating_add(self.by) } else { pid }
     }
 
     /// A thread's number goes with that of its process.
     pub(super) fn thread(&self, pid: i64, tid: i64) -> i64 {
-        if self.pids.contains(&pid) { tid + self.by } else { tid }
+        if self.pids.contains(&pid) { tid.saturating_add(self.by) } else { tid }
     }
 }
 
@@ -90,20 +90,22 @@ impl Processes {
         }
         let largest = pids.iter().max().copied().unwrap_or(0);
         let mut by = STEP;
-        while pids.iter().any(|pid| self.used.contains(&(pid + by)) || new.used.contains(&(pid + by))) {
+        while largest.saturating_add(by) <= LARGEST {
+            if !pids.iter().any(|pid| self.used.contains(&(pid + by)) || new.used.contains(&(pid + by))) {
+                return Ok(Shift { by, pids });
+            }
             by += STEP;
         }
-        if largest + by > LARGEST {
-            return Err(MergeError::Crowded);
-        }
-        Ok(Shift { by, pids })
+        Err(MergeError::Crowded)
     }
 
     /// The same process, traced twice on its host: by when it started, or of one that was only met, by the host.
     fn is_same(&self, new: &Processes, pid: i64) -> bool {
         match (self.starts.get(&pid), new.starts.get(&pid)) {
             (Some(mine), Some(theirs)) => theirs.iter().any(|(host, start)| {
-                mine.iter().any(|(other, at)| other == host && (at - start).abs() < SAME_START_NS)
+                mine.iter().any(|(other, at)| {
+                    other == host && at.saturating_sub(*start).saturating_abs() < SAME_START_NS
+                })
             }),
             _ => {
                 let hosts = |of: &Processes| {

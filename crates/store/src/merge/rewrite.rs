@@ -98,7 +98,7 @@ impl Numbers {
                 Some("thread_start") => Some(self.shift.thread(pid(at), number)),
                 _ => Some(self.shift.of(number)),
             },
-            Rewrite::Session => Some(number + self.session),
+            Rewrite::Session => Some(number.saturating_add(self.session)),
             Rewrite::Op => self.ops.get(&number).copied(),
             Rewrite::Library => self.libraries.get(&number).copied(),
             Rewrite::Stack => Some(self.stacks.number(number)),

@@ -47,6 +47,7 @@ impl Reader {
             degraded: self.probes(ProbeState::Degraded)?,
             unattached: self.probes(ProbeState::Refused)?,
             notes: self.origin().notes.clone(),
+            missing: self.missing.clone(),
         })
     }
 

@@ -30,6 +30,7 @@ pub use rusqlite::types::Value;
 pub use rusqlite::types::ValueRef;
 pub use sql::{Answer, Limits};
 pub use stop::Stop;
+pub(crate) use stream::names;
 pub use stream::{Event, Record};
 
 #[derive(Debug)]
@@ -40,6 +41,8 @@ pub struct Reader {
     origin: Origin,
     /// How to read a file that Ingero made.
     ingero: Option<Ingero>,
+    /// What ought to be in the file and is not; part of every answer's coverage.
+    missing: Vec<String>,
     /// Where the file could only be read as a copy.
     _copy: Option<TempDir>,
 }
@@ -59,8 +62,15 @@ impl Reader {
             Err(error) => return Err(error),
         };
         let Opened { db, origin, ingero } = opened;
-        let mut reader =
-            Reader { db, path: path.into(), deadline: Deadline::default(), origin, ingero, _copy: copy };
+        let mut reader = Reader {
+            db,
+            path: path.into(),
+            deadline: Deadline::default(),
+            origin,
+            ingero,
+            missing: Vec::new(),
+            _copy: copy,
+        };
         guard::set(&mut reader.db, &reader.deadline).map_err(|error| reader.fail(error))?;
         Ok(reader)
     }
@@ -72,6 +82,11 @@ impl Reader {
     /// Statements end with an error once `stop` is stopped, by whoever has a clone of it.
     pub fn stop_with(&self, stop: &Stop) {
         self.deadline.stop_with(stop);
+    }
+
+    /// Every answer's coverage says from now on that this is not in it: nodes that were asked and failed.
+    pub fn without(&mut self, missing: Vec<String>) {
+        self.missing = missing;
     }
 
     /// It was made from a copy of the file, and does not see what is written later.

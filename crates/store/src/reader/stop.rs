@@ -7,6 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug, Clone, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
+impl From<Arc<AtomicBool>> for Stop {
+    /// One that somebody else sets, as a signal.
+    fn from(flag: Arc<AtomicBool>) -> Stop {
+        Stop(flag)
+    }
+}
+
 impl Stop {
     pub fn stop(&self) {
         self.0.store(true, Ordering::Relaxed);

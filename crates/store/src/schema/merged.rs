@@ -15,7 +15,7 @@ pub(crate) const MERGED: Table = Table {
             "clock_source",
             "",
             "what tells: `reference` (the clock the others were aligned to), `collectives` (those the nodes took part in \
-             together), or `none`",
+             together), `measured` (what each node said its time is, when its trace was fetched), or `none`",
         )
         .required(),
         int("clock_collectives", "", "how many collectives tell"),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod append;
+mod carry;
 mod collectives;
 mod crash;
 mod driver;

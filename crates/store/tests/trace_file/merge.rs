@@ -2,7 +2,7 @@
 
 use crate::made::{START, lines, ops, plain, session};
 use gpuwhy_model::{Batch, Call, Facts, Frame, FrameKind, OpId, OpInfo, Process, Stack};
-use gpuwhy_store::merge::{ClockSource, MergeError, MergedFile, merge};
+use gpuwhy_store::merge::{ClockSource, Clocks, MergeError, MergedFile, merge};
 use gpuwhy_store::schema::TABLES;
 use gpuwhy_store::{Options, Reader, SessionInfo, Writer};
 use rusqlite::{Connection, params_from_iter};
@@ -35,7 +35,7 @@ impl Nodes {
 
     fn merge(&self, files: &[&Path], out: &str) -> Result<Vec<MergedFile>, MergeError> {
         let files: Vec<PathBuf> = files.iter().map(|file| file.to_path_buf()).collect();
-        merge(&files, &self.path(out), false, &|_| true)
+        merge(&files, &self.path(out), Clocks::Collectives, &|_| true)
     }
 
     fn reader(&self, out: &str) -> Reader {
@@ -44,7 +44,7 @@ impl Nodes {
 }
 
 /// Three rows in every table, values told by column and row.
-fn fill(path: &Path) {
+pub(crate) fn fill(path: &Path) {
     let db = Connection::open(path).unwrap();
     db.execute_batch(
         "DELETE FROM ops; DELETE FROM sessions; DELETE FROM hist_buckets; DELETE FROM schema_doc;",
@@ -294,6 +294,36 @@ fn somebody_who_wants_to_stop_is_heard() {
     let many = Batch { calls: (0..10_000).map(plain).collect(), ..Batch::default() };
     let a = nodes.node("a", &ops(), &many, "");
     let b = nodes.node("b", &ops(), &many, "");
-    let stopped = merge(&[a, b], &nodes.path("out.db"), false, &|rows| rows < 5_000);
+    let stopped = merge(&[a, b], &nodes.path("out.db"), Clocks::Collectives, &|rows| rows < 5_000);
     assert!(matches!(stopped, Err(MergeError::Interrupted)));
+}
+
+/// Numbers that nobody has written, as of a file that is damaged or meant to do harm.
+#[test]
+fn absurd_numbers_stop_nothing() {
+    for absurd in [i64::MAX, i64::MIN, u32::MAX.into(), -1, 0] {
+        let nodes = Nodes::new();
+        let files = ["a", "b"].map(|host| nodes.node(host, &ops(), &Batch::default(), ""));
+        files.iter().for_each(|file| fill(file));
+        let db = Connection::open(&files[1]).unwrap();
+        for table in TABLES {
+            let keep =
+                |name: &str| table.key.contains(&name) || name == "start_ns" && table.name == "sessions";
+            let numbers =
+                table.columns.iter().filter(|column| column.kind == "INTEGER" && !keep(column.name));
+            let sets: Vec<String> = numbers.map(|column| format!("{} = {absurd}", column.name)).collect();
+            if !sets.is_empty() {
+                db.execute_batch(&format!("UPDATE {} SET {}", table.name, sets.join(", "))).unwrap();
+            }
+        }
+        drop(db);
+        // Whichever way round.
+        for (at, order) in [[0, 1], [1, 0]].iter().enumerate() {
+            let files = order.map(|at: usize| files[at].as_path());
+            match nodes.merge(&files, &format!("out-{at}.db")) {
+                Ok(merged) => assert_eq!(merged.len(), 2),
+                Err(error) => assert!(!error.to_string().is_empty(), "{absurd}"),
+            }
+        }
+    }
 }

@@ -1,0 +1,147 @@
+//! Finds libraries as they are mapped, attaches to them, and tells what could be attached.
+
+use super::{Run, is_unified};
+use crate::short::in_short;
+use crate::{AgentError, Update, discovery};
+use gpuwhy_model::units::duration;
+use gpuwhy_model::{ProbeState, ProbeStatus};
+use gpuwhy_probes::{LibraryFile, Mapped, StackMode};
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+/// The longest the loop sleeps; records and mappings wake it earlier.
+const TURN: Duration = Duration::from_millis(50);
+/// Lines of coverage kept for the screen and the summary.
+const MOST_SAID: usize = 100;
+/// Going through all processes' mappings takes a while on a large host.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+impl Run {
+    /// Sleeps until records gathered, something was mapped, or the turn is over; attaches what was mapped.
+    pub(super) fn wait_for_news(&mut self, updates: &Sender<Update>) -> Result<(), AgentError> {
+        let (mapped, complete) = match &self.watch {
+            Some(watch) => watch.wait(self.engine.ready_fd(), TURN),
+            None => {
+                std::thread::sleep(TURN);
+                (Vec::new(), false)
+            }
+        };
+        self.open_mapped(&mapped);
+        for mapped in &mapped {
+            let library = discovery::of_mapping(mapped, &self.engine, self.config.traces_everyone());
+            let Some(file) = library else { continue };
+            // A program that loads a GPU library will call it: its interpreter is known before that.
+            self.pythons.meet(mapped.pid, &self.engine);
+            if !self.engine.is_attached(file.id) && self.attach(&file, updates)? {
+                self.report(vec![self.lateness(mapped, &file)], updates)?;
+            }
+        }
+        // Mappings that nobody told of are found by looking, not too often.
+        if !complete && self.looked.elapsed() >= LOOK_EVERY {
+            self.looked = Instant::now();
+            for file in discovery::of_running(&self.config, &self.engine) {
+                self.attach(&file, updates)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What stacks are read with is opened while the process lives, which may not be long.
+    fn open_mapped(&mut self, mapped: &[Mapped]) {
+        let everyone = self.config.traces_everyone();
+        for mapped in mapped {
+            let is_target = self.engine.is_target(mapped.pid);
+            if (is_target || everyone) && self.config.stacks != StackMode::Off {
+                self.stacks.see_mapped(mapped.pid, discovery::is_of_library(&mapped.path));
+            }
+            if is_target {
+                self.pythons.see_mapped(mapped.pid, &mapped.path, &self.engine);
+            }
+        }
+    }
+
+    /// A library that was mapped before its probes were in place: calls in between were not seen.
+    fn lateness(&self, mapped: &Mapped, file: &LibraryFile) -> ProbeStatus {
+        let now = self.engine.now_ns();
+        let late_ns = now.saturating_sub(self.engine.unix_ns(mapped.time_ns));
+        ProbeStatus {
+            probe: file.library.probe().into(),
+            target: "*".into(),
+            file: file.shown_path.clone(),
+            state: ProbeState::Degraded,
+            flavour: self.engine.flavour().name().into(),
+            since_ns: now,
+            reason: format!(
+                "attached {} after process {} mapped it; calls it made before that were not seen",
+                duration(late_ns),
+                mapped.pid
+            ),
+        }
+    }
+
+    /// Whether anything of it could be attached.
+    pub(super) fn attach(
+        &mut self,
+        file: &LibraryFile,
+        updates: &Sender<Update>,
+    ) -> Result<bool, AgentError> {
+        let statuses = self.engine.attach_library(file);
+        let attached = statuses.iter().any(|status| status.state.works());
+        self.libraries += usize::from(attached);
+        self.report(statuses, updates)?;
+        Ok(attached)
+    }
+
+    pub(super) fn report(
+        &mut self,
+        statuses: Vec<ProbeStatus>,
+        updates: &Sender<Update>,
+    ) -> Result<(), AgentError> {
+        if statuses.is_empty() {
+            return Ok(());
+        }
+        for status in &statuses {
+            self.states.take(status);
+            let said = match status.state {
+                ProbeState::Degraded => &mut self.coverage.degraded,
+                ProbeState::Refused => &mut self.coverage.unattached,
+                ProbeState::Attached | ProbeState::Absent => continue,
+            };
+            let line = format!("{} {} {}: {}", status.probe, status.target, status.file, status.reason);
+            // All of them are in the file; what is said with every answer is said once and has an end.
+            if said.len() < MOST_SAID && !said.contains(&line) {
+                said.push(line);
+            }
+        }
+        let short = in_short(&statuses);
+        self.sink.write_probes(statuses)?;
+        let _ = updates.send(Update::Attached(short));
+        Ok(())
+    }
+
+    /// Members of a cgroup of the old hierarchy; those of the unified one the kernel tells by itself.
+    pub(super) fn follow_old_cgroup(&self) -> Result<(), AgentError> {
+        if let Some(folder) = self.config.cgroup.as_deref().filter(|folder| !is_unified(folder)) {
+            for pid in gpuwhy_host::processes_in(folder).unwrap_or_default() {
+                self.engine.add_target(pid, true)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Interpreters whose stacks cannot be read.
+    pub(super) fn report_pythons(&mut self, updates: &Sender<Update>) -> Result<(), AgentError> {
+        let now = self.engine.now_ns();
+        let status = |reason: String| ProbeStatus {
+            probe: "python".into(),
+            target: "*".into(),
+            file: String::new(),
+            state: ProbeState::Degraded,
+            flavour: String::new(),
+            since_ns: now,
+            reason: format!("no Python frames: {reason}"),
+        };
+        let statuses = self.pythons.troubles().into_iter().map(status).collect();
+        self.report(statuses, updates)
+    }
+}

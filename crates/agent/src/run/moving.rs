@@ -1,0 +1,162 @@
+//! A batch's way: what was read meanwhile joins it, what the kernel could not know is added, and it goes on to the store.
+
+use super::Run;
+use crate::governor::Action;
+use crate::kernel_names::KernelNames;
+use crate::waiting::meet;
+use crate::{AgentError, Update};
+use gpuwhy_cause::{blame_rows, slow_limit_ns};
+use gpuwhy_model::{Batch, GpuError, InFlight, Level, ProbeState, ProbeStatus, ProcessEventKind, Waiting};
+use gpuwhy_probes::StackMode;
+use std::sync::mpsc::Sender;
+
+impl Run {
+    /// What the pollers read meanwhile.
+    pub(super) fn take_readings(
+        &mut self,
+        batch: &mut Batch,
+        updates: &Sender<Update>,
+    ) -> Result<(), AgentError> {
+        for reading in self.pollers.take() {
+            self.report(reading.statuses, updates)?;
+            self.gpus.extend(reading.gpus);
+            batch.gpu_samples.extend(reading.samples);
+            // The driver's tracepoint tells the same with its own words.
+            let told = |error: &GpuError| error.event == "xid" && self.has_xid_tracepoint();
+            batch.gpu_errors.extend(reading.errors.into_iter().filter(|error| !told(error)));
+            batch.rdma_events.extend(reading.fabric);
+        }
+        if let Some(annotating) = &self.annotating {
+            annotating.take(batch, self.engine.now_ns());
+        }
+        if let Some(serving) = &self.serving {
+            let statuses = serving.take(batch);
+            self.report(statuses, updates)?;
+        }
+        Ok(())
+    }
+
+    fn has_xid_tracepoint(&self) -> bool {
+        let statuses = self.engine.statuses();
+        statuses.iter().any(|status| status.probe == "xid" && status.state == ProbeState::Attached)
+    }
+
+    pub(super) fn look_at_places(&mut self, batch: &mut Batch) {
+        batch.thread_places = self.places.changed(self.engine.thread_places());
+        let living = self.census.by_pid().values().filter(|process| process.end_ns.is_none());
+        self.places.ask(living.map(|process| (process.pid, self.gpus.get(&process.pid).copied())));
+    }
+
+    /// Does what keeps the cost within its budget, and says so.
+    fn govern(&mut self, batch: &mut Batch, updates: &Sender<Update>) -> Result<(), AgentError> {
+        let now = self.engine.now_ns();
+        let mut actions = self.governor.take(&batch.level_changes, now);
+        actions.extend(self.governor.due(now));
+        batch.level_changes.clear();
+        for action in actions {
+            let statuses = match action {
+                Action::Detach { function: (rule, library), pid } => {
+                    let reason =
+                        format!("process {pid} calls it too often for its budget: detached for a while");
+                    self.engine.detach_function(rule, library, &reason)
+                }
+                Action::Attach { function: (rule, library) } => self.engine.reattach_function(rule, library),
+                Action::Tell { pid, level } => vec![ProbeStatus {
+                    probe: "governor".into(),
+                    target: format!("process {pid}"),
+                    file: String::new(),
+                    state: if level == Level::Full { ProbeState::Attached } else { ProbeState::Degraded },
+                    flavour: String::new(),
+                    since_ns: now,
+                    reason: level.about().into(),
+                }],
+            };
+            batch.watch_changes.extend(statuses.iter().cloned());
+            self.report(statuses, updates)?;
+        }
+        batch.bills = self.governor.bills(&batch.windows);
+        Ok(())
+    }
+
+    /// What the kernel could not know: how a call was made, on which of the host's GPUs, as which rank.
+    fn complete(&mut self, batch: &mut Batch) {
+        self.pythons.follow(batch, &self.engine);
+        self.stacks.complete(batch, &mut self.pythons);
+        if self.config.stacks != StackMode::Off {
+            let read = |call: &InFlight| self.pythons.frames_in(call.pid, call.tid, call.thread_pointer);
+            self.stuck.complete(batch, read, || self.engine.in_flight());
+            if self.pythons.are_known() && self.waiting.is_due() {
+                let read = |wait: &Waiting| self.pythons.frames_in(wait.pid, wait.tid, wait.thread_pointer);
+                meet(batch, read, || self.engine.waiting());
+            }
+        }
+        self.host_events.complete(batch, self.census.by_pid());
+        self.neighbours.take(batch, self.census.by_pid(), self.engine.now_ns());
+        batch.memory_places.extend(self.places.answers());
+        self.callers.tell_via(&mut batch.calls);
+        KernelNames::check(&mut batch.calls);
+        self.communicators.complete(&mut batch.nccl_calls, &self.engine);
+        if let Some(calls) = &mut batch.in_flight {
+            self.communicators.complete_in_flight(calls);
+        }
+        for call in &mut batch.calls {
+            if let Some(gpu) = self.gpus.get(&call.pid) {
+                call.device = Some(*gpu);
+            }
+        }
+        let libraries = self.engine.libraries();
+        batch.libraries.extend(libraries.iter().skip(self.libraries_written).cloned());
+        self.libraries_written = libraries.len();
+    }
+
+    /// A batch's way through census, tallies and ledger into the store.
+    pub(super) fn move_on(&mut self, mut batch: Batch, updates: &Sender<Update>) -> Result<(), AgentError> {
+        let own = std::process::id();
+        batch.process_events.retain(|event| event.pid != own);
+        let forgotten = self.census.take(&mut batch);
+        for event in batch.process_events.iter().filter(|event| event.kind == ProcessEventKind::Exit) {
+            self.gpus.remove(&event.pid);
+            self.governor.forget(event.pid);
+        }
+        self.govern(&mut batch, updates)?;
+        self.complete(&mut batch);
+        self.report_pythons(updates)?;
+        self.census.take_ranks(&mut batch);
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.tallies.add(&batch);
+        // Late windows of theirs would come back as processes of their own: the next batch has them by then.
+        self.tallies.forget(&std::mem::replace(&mut self.forgotten, forgotten));
+        for window in &batch.windows {
+            self.history.entry(window.op).or_default().merge(&window.hist);
+            self.coverage.sampled += window.count.saturating_sub(window.kept);
+        }
+        self.coverage.lost += batch.losses.iter().map(|loss| loss.count).sum::<u64>();
+        let mut facts = self.ledger.take(&batch);
+        facts.blame = blame_rows(&batch.windows, &batch.waits, self.engine.ops());
+        self.names.find(&self.engine, &mut self.ledger);
+        self.overview.take(&batch, &facts);
+        if let Some(recording) = &mut self.recording {
+            recording.batches.push(batch.clone());
+        }
+        if self.config.watch_batches {
+            let _ = updates.send(Update::Batch(Box::new((batch.clone(), facts.clone()))));
+        }
+        self.sink.write(batch, facts)?;
+        Ok(())
+    }
+
+    /// Tells the kernel what is slow, where that has changed by more than a fifth.
+    pub(super) fn adapt_limits(&mut self) -> Result<(), AgentError> {
+        for (op, history) in &self.history {
+            let Some(limit) = slow_limit_ns(history) else { continue };
+            let last = self.limits.get(op).copied().unwrap_or(0);
+            if limit.abs_diff(last) > last / 5 {
+                self.engine.set_slow(*op, limit)?;
+                self.limits.insert(*op, limit);
+            }
+        }
+        Ok(())
+    }
+}

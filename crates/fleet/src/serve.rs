@@ -98,7 +98,11 @@ fn remember(store: &dyn Store, peers: &Peers) {
     let now_ns = now_ns();
     let lately = Filter { from_ns: Some(now_ns - REMEMBERED_NS), ..Filter::default() };
     match store.collectives(&lately, REMEMBERED, &Stop::default()) {
-        Ok(calls) => peers.remember(&calls, now_ns),
+        Ok(mut calls) => {
+            // Clocks of nodes differ: what belongs together is told by its number.
+            calls.sort_by(|a, b| (&a.comm_id_hash, a.seq).cmp(&(&b.comm_id_hash, b.seq)));
+            peers.remember(&calls, now_ns);
+        }
         Err(error) => eprintln!("gpuwhy-fleet: the last collectives could not be read: {error}"),
     }
 }

@@ -18,6 +18,8 @@ use tokio::sync::Semaphore;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A connection of HTTP/2 that does not answer a ping is gone.
 const PING: Duration = Duration::from_secs(30);
+/// What one connection of HTTP/2 may send before it is read.
+const WINDOW: u32 = 65_535;
 /// Requests at a time on one connection of HTTP/2.
 const STREAMS: u32 = 32;
 
@@ -127,6 +129,7 @@ async fn requests(
         Protocol::Http2 => {
             let mut server = http2::Builder::new(TokioExecutor::new());
             server.timer(TokioTimer::new()).max_concurrent_streams(STREAMS).max_header_list_size(32 << 10);
+            server.initial_stream_window_size(WINDOW).initial_connection_window_size(WINDOW);
             server.keep_alive_interval(PING).keep_alive_timeout(PATIENCE);
             server.serve_connection(io, service).await
         }

@@ -15,6 +15,7 @@ const NO_JOB: &str = "default";
 /// What is older when it comes is history, as after a time without a connection: it says nothing of now.
 const FRESH_NS: i64 = 60_000_000_000;
 const HANG: &str = "gpuwhy.hang";
+const BLAME: &str = "gpuwhy.rank.blame_ratio";
 
 /// What a node is told with the answer to its push.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,6 +64,14 @@ impl Peers {
             if collective.start_ns + FRESH_NS > seen_ns || collective.duration_ns.is_none() {
                 take_collective(&mut inner.cohorts, collective, seen_ns as u64);
             }
+        }
+    }
+
+    /// What was stored lately, for a server that begins: a hang goes on while nobody looks.
+    pub(crate) fn remember(&self, calls: &[Collective], now_ns: i64) {
+        let mut inner = self.lock();
+        for call in calls {
+            take_collective(&mut inner.cohorts, call, now_ns as u64);
         }
     }
 
@@ -147,7 +156,7 @@ fn take_event(cohorts: &mut Cohorts, event: &Event, seen_ns: u64) {
     if !event.name.starts_with("gpuwhy.rank.") {
         return;
     }
-    let class = event.attrs.as_deref().and_then(class_of);
+    let class = event.attrs.as_deref().filter(|_| &*event.name == BLAME).and_then(class_of);
     let value = event.double.or(event.int.map(|value| value as f64));
     if let (Some(signal), Some(value)) = (Signal::of_metric(&event.name, class), value) {
         cohorts.sample(&Sample { source: source(&event.origin), signal, value, seen_ns });
@@ -162,21 +171,22 @@ fn class_of(attrs: &str) -> Option<&str> {
 
 pub(crate) fn take_collective(cohorts: &mut Cohorts, collective: &Collective, seen_ns: u64) {
     let whole = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
+    let small = |number: Option<i32>| number.and_then(|number| u32::try_from(number).ok());
     let source = source(&collective.origin);
     let record = Record {
         comm: &collective.comm_id_hash,
-        seq: u64::try_from(collective.seq).ok(),
+        seq: whole(collective.seq),
         op: &collective.op,
-        rank: source.rank.unwrap_or(0),
-        nranks: source.nranks.unwrap_or(0),
+        rank: small(collective.comm_rank).or(source.rank).unwrap_or(0),
+        nranks: small(collective.comm_nranks).or(source.nranks).unwrap_or(0),
         count: whole(collective.count).unwrap_or(0),
         datatype: collective.datatype.as_deref().unwrap_or(""),
         reduce_op: collective.reduce_op.as_deref().unwrap_or(""),
-        peer: None,
+        peer: small(collective.peer),
         start_ns: u64::try_from(collective.start_ns).unwrap_or(0),
         duration_ns: whole(collective.duration_ns),
     };
-    // How many ranks a communicator has says nothing of the job.
+    // How many ranks the job has is told by its gauges; a communicator may stand in here.
     cohorts.collective(&Source { nranks: None, ..source }, &record, seen_ns);
 }
 

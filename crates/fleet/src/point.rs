@@ -57,8 +57,14 @@ pub struct Collective {
     pub duration_ns: Option<i64>,
     pub origin: Origin,
     pub comm_id_hash: Arc<str>,
-    pub seq: i64,
+    /// None for sends and receives, which have no number by which ranks could be joined.
+    pub seq: Option<i64>,
     pub op: Arc<str>,
+    /// Within the communicator; the origin has those of the job.
+    pub comm_rank: Option<i32>,
+    pub comm_nranks: Option<i32>,
+    /// At the other end of a send or receive, within the communicator.
+    pub peer: Option<i32>,
     pub count: Option<i64>,
     pub datatype: Option<Arc<str>>,
     pub reduce_op: Option<Arc<str>>,

@@ -2,11 +2,12 @@
 
 use crate::api::audit::Audit;
 use crate::api::{Asking, Site, router};
+use crate::clock::now_ns;
 use crate::ingest::{Gate, Ingest, grpc_router, http_router};
 use crate::limits::Limits;
 use crate::peers::Peers;
 use crate::store::duck::{DuckOptions, DuckStore};
-use crate::store::{Retention, Store, StoreError};
+use crate::store::{Filter, Retention, Stop, Store, StoreError};
 use crate::tally::Tally;
 use crate::tokens::Tokens;
 use gpuwhy_cohort::Rates;
@@ -19,6 +20,10 @@ use tokio::time::MissedTickBehavior;
 
 /// Agents keep their connections.
 const CONNECTIONS: usize = 30_000;
+
+/// How many calls of how long ago are looked at again when it begins.
+const REMEMBERED: usize = 100_000;
+const REMEMBERED_NS: i64 = 300_000_000_000;
 
 /// How to serve.
 #[derive(Debug)]
@@ -62,6 +67,7 @@ pub fn serve(options: &Serve, ready: impl FnOnce(&Addresses)) -> Result<(), Flee
     let audit = Arc::new(Audit::open(&options.data).map_err(failed)?);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(failed)?;
     let (peers, tally) = (Arc::new(Peers::default()), Arc::new(Tally::default()));
+    remember(&*store, &peers);
     let asking = Asking::new(store.clone(), peers.clone(), tally.clone(), options.rates.clone());
     let site = Arc::new(Site::new(asking, options.tokens.clone(), audit.clone()));
     let ingest = Arc::new(Ingest::new(store, peers, tally, options.limits.clone(), options.keep)?);
@@ -85,6 +91,20 @@ pub fn serve(options: &Serve, ready: impl FnOnce(&Addresses)) -> Result<(), Flee
     // Whoever waits for an answer is told to come later; what was acknowledged is on disk.
     runtime.shutdown_background();
     served
+}
+
+/// Calls of the last minutes, so that a hang is known after a restart as well.
+fn remember(store: &dyn Store, peers: &Peers) {
+    let now_ns = now_ns();
+    let lately = Filter { from_ns: Some(now_ns - REMEMBERED_NS), ..Filter::default() };
+    match store.collectives(&lately, REMEMBERED, &Stop::default()) {
+        Ok(mut calls) => {
+            // Clocks of nodes differ: what belongs together is told by its number.
+            calls.sort_by(|a, b| (&a.comm_id_hash, a.seq).cmp(&(&b.comm_id_hash, b.seq)));
+            peers.remember(&calls, now_ns);
+        }
+        Err(error) => eprintln!("gpuwhy-fleet: the last collectives could not be read: {error}"),
+    }
 }
 
 /// Once a second, for as long as the server lives.

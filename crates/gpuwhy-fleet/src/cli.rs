@@ -16,7 +16,7 @@ use std::time::Duration;
     max_term_width = 100,
     after_help = "\
 Examples:
-  gpuwhy-fleet serve --data /var/lib/gpuwhy-fleet --tls-cert cert.pem --tls-key key.pem --tokens tokens
+  gpuwhy-fleet serve --data DIR --tokens tokens --tls-cert cert.pem --tls-key key.pem
   gpuwhy trace --fleet https://fleet:4317          on every node
   curl -H \"Authorization: Bearer $TOKEN\" https://fleet:8081/api/v1/tools/list"
 )]
@@ -40,9 +40,9 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The tokens' file has a line each, TOKEN CLUSTERS SCOPES: clusters by commas or `*` for all, scopes of
-push, read, sql and admin. Others must not be able to read it. Ctrl-C ends the server; what was
-acknowledged is on disk.
+The tokens' file has a line each, TOKEN CLUSTERS SCOPES: clusters by commas or `*` for all,
+scopes of push, read, sql and admin. Others must not be able to read it. Ctrl-C ends the server;
+what was acknowledged is on disk.
 
 Examples:
   echo \"$(openssl rand -hex 32) training push,read\" > tokens; chmod 600 tokens

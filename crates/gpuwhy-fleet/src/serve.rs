@@ -3,6 +3,7 @@
 use crate::cli::ServeOptions;
 use crate::failure::Failure;
 use gpuwhy_fleet_core::{DuckOptions, Limits, Rates, Retention, Serve, Tls, Tokens, serve};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::Write;
 use std::path::Path;
 
@@ -20,6 +21,7 @@ pub(crate) fn run(options: &ServeOptions) -> Result<(), Failure> {
             return Err(Failure::Usage(sentence.into()));
         }
     };
+    more_files();
     let megabytes = (options.store_memory >> 20).max(64);
     let served = Serve {
         data: options.data.clone(),
@@ -43,6 +45,13 @@ pub(crate) fn run(options: &ServeOptions) -> Result<(), Failure> {
             at.api
         );
     })?)
+}
+
+/// Every node keeps a connection open, and the usual limit is a thousand files.
+fn more_files() {
+    let limit = getrlimit(Resource::Nofile);
+    // Where it may not be raised, so many connections wait to be let in.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
 /// What a GPU-hour costs; nothing where no file is named.

@@ -224,6 +224,21 @@ fn collectives_are_told_when_they_are_done_or_take_long() {
     assert_eq!(again, [(2, Some(3 * second as i64 - 100))], "and again when it is done");
 }
 
+/// Who sends to whom tells stages of a pipeline apart from peers.
+#[test]
+fn messages_are_told_with_their_peer() {
+    let mut ranks = Ranks::new(&ops());
+    let message = Collective { event: "SEND".into(), seq: None, peer: Some(1), ..collective(10, 0, 0) };
+    let other = Collective { event: "COMM_INIT_RANK".into(), seq: None, ..collective(10, 0, 50) };
+    let done =
+        CollectiveWait { pid: 10, tid: 10, start_ns: 0, completed_ns: 700, wait_ns: 1, waited_in: SYNC };
+    let facts = Facts { collectives: vec![message, other], collective_waits: vec![done], ..Facts::default() };
+    ranks.take(&Batch::default(), &facts);
+    let report = format!("{:?}", ranks.report(2_000_000_000, &Resource::new("host", &[])));
+    assert!(report.contains("SEND") && report.contains("\"peer\""), "{report}");
+    assert!(!report.contains("COMM_INIT_RANK"), "{report}");
+}
+
 /// Two ranks on two hosts must leave out the same ones.
 #[test]
 fn of_very_many_collectives_all_ranks_tell_the_same_numbers() {

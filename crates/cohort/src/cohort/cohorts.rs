@@ -155,3 +155,81 @@ impl Cohorts {
         (self.jobs, self.ranks) = (all().count(), all().map(|job| job.members.len()).sum());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Signal;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn push(cohorts: &mut Cohorts, job: &str, rank: u32, value: f64, at: u64) -> bool {
+        let source = Source { cluster: "c", job, node: "n", rank: Some(rank), nranks: Some(8) };
+        cohorts.sample(&Sample { source, signal: Signal::Health, value, seen_ns: at })
+    }
+
+    #[test]
+    fn the_threshold_says_who_was_heard_and_whether_they_suffice() {
+        let mut cohorts = Cohorts::default();
+        assert_eq!(cohorts.threshold("c", None), None);
+        for rank in 0..3 {
+            assert!(push(&mut cohorts, "j", rank, 0.9, SECOND));
+        }
+        cohorts.judge(2 * SECOND);
+        let few = cohorts.threshold("c", Some("j")).unwrap();
+        assert_eq!((few.quorum_met, few.ranks, few.nranks, few.coverage), (false, 3, 8, 0.375));
+        push(&mut cohorts, "j", 3, 0.9, 2 * SECOND);
+        cohorts.judge(3 * SECOND);
+        let enough = cohorts.threshold("c", None).unwrap();
+        assert!(enough.quorum_met);
+        assert_eq!(enough.cohort, "c/j");
+        assert!((enough.value.unwrap() - 0.84).abs() < 1e-6, "{enough:?}");
+        // Whoever falls silent does not count any more.
+        cohorts.judge(60 * SECOND);
+        assert_eq!(cohorts.threshold("c", None).unwrap().ranks, 0);
+    }
+
+    #[test]
+    fn jobs_and_ranks_are_bounded_and_what_is_silent_gives_way() {
+        let mut cohorts = Cohorts::new(Limits { jobs: 2, ranks: 3, ..Limits::default() });
+        assert!(push(&mut cohorts, "a", 0, 1.0, 0));
+        assert!(push(&mut cohorts, "b", 0, 1.0, 30 * SECOND));
+        assert!(push(&mut cohorts, "b", 1, 1.0, 30 * SECOND));
+        assert!(!push(&mut cohorts, "b", 2, 1.0, 30 * SECOND), "a fourth rank");
+        assert!(!push(&mut cohorts, "c", 0, 1.0, 31 * SECOND), "a third job");
+        assert_eq!(cohorts.refused(), 2);
+        assert!(push(&mut cohorts, "c", 0, 1.0, 70 * SECOND));
+        assert_eq!(cohorts.jobs().map(|(_, job)| job).collect::<Vec<_>>(), ["b", "c"]);
+        cohorts.judge(2000 * SECOND);
+        assert_eq!(cohorts.jobs().count(), 0);
+    }
+
+    #[test]
+    fn what_is_no_number_is_not_taken() {
+        let mut cohorts = Cohorts::default();
+        assert!(!push(&mut cohorts, "j", 0, f64::NAN, 0));
+        assert!(!push(&mut cohorts, "j", 0, f64::INFINITY, 0));
+        assert_eq!(cohorts.jobs().count(), 0);
+    }
+
+    #[test]
+    fn members_without_a_rank_are_compared_by_node() {
+        let mut cohorts = Cohorts::default();
+        for at in 1..20u64 {
+            for node in ["a", "b", "c", "d"] {
+                let source = Source { cluster: "c", job: "j", node, rank: None, nranks: None };
+                let value = if node == "c" { 0.4 } else { 0.9 };
+                let sample = Sample { source, signal: Signal::Health, value, seen_ns: at * SECOND };
+                assert!(cohorts.sample(&sample));
+            }
+            cohorts.judge(at * SECOND + 1);
+        }
+        let said = cohorts.standing("c", None);
+        assert_eq!(said.iter().map(|verdict| verdict.node.as_deref()).collect::<Vec<_>>(), [Some("c")]);
+        assert!(
+            said[0].said.starts_with("c is an outlier among 4 ranks: gpuwhy.rank.health is 0.400"),
+            "{}",
+            said[0].said
+        );
+    }
+}

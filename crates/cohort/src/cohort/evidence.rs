@@ -49,25 +49,35 @@ impl Evidence {
     }
 }
 
-/// Of each rank, what speaks most for its being slow. `series` are differences from the peers, the newest first.
+/// Of each rank, what speaks most for its being slow, where it is enough to keep a name at least. `series` are differences from
+/// the peers, the newest first. Most ranks of a healthy job cost a few medians: the rest is looked at where it may matter.
 pub(super) fn weigh(series: &[Vec<f64>], rule: Rule) -> Vec<Option<Evidence>> {
-    let noise = noise(series, rule.floor);
     let need = NEED + (series.len().max(1) as f64).ln();
     let mut best: Vec<Option<Evidence>> = vec![None; series.len()];
     let longest = series.iter().map(Vec::len).max().unwrap_or(0);
-    let mut length = rule.fewest;
-    while length > 0 && length <= longest.max(rule.fewest) {
-        let centers: Vec<Option<f64>> = series.iter().map(|series| center(series, length)).collect();
-        let between = spread(&centers);
-        let threshold = rule.least.max(rule.k * MAD_TO_SIGMA * between);
-        for (rank, center) in centers.iter().enumerate() {
+    let mut widths: Option<Vec<f64>> = None;
+    let mut length = rule.fewest.max(1);
+    while length <= longest {
+        let mut between: Option<f64> = None;
+        for (rank, all) in series.iter().enumerate() {
             // Half of what is worth telling still keeps a name.
-            let Some(excess) = center.filter(|center| *center >= rule.least / 2.0) else { continue };
-            let newest = &series[rank][..length];
-            let score = newest
-                .iter()
-                .map(|d| ((d.abs() - (d - excess).abs()) / noise[rank]).clamp(-rule.cap, rule.cap))
-                .sum();
+            let Some(excess) = center(all, length).filter(|center| *center >= rule.least / 2.0) else {
+                continue;
+            };
+            let told = |width: f64| {
+                let each = move |d: &f64| ((d.abs() - (d - excess).abs()) / width).clamp(-rule.cap, rule.cap);
+                all[..length].iter().map(each)
+            };
+            if told(rule.floor).map(|told| told.max(0.0)).sum::<f64>() < need / 2.0 {
+                continue;
+            }
+            let widths = widths.get_or_insert_with(|| noise(series, rule.floor));
+            let score: f64 = told(widths[rank]).sum();
+            if score < need / 2.0 {
+                continue;
+            }
+            let between = *between.get_or_insert_with(|| spread(series, length));
+            let threshold = rule.least.max(rule.k * MAD_TO_SIGMA * between);
             let evidence = Evidence { score, need, excess, threshold };
             if best[rank]
                 .is_none_or(|known| (evidence.names(), evidence.score) > (known.names(), known.score))
@@ -87,11 +97,10 @@ fn center(series: &[f64], length: usize) -> Option<f64> {
     (newest >= whole / 2.0 || whole <= 0.0).then_some(whole)
 }
 
-/// Of the ranks among each other.
-fn spread(centers: &[Option<f64>]) -> f64 {
-    let mut all: Vec<f64> = centers.iter().flatten().copied().collect();
-    let kept = all.clone();
-    median(&mut all).map_or(0.0, |middle| mad(&kept, middle))
+/// Of the ranks among each other, over the newest `length`.
+fn spread(series: &[Vec<f64>], length: usize) -> f64 {
+    let centers: Vec<f64> = series.iter().filter_map(|series| center(series, length)).collect();
+    median(&mut centers.clone()).map_or(0.0, |middle| mad(&centers, middle))
 }
 
 /// By rank: what most vary by around their own level, and no less than it varies itself from one moment to the next.

@@ -1,6 +1,6 @@
 //! A whole cohort against its own past: all ranks slower than they were, which no comparison among them shows.
 
-use crate::robust::{MAD_TO_SIGMA, mad, median};
+use crate::robust::{MAD_TO_SIGMA, mad, median, quantile};
 use std::collections::VecDeque;
 
 const SLOT_NS: u64 = 10_000_000_000;
@@ -9,7 +9,7 @@ const SLOTS: usize = 360;
 /// Two minutes must be known before the present is compared with them.
 const FEWEST: usize = 12;
 /// Slots in a row that are beyond, to say so; and below, to take it back.
-const ENTER: usize = 2;
+const ENTER: usize = 3;
 const LEAVE: usize = 3;
 /// A cohort that stays slower for six hours is slower for good.
 const GIVE_UP: usize = 2160;
@@ -99,7 +99,9 @@ impl Regression {
         }
         let values: Vec<f64> = self.past.iter().map(|value| f64::from(*value)).collect();
         let middle = median(&mut values.clone())?;
-        let spread = 3.0 * MAD_TO_SIGMA * mad(&values, middle);
+        // Steps have long tails: what the past itself reached now and then is no news.
+        let tail = quantile(&mut values.clone(), 0.95)? - middle;
+        let spread = (3.0 * MAD_TO_SIGMA * mad(&values, middle)).max(2.0 * tail);
         Some((middle, middle + spread.max(LEAST_SHARE * middle.abs())))
     }
 

@@ -293,3 +293,125 @@ impl Joiner {
         id
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn record(comm: &str, seq: u64, rank: u32, nranks: u32, done: bool) -> Record<'_> {
+        Record {
+            comm,
+            seq: Some(seq),
+            op: "ALL_REDUCE",
+            rank,
+            nranks,
+            count: 8,
+            datatype: "float32",
+            reduce_op: "sum",
+            peer: None,
+            start_ns: seq * MS,
+            duration_ns: done.then_some(MS / 2),
+        }
+    }
+
+    #[test]
+    fn what_waits_for_a_silent_rank_is_bounded() {
+        let mut joiner = Joiner::default();
+        for seq in 1..=100_000 {
+            for rank in 0..3 {
+                assert!(joiner.push(rank, "n", &record("0x1", seq, rank, 4, true), seq * MS));
+            }
+        }
+        assert!(joiner.arrivals <= ARRIVALS * 16, "{}", joiner.arrivals);
+        let told: usize = joiner.comms["0x1"].rounds.values().map(|round| round.arrivals.len()).sum();
+        assert_eq!(joiner.arrivals, told);
+        assert!(joiner.comms["0x1"].stride > 1);
+        // Given up on the fourth, they are compared without it.
+        joiner.tick(200_000 * MS, &mut Vec::new());
+        assert_eq!(joiner.arrivals, 0);
+        assert!(joiner.reports()[0].joined > 0);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let mut joiner = Joiner::default();
+        assert!(!joiner.push(0, "n", &record("0x1", 1, 4, 4, true), 0));
+        for comm in 0..COMMUNICATORS {
+            assert!(joiner.push(0, "n", &record(&format!("{comm:#x}"), 1, 0, 4, true), 0));
+        }
+        assert!(!joiner.push(0, "n", &record("one more", 1, 0, 4, true), 0));
+        assert_eq!(joiner.refused, 2);
+    }
+
+    #[test]
+    fn a_call_told_twice_counts_once() {
+        let mut joiner = Joiner::default();
+        for _ in 0..2 {
+            for rank in 0..2 {
+                joiner.push(rank, "n", &record("0x1", 1, rank, 2, false), MS);
+            }
+        }
+        assert_eq!(joiner.arrivals, 2);
+        for rank in 0..2 {
+            joiner.push(rank, "n", &record("0x1", 1, rank, 2, true), 2 * MS);
+        }
+        assert_eq!((joiner.arrivals, joiner.reports()[0].joined), (0, 1));
+        assert!(joiner.autopsies("c", "j", 100_000 * MS, 1).is_empty());
+    }
+
+    #[test]
+    fn ranks_that_wait_for_each_other_in_two_communicators_are_a_deadlock() {
+        let mut joiner = Joiner::default();
+        for (comm, ranks) in [("0xa", [0, 1]), ("0xb", [0, 1])] {
+            for rank in ranks {
+                joiner.push(rank, "n", &record(comm, 1, rank, 2, true), MS);
+            }
+        }
+        joiner.push(0, "n", &record("0xa", 2, 0, 2, false), 2 * MS);
+        joiner.push(1, "n", &record("0xb", 2, 1, 2, false), 2 * MS);
+        let told = joiner.autopsies("c", "j", 10_000 * MS, 6_000 * MS);
+        assert_eq!(told.len(), 2);
+        assert!(told.iter().all(|hang| hang.kind == super::super::HangKind::Deadlock), "{told:?}");
+    }
+
+    #[test]
+    fn a_rank_that_nobody_watches_makes_the_answer_uncertain() {
+        let mut joiner = Joiner::default();
+        for rank in 0..3 {
+            joiner.push(rank, "n", &record("0xa", 1, rank, 4, false), MS);
+        }
+        let told = joiner.autopsies("c", "j", 10_000 * MS, 6_000 * MS);
+        assert_eq!(told.len(), 1);
+        assert_eq!((told[0].unobserved.as_slice(), told[0].certain), ([3].as_slice(), false));
+        assert_eq!(
+            told[0].said,
+            "3 ranks in collective 1 (ALL_REDUCE of 8 float32 (sum)) wait for rank 3, which no agent watches, for 9 s"
+        );
+    }
+
+    #[test]
+    fn everybody_sending_to_everybody_is_no_pipeline() {
+        let message = |rank: u32, peer: u32, op: &'static str| Record {
+            seq: None,
+            op,
+            peer: Some(peer),
+            ..record("0xe", 1, rank, 4, true)
+        };
+        let mut exchange = Joiner::default();
+        let mut pipeline = Joiner::default();
+        for rank in 0..4 {
+            for peer in (0..4).filter(|peer| *peer != rank) {
+                exchange.push(rank, "n", &message(rank, peer, "SEND"), MS);
+                if peer == rank + 1 {
+                    pipeline.push(rank, "n", &message(rank, peer, "SEND"), MS);
+                    pipeline.push(peer, "n", &message(peer, rank, "RECV"), MS);
+                }
+            }
+        }
+        assert_eq!(exchange.roles(), None);
+        let roles = pipeline.roles().unwrap();
+        assert_eq!(roles.values().collect::<std::collections::BTreeSet<_>>().len(), 4);
+    }
+}

@@ -101,8 +101,8 @@ impl Decoding<'_> {
 
     fn collective(&mut self, origin: &Origin, fields: &[KeyValue]) -> Option<Collective> {
         let number = |key| whole_number(fields, key);
-        let (Some(comm), Some(op), Some(seq), Some(start)) =
-            (text(fields, "comm_id_hash"), text(fields, "op"), number("seq"), number("start_ns"))
+        let (Some(comm), Some(op), Some(start)) =
+            (text(fields, "comm_id_hash"), text(fields, "op"), number("start_ns"))
         else {
             self.left_out.add(Why::Malformed, 1);
             return None;
@@ -114,15 +114,20 @@ impl Decoding<'_> {
         let start_ns = self.time(u64::try_from(start).unwrap_or(0))?;
         let small = |key| number(key).and_then(|number| i32::try_from(number).ok());
         let mut origin = origin.clone();
-        origin.rank = small("rank").or(origin.rank);
-        origin.nranks = small("nranks").or(origin.nranks);
+        let (comm_rank, comm_nranks) = (small("rank"), small("nranks"));
+        // The communicator's own numbers stand in where nobody told those of the job.
+        origin.nranks = origin.nranks.or(comm_nranks.filter(|_| origin.rank.is_none()));
+        origin.rank = origin.rank.or(comm_rank);
         let word = |key| text(fields, key).filter(|word| word.len() <= 64).map(Arc::from);
         Some(Collective {
             start_ns,
             duration_ns: number("duration_ns"),
             origin,
             comm_id_hash: self.names.metrics.of(comm).unwrap_or_else(|| comm.into()),
-            seq,
+            seq: number("seq"),
+            comm_rank,
+            comm_nranks,
+            peer: small("peer"),
             op: self.names.metrics.of(op).unwrap_or_else(|| op.into()),
             count: number("count"),
             datatype: word("datatype"),

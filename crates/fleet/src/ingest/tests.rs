@@ -187,7 +187,10 @@ fn collectives_and_findings_go_to_their_tables_and_other_logs_stay_events() {
         });
     assert_eq!(left_out.sentence(), "1 are malformed");
     let [collective] = &batch.collectives[..] else { panic!("{batch:?}") };
-    assert_eq!((collective.seq, collective.duration_ns, collective.origin.rank), (41, Some(5000), Some(2)));
+    assert_eq!(
+        (collective.seq, collective.duration_ns, collective.comm_rank),
+        (Some(41), Some(5000), Some(2))
+    );
     assert_eq!((&*collective.comm_id_hash, &*collective.op), ("0xab", "ALL_REDUCE"));
     let [finding, told] = &batch.findings[..] else { panic!("{batch:?}") };
     assert_eq!((finding.class.as_deref(), finding.severity.as_deref()), (Some("io.block"), Some("high")));

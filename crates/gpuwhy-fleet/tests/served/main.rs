@@ -4,6 +4,7 @@
 mod clients;
 mod crashes;
 mod doors;
+mod loads;
 mod pushes;
 mod ranks;
 mod server;

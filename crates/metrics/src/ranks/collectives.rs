@@ -24,8 +24,9 @@ pub(super) struct Pending(HashMap<u32, BTreeMap<(u64, u32), Arrival>>);
 
 impl Pending {
     pub(super) fn take(&mut self, collective: &Collective) {
-        // Messages have no number by which ranks could be joined.
-        if collective.seq.is_none() || collective.comm_id_hash.is_none() {
+        // Messages have no number by which ranks could be joined, but tell who is in a pipeline with whom, and waits in it.
+        let is_message = matches!(collective.event.as_str(), "SEND" | "RECV");
+        if collective.comm_id_hash.is_none() || (collective.seq.is_none() && !is_message) {
             return;
         }
         let call = &collective.call;

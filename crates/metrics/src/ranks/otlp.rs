@@ -158,6 +158,7 @@ fn arrival(arrival: &Arrival) -> AnyValue {
     values.extend(collective.count.map(|count| whole("count", count as i64)));
     values.extend(collective.datatype.as_ref().map(|datatype| text("datatype", datatype)));
     values.extend(collective.reduce_op.as_ref().map(|op| text("reduce_op", op)));
+    values.extend(collective.peer.map(|peer| whole("peer", peer.into())));
     let done = arrival.done_ns.map(|done_ns| done_ns.saturating_sub(call.start_ns));
     values.extend(done.map(|ns| whole("duration_ns", ns as i64)));
     any(Value::KvlistValue(KeyValueList { values }))

@@ -5,6 +5,7 @@ use super::super::asking::of_store;
 use super::super::request::Which;
 use super::Coverage;
 use crate::peers::take_collective;
+use crate::point::Collective;
 use crate::store::Filter;
 use gpuwhy_cohort::collectives::CommunicatorReport;
 use gpuwhy_cohort::{Clock, Cohorts, Limits};
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 /// Calls that are joined for one answer: the newest.
 const MOST_CALLS: usize = 300_000;
+const JUDGED_EVERY: usize = 2048;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -85,20 +87,21 @@ pub(super) fn collectives(
 
 /// The stored calls of a filter, compared as if they came now.
 pub(super) fn joined(work: &Work<'_>, filter: &Filter) -> Result<(Cohorts, usize), AskError> {
-    let calls = work.store.collectives(filter, MOST_CALLS, work.stop).map_err(|error| of_store(&error))?;
+    let mut calls =
+        work.store.collectives(filter, MOST_CALLS, work.stop).map_err(|error| of_store(&error))?;
     let mut cohorts = Cohorts::new(Limits::default());
-    let mut judged_ns = 0;
-    for call in &calls {
-        let seen_ns = call.start_ns.saturating_add(call.duration_ns.unwrap_or(0)).max(0) as u64;
-        take_collective(&mut cohorts, call, seen_ns);
-        // As the server does, once a second.
-        if seen_ns > judged_ns + 1_000_000_000 {
-            judged_ns = seen_ns;
-            cohorts.judge(seen_ns);
+    let end_ns =
+        |call: &Collective| call.start_ns.saturating_add(call.duration_ns.unwrap_or(0)).max(0) as u64;
+    let newest_ns = calls.iter().map(end_ns).max().unwrap_or(0);
+    // Clocks of nodes differ by seconds: what belongs together is told by its number, not by its time.
+    calls.sort_by(|a, b| (&a.comm_id_hash, a.seq).cmp(&(&b.comm_id_hash, b.seq)));
+    for (index, call) in calls.iter().enumerate() {
+        take_collective(&mut cohorts, call, newest_ns);
+        // Clocks are found as they come.
+        if index.is_multiple_of(JUDGED_EVERY) {
+            cohorts.judge(newest_ns);
         }
     }
-    if let Some(last) = calls.last() {
-        cohorts.judge(last.start_ns.max(0) as u64 + 1);
-    }
+    cohorts.judge(newest_ns + 1);
     Ok((cohorts, calls.len()))
 }

@@ -62,6 +62,9 @@ pub(super) fn get_cost(work: &Work<'_>, request: &CostRequest) -> Result<CostAns
     Ok(CostAnswer { cost: cost(work.rates, &losses, counterfactuals), coverage })
 }
 
+/// Of a job of a cluster.
+type Rank = (String, Option<String>, Option<i32>);
+
 /// What each node says its GPUs are.
 fn gpus(work: &Work<'_>, filter: &Filter) -> Result<HashMap<(String, String), String>, AskError> {
     let of = Filter { clusters: filter.clusters.clone(), ..Filter::default() };
@@ -83,19 +86,19 @@ fn stalls(
 ) -> Result<Vec<Loss>, AskError> {
     let of = |metric: &str| Filter { metric: Some(metric.into()), ..filter.clone() };
     let idle = work.store.by_rank(&of(IDLE), work.stop).map_err(|error| of_store(&error))?;
-    let shares = work.store.blame(filter, work.stop).map_err(|error| of_store(&error))?;
+    let mut shares: HashMap<Rank, Vec<(Cause, f64)>> = HashMap::new();
+    for blame in work.store.blame(filter, work.stop).map_err(|error| of_store(&error))? {
+        let cause = Cause::ALL.iter().find(|cause| cause.name() == blame.class);
+        // Waiting for the GPU is no time without work for it.
+        if let Some(cause) = cause.filter(|cause| **cause != Cause::GpuWait && blame.share > 0.0) {
+            let of = shares.entry((blame.cluster, blame.job, blame.rank)).or_default();
+            of.push((*cause, blame.share));
+        }
+    }
     let mut losses = Vec::new();
     for rank in idle {
         let lost = rank.mean.clamp(0.0, 1.0) * observed_seconds(&rank);
-        let causes: Vec<(Cause, f64)> = shares
-            .iter()
-            .filter(|blame| blame.cluster == rank.cluster && blame.job == rank.job && blame.rank == rank.rank)
-            .filter_map(|blame| {
-                let cause = Cause::ALL.iter().find(|cause| cause.name() == blame.class)?;
-                // Waiting for the GPU is no time without work for it.
-                (*cause != Cause::GpuWait && blame.share > 0.0).then_some((*cause, blame.share))
-            })
-            .collect();
+        let causes = shares.remove(&(rank.cluster.clone(), rank.job.clone(), rank.rank)).unwrap_or_default();
         let sum: f64 = causes.iter().map(|(_, share)| share).sum();
         let causes = if sum > 0.0 { causes } else { vec![(Cause::Unknown, 1.0)] };
         let sum = if sum > 0.0 { sum } else { 1.0 };

@@ -64,8 +64,8 @@ fn config(options: &DuckOptions, temporary: &Path) -> duckdb::Result<Config> {
         .threads(options.threads as i64)?
         .with("temp_directory", temporary.display().to_string())?
         .with("max_temp_directory_size", &options.temporary)?
-        // Every checkpoint makes those wait who push.
-        .with("checkpoint_threshold", "256MB")?
+        // A checkpoint makes those wait who push, for as long as there is something to compress: little and often.
+        .with("checkpoint_threshold", "16MB")?
         // No statement reads or writes other files, attaches others, or loads code.
         .enable_external_access(false)
 }

@@ -113,8 +113,9 @@ impl DuckStore {
         let (condition, values) = condition(&filter);
         let sql = format!(
             "SELECT * FROM (SELECT min(timestamp_ns) AS start_ns, max(duration_ns), cluster_id, node_id, job_id, comm_id_hash, seq, op, \
-             rank, max(nranks), count, datatype, reduce_op, max(pid), max(tid) FROM collectives{condition} \
-             GROUP BY cluster_id, node_id, job_id, comm_id_hash, seq, op, rank, count, datatype, reduce_op \
+             rank, max(nranks), count, datatype, reduce_op, max(pid), max(tid), comm_rank, comm_nranks, peer \
+             FROM collectives{condition} GROUP BY cluster_id, node_id, job_id, comm_id_hash, seq, op, rank, comm_rank, comm_nranks, \
+             peer, count, datatype, reduce_op, if(seq IS NULL, timestamp_ns, NULL) \
              ORDER BY start_ns DESC LIMIT {most}) ORDER BY start_ns"
         );
         self.read(Reach::default().time, stop, |connection| {
@@ -140,6 +141,9 @@ impl DuckStore {
                     reduce_op: text(row.get(12)?),
                     pid: row.get(13)?,
                     tid: row.get(14)?,
+                    comm_rank: row.get(15)?,
+                    comm_nranks: row.get(16)?,
+                    peer: row.get(17)?,
                 })
             })?;
             rows.collect()

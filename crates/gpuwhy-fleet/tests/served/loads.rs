@@ -1,0 +1,56 @@
+//! `gpuwhy-fleet load` against a server of its own.
+
+use crate::server::{Server, tokens};
+use serde_json::Value;
+use std::process::{Command, Output};
+
+fn load(grpc: &str, api: &str, token: &std::path::Path, more: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gpuwhy-fleet"));
+    command.args(["load", "--otlp-grpc", grpc, "--api", api, "--token"]).arg(token);
+    command.args(more).output().unwrap()
+}
+
+#[test]
+fn stragglers_and_hangs_that_are_planted_are_found_over_the_wire() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let options = [
+        "--agents",
+        "64",
+        "--duration",
+        "36s",
+        "--stragglers",
+        "60",
+        "--hangs",
+        "20",
+        "--seed",
+        "3",
+        "--json",
+    ];
+    let output = load(&server.grpc, &server.api, &tokens(folder.path()), &options);
+    let said = String::from_utf8_lossy(&output.stdout);
+    let report: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{output:?}"));
+    assert!(output.status.success(), "{said}");
+    for sort in ["stragglers", "hangs"] {
+        assert!(report[sort]["planted"].as_u64().unwrap() > 0, "{said}");
+        assert_eq!(report[sort]["planted"], report[sort]["found"], "{said}");
+        assert_eq!(report[sort]["wrong"], 0, "{said}");
+    }
+    assert!(report["clock_worst_error_ns"].as_u64().unwrap() < 1_000_000, "{said}");
+    assert_eq!(report["requests_failed"], 0, "{said}");
+    // What was sent is there.
+    let rows = server.sql("SELECT count(*) AS calls FROM collectives WHERE rank = comm_rank");
+    assert!(rows[0]["calls"].as_u64().unwrap() > 1000, "{rows:?}");
+}
+
+#[test]
+fn a_load_without_a_server_says_so_in_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let output =
+        load("http://127.0.0.1:9", "http://127.0.0.1:9", &tokens(folder.path()), &["--duration", "3s"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("is it running, and may the token read?"), "{said}");
+    let output = load("https://127.0.0.1:9", "http://127.0.0.1:9", &tokens(folder.path()), &[]);
+    assert_eq!(output.status.code(), Some(2));
+}

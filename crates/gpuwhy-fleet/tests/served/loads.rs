@@ -1,5 +1,8 @@
 //! `gpuwhy-fleet load` against a server of its own.
 
+// Helpers of tests are as good as tests.
+#![allow(clippy::unwrap_used)]
+
 use crate::server::{Server, tokens};
 use serde_json::Value;
 use std::process::{Command, Output};

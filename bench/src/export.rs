@@ -93,7 +93,7 @@ impl Write for Count {
 
 /// Calls one after the other on each thread, with the stacks they refer to.
 fn make(path: &Path, events: u64) -> Result<()> {
-    let session = SessionInfo { start_ns: 1, ..SessionInfo::default() };
+    let session = SessionInfo { start_ns: crate::store::call(0).start_ns, ..SessionInfo::default() };
     let ops = op_infos(PROBES);
     let mut writer = Writer::create_or_append(path, &session, &ops, &Options::default())?;
     let stacks = (0..128).map(|stack_id| Stack {
@@ -111,7 +111,8 @@ fn make(path: &Path, events: u64) -> Result<()> {
         }
         writer.write(&batch, &Facts::default())?;
     }
-    Ok(writer.finish(2)?)
+    let end_ns = batch.calls.last().map_or(2, |call| call.start_ns + call.duration_ns);
+    Ok(writer.finish(end_ns)?)
 }
 
 fn frame(stack_id: i64, depth: i64) -> Frame {

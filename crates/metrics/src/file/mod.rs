@@ -1,5 +1,5 @@
 //! A trace file as OTLP: what a server would have got if it had been pushed while the trace was made, with a point every
-//! ten seconds.
+//! ten seconds, or fewer of a long one.
 
 mod rows;
 
@@ -11,8 +11,10 @@ use prost::Message;
 use rows::Rows;
 use std::io::Write;
 
-/// From one point of a series to the next.
+/// From one point of a series to the next, at least.
 const STEP_NS: u64 = 10_000_000_000;
+/// Points a series has at most: those of a day.
+const MOST_STEPS: u64 = 8_640;
 
 /// How OTLP is written into a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,9 +69,10 @@ pub fn otlp_of(
         spans.keep_all();
     }
     let (mut items, mut calls) = (0, 0);
+    let step_ns = STEP_NS.max(span.ns() / MOST_STEPS);
     let mut from_ns = span.start_ns;
     while from_ns <= span.end_ns {
-        let to_ns = from_ns.saturating_add(STEP_NS).min(span.end_ns + 1);
+        let to_ns = from_ns.saturating_add(step_ns).min(span.end_ns + 1);
         let (batch, facts) = rows.between(from_ns, to_ns)?;
         state.take(&batch, &facts);
         calls += batch.calls.len() as u64;

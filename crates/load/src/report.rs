@@ -63,7 +63,7 @@ impl fmt::Display for Report {
         line(f, "stragglers", &self.stragglers)?;
         line(f, "hangs", &self.hangs)?;
         if let Some(error) = self.clock_worst_error_ns {
-            writeln!(f, "  clocks     off by {:.3} ms at most", error as f64 / 1e6)?;
+            writeln!(f, "  clocks     off by {:.1} us at most", error as f64 / 1e3)?;
         }
         Ok(())
     }

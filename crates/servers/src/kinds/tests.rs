@@ -269,3 +269,49 @@ fn every_kind_is_told_by_its_command() {
     prefixes.dedup();
     assert_eq!(prefixes.len(), KINDS.len());
 }
+
+/// A server's own code made these, told of known requests: four to each engine before, six more after.
+#[test]
+fn what_the_code_of_vllm_0_32_writes_is_read_to_the_last_request() {
+    let before = include_str!("pages/vllm-0.32-before.txt");
+    let sample = between(before, include_str!("pages/vllm-0.32-after.txt"));
+    assert_eq!((sample.server.as_str(), sample.model.as_str()), ("vllm", "q"));
+    assert_eq!((sample.running, sample.waiting, sample.kv_cache_pct), (Some(9.0), Some(2.0), Some(75.0)));
+    assert_eq!((sample.requests, sample.preemptions), (Some(12), Some(2)));
+    assert_eq!((sample.prompt_tokens_per_s, sample.generation_tokens_per_s), (Some(600.0), Some(300.0)));
+    assert_eq!(sample.spec_accept_pct, Some(70.0));
+    is_told(
+        &sample,
+        [
+            (Signal::Ttft, 12, 2.1),
+            (Signal::Itl, 588, 11.76),
+            (Signal::E2e, 12, 54.0),
+            (Signal::Queue, 12, 4.2),
+        ],
+    );
+}
+
+/// The same of SGLang: four requests before, six after; some of its counts come by whether a request streams.
+#[test]
+fn what_the_code_of_sglang_0_5_23_writes_is_read_to_the_last_request() {
+    let before = include_str!("pages/sglang-0.5.23-before.txt");
+    let sample = between(before, include_str!("pages/sglang-0.5.23-after.txt"));
+    assert_eq!((sample.server.as_str(), sample.model.as_str()), ("sglang", "q"));
+    assert_eq!((sample.running, sample.waiting, sample.kv_cache_pct), (Some(6.0), Some(3.0), Some(37.5)));
+    assert_eq!(sample.requests, Some(6));
+    assert_eq!((sample.prompt_tokens_per_s, sample.generation_tokens_per_s), (Some(300.0), Some(150.0)));
+    assert_eq!(sample.spec_accept_pct, Some(80.0));
+    is_told(
+        &sample,
+        [(Signal::Ttft, 6, 2.4), (Signal::Itl, 150, 3.0), (Signal::E2e, 6, 27.0), (Signal::Queue, 6, 0.12)],
+    );
+}
+
+fn is_told(sample: &ServerSample, expected: [(Signal, u64, f64); 4]) {
+    for (signal, count, seconds) in expected {
+        let told = &sample.latencies[&signal];
+        assert_eq!(told.count, count, "{signal:?}");
+        assert!((told.sum_us / 1e6 - seconds).abs() < 1e-6, "{signal:?}: {}", told.sum_us);
+        assert_eq!(told.buckets.iter().map(|bucket| bucket.count).sum::<u64>(), count, "{signal:?}");
+    }
+}

@@ -131,6 +131,18 @@ fn the_rank_others_wait_for_has_no_time_to_spare() {
     assert!(silent.requests.is_empty(), "nothing is told twice: {silent:?}");
 }
 
+/// Programs that only ask for the driver's version are no ranks.
+#[test]
+fn a_process_that_does_no_work_is_not_told() {
+    let mut other = ops();
+    other.push(OpInfo { id: OpId(4), name: "cuInit".into(), family: Family::Load, ..other[2].clone() });
+    let mut ranks = Ranks::new(&other);
+    let batch = Batch { windows: vec![window(0, 10, OpId(4), 1, 1_000)], ..Batch::default() };
+    ranks.take(&batch, &Facts::default());
+    let report = ranks.report(2 * HALF, &Resource::new("host", &[]));
+    assert!(report.requests.is_empty(), "{report:?}");
+}
+
 /// A wait that lasted three windows is counted in the last of them.
 #[test]
 fn a_long_wait_is_nobodys_own_time() {

@@ -10,6 +10,8 @@ pub(super) struct Rank {
     pub(super) gpu: Option<u32>,
     pub(super) clock_mhz: Option<u32>,
     pub(super) errors: u64,
+    /// It has launched, copied or waited: many processes only load a library of the driver.
+    works: bool,
     rank: Option<i32>,
     nranks: Option<i32>,
     job: Option<String>,
@@ -56,6 +58,7 @@ impl Rank {
     pub(super) fn take_window(&mut self, window: &CallWindow, kind: Kind) {
         self.since.windows.insert(window.window_start_ns);
         self.since.window_ns = self.since.window_ns.max(window.window_ns);
+        self.works |= kind != Kind::Other;
         let waited = self.since.waited.entry(window.tid).or_default();
         match kind {
             Kind::Collective => {
@@ -103,7 +106,7 @@ impl Rank {
         let since = std::mem::take(&mut self.since);
         let wall_ns = since.windows.len() as u64 * since.window_ns;
         let errors = std::mem::take(&mut self.errors);
-        if wall_ns == 0 {
+        if wall_ns == 0 || !self.works {
             return Vec::new();
         }
         let wall = wall_ns as f64;

@@ -5,6 +5,7 @@ pub mod answer;
 mod error;
 pub mod fence;
 mod listen;
+pub mod openapi;
 pub mod reply;
 pub mod schemas;
 mod secret;

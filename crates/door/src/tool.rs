@@ -1,14 +1,41 @@
 //! A question as a tool.
 
-use crate::answer::{DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS};
+use crate::answer::{self, DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS};
+use crate::fence;
 use crate::schemas::{self, Object};
-use crate::text::sentence;
+use crate::text::{self, sentence};
 use gpuwhy_model::Question;
-use rmcp::model::{Tool, ToolAnnotations};
+use rmcp::ErrorData;
+use rmcp::model::{CallToolResult, ContentBlock, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 const BUDGET: &str = "max_tokens";
+
+/// What is said of a name that no tool has.
+pub fn unknown(name: &str) -> ErrorData {
+    let name = text::harmless(name, 100);
+    ErrorData::invalid_params(format!("there is no tool {name}; list the tools"), None)
+}
+
+/// An answer that fits the budget, its strings fenced as data.
+pub fn answered<Run>(
+    question: &Question<Run>,
+    asked: &Object,
+    found: &Value,
+    budget: usize,
+) -> CallToolResult {
+    let fitted = answer::fit(question, asked, found, budget);
+    let content = vec![ContentBlock::text(fence::around(question.tool, &fitted))];
+    let mut result = CallToolResult::structured(fitted);
+    result.content = content;
+    result
+}
+
+/// A sentence may have names in it that others chose.
+pub fn failed(sentence: &str) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(text::harmless(sentence, 600))])
+}
 
 pub fn of<Run>(question: &Question<Run>) -> Tool {
     let mut input = schemas::request(question);

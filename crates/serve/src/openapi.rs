@@ -1,6 +1,7 @@
 //! The HTTP API as an OpenAPI 3.1 document.
 
 use crate::questions::{HostEndpoint, Run, all};
+use gpuwhy_door::openapi::{self, About};
 use gpuwhy_door::schemas::{self, Object};
 use gpuwhy_query::Question;
 use serde_json::{Value, json};
@@ -21,10 +22,7 @@ pub(crate) fn document(questions: &[Question<Run>]) -> Value {
                 "operationId": id,
                 "summary": question.about,
                 "tags": [if matches!(question.run, Run::Host(_)) { "host" } else { "trace" }],
-                "responses": {
-                    "200": {"description": "The answer", "content": {"application/json": {"schema": answer.clone()}}},
-                    "default": {"$ref": "#/components/responses/Error"},
-                },
+                "responses": openapi::responses(&answer),
             })
         };
         let mut post = operation(question.name.into());
@@ -39,33 +37,12 @@ pub(crate) fn document(questions: &[Question<Run>]) -> Value {
         path.insert("post".into(), post);
         paths.insert(format!("/api/v1/{}", question.name), path.into());
     }
-    json!({
-        "openapi": "3.1.0",
-        "info": {
-            "title": "gpuwhy",
-            "version": env!("CARGO_PKG_VERSION"),
-            "description": "Why did the GPU stall? Every question takes a JSON object, or query parameters, and answers with one.",
-            "license": {"name": "Apache-2.0 OR MIT", "identifier": "Apache-2.0 OR MIT"},
-        },
-        "servers": [{"url": "/"}],
-        "security": [{"token": []}, {}],
-        "paths": paths,
-        "components": {
-            "schemas": definitions,
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "responses": {"Error": {
-                "description": "No answer, and why in one sentence",
-                "content": {"application/json": {"schema": {
-                    "type": "object",
-                    "required": ["error", "kind"],
-                    "properties": {
-                        "error": {"type": "string"},
-                        "kind": {"enum": ["usage", "nothing", "slow", "busy", "stopped", "refused", "failed"]},
-                    },
-                }}},
-            }},
-        },
-    })
+    let about = About {
+        title: "gpuwhy",
+        description: "Why did the GPU stall? Every question takes a JSON object, or query parameters, and answers with one.",
+        token_is_optional: true,
+    };
+    openapi::document(about, paths, definitions)
 }
 
 /// The fields of a request as query parameters.

@@ -7,9 +7,9 @@ use super::tools::TOOLS;
 use super::{Caller, Site};
 use crate::tokens::Grant;
 use axum::http::request::Parts;
-use gpuwhy_door::{Peer, answer, fence, text, tool};
+use gpuwhy_door::{Peer, tool};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
+    CallToolRequestParams, CallToolResponse, CallToolResult, Implementation, ListToolsResult,
     PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
@@ -43,28 +43,17 @@ impl Assistant {
         grant: &Arc<Grant>,
     ) -> Result<CallToolResult, ErrorData> {
         let Some(question) = find(&request.name) else {
-            let name = text::harmless(&request.name, 100);
-            return Err(ErrorData::invalid_params(format!("there is no tool {name}; list the tools"), None));
+            return Err(tool::unknown(&request.name));
         };
         let (budget, asked) = match tool::split(question, request.arguments.unwrap_or_default()) {
             Ok(split) => split,
-            Err(sentence) => return Ok(failed(&sentence)),
+            Err(sentence) => return Ok(tool::failed(&sentence)),
         };
         Ok(match self.site.asking.ask(question, grant, Value::Object(asked.clone())).await {
-            Ok(found) => {
-                let fitted = answer::fit(question, &asked, &found, budget);
-                let mut result = CallToolResult::structured(fitted.clone());
-                result.content = vec![ContentBlock::text(fence::around(question.tool, &fitted))];
-                result
-            }
-            Err(error) => failed(&error.sentence),
+            Ok(found) => tool::answered(question, &asked, &found, budget),
+            Err(error) => tool::failed(&error.sentence),
         })
     }
-}
-
-/// A sentence may have names that nodes sent in it.
-fn failed(sentence: &str) -> CallToolResult {
-    CallToolResult::error(vec![ContentBlock::text(text::harmless(sentence, 600))])
 }
 
 /// The guard lets nobody through without one.
@@ -107,7 +96,7 @@ impl ServerHandler for Assistant {
         let answered = tokio::select! {
             answered = self.call(request, &grant) => answered,
             // Dropping the question ends it.
-            () = context.ct.cancelled() => Ok(failed("the call was cancelled")),
+            () = context.ct.cancelled() => Ok(tool::failed("the call was cancelled")),
         };
         let fine = answered.as_ref().is_ok_and(|result| result.is_error != Some(true));
         self.site.audit.write(&Entry {

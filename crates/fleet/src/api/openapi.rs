@@ -1,6 +1,7 @@
 //! The API as an OpenAPI 3.1 document, made from the registry.
 
 use super::tools::{SQL, TOOLS, Tool};
+use gpuwhy_door::openapi::{About, document, responses};
 use gpuwhy_door::schemas::{self, Object};
 use serde_json::{Value, json};
 
@@ -44,33 +45,12 @@ pub fn openapi() -> Value {
         paths.insert(path, post(tool, &mut definitions));
     }
     paths.insert("/api/v1/sql".into(), post(&SQL, &mut definitions));
-    json!({
-        "openapi": "3.1.0",
-        "info": {
-            "title": "gpuwhy-fleet",
-            "version": env!("CARGO_PKG_VERSION"),
-            "description": "Which rank drags the others, why, and what it costs. Every tool takes a JSON object and answers with one.",
-            "license": {"name": "Apache-2.0 OR MIT", "identifier": "Apache-2.0 OR MIT"},
-        },
-        "servers": [{"url": "/"}],
-        "security": [{"token": []}],
-        "paths": paths,
-        "components": {
-            "schemas": definitions,
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "responses": {"Error": {
-                "description": "No answer, and why in one sentence",
-                "content": {"application/json": {"schema": {
-                    "type": "object",
-                    "required": ["error", "kind"],
-                    "properties": {
-                        "error": {"type": "string"},
-                        "kind": {"enum": ["usage", "nothing", "slow", "busy", "stopped", "refused", "failed"]},
-                    },
-                }}},
-            }},
-        },
-    })
+    let about = About {
+        title: "gpuwhy-fleet",
+        description: "Which rank drags the others, why, and what it costs. Every tool takes a JSON object and answers with one.",
+        token_is_optional: false,
+    };
+    document(about, paths, definitions)
 }
 
 fn post(tool: &Tool, definitions: &mut Object) -> Value {
@@ -82,11 +62,4 @@ fn post(tool: &Tool, definitions: &mut Object) -> Value {
         "requestBody": {"content": {"application/json": {"schema": request}}},
         "responses": responses(&answer),
     }})
-}
-
-fn responses(answer: &Value) -> Value {
-    json!({
-        "200": {"description": "The answer", "content": {"application/json": {"schema": answer}}},
-        "default": {"$ref": "#/components/responses/Error"},
-    })
 }

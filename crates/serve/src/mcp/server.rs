@@ -2,12 +2,11 @@
 
 use super::{prompt, resource};
 use crate::Questions;
-use gpuwhy_door::{answer, fence, text, tool};
+use gpuwhy_door::tool;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams,
-    GetPromptResponse, Implementation, ListPromptsResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, GetPromptRequestParams, GetPromptResponse,
+    Implementation, ListPromptsResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -38,28 +37,17 @@ impl Assistant {
 
     async fn call(&self, request: CallToolRequestParams) -> Result<CallToolResult, ErrorData> {
         let Some(question) = self.questions.of_tool(&request.name) else {
-            let name = text::harmless(&request.name, 100);
-            return Err(ErrorData::invalid_params(format!("there is no tool {name}; list the tools"), None));
+            return Err(tool::unknown(&request.name));
         };
         let (budget, asked) = match tool::split(question, request.arguments.unwrap_or_default()) {
             Ok(split) => split,
-            Err(sentence) => return Ok(failed(&sentence)),
+            Err(sentence) => return Ok(tool::failed(&sentence)),
         };
         Ok(match self.questions.ask(question, Value::Object(asked.clone())).await {
-            Ok(found) => {
-                let fitted = answer::fit(question, &asked, &found, budget);
-                let mut result = CallToolResult::structured(fitted.clone());
-                result.content = vec![ContentBlock::text(fence::around(question.tool, &fitted))];
-                result
-            }
-            Err(error) => failed(&error.sentence),
+            Ok(found) => tool::answered(question, &asked, &found, budget),
+            Err(error) => tool::failed(&error.sentence),
         })
     }
-}
-
-/// A sentence may have names of traced operations in it.
-fn failed(sentence: &str) -> CallToolResult {
-    CallToolResult::error(vec![ContentBlock::text(text::harmless(sentence, 600))])
 }
 
 impl ServerHandler for Assistant {
@@ -89,7 +77,7 @@ impl ServerHandler for Assistant {
         tokio::select! {
             answered = self.call(request) => answered.map(CallToolResponse::from),
             // Dropping the question ends it.
-            () = context.ct.cancelled() => Ok(failed("the call was cancelled").into()),
+            () = context.ct.cancelled() => Ok(tool::failed("the call was cancelled").into()),
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod agent;
 mod annotating;
+mod between;
 mod callers;
 mod census;
 mod command;
@@ -31,7 +32,6 @@ mod sink;
 mod stacks;
 mod stuck;
 mod update;
-mod waiting;
 
 pub use agent::Agent;
 pub use config::{CommandOutput, Config};

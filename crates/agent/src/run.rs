@@ -5,6 +5,7 @@ mod ending;
 mod moving;
 
 use crate::annotating::Annotating;
+use crate::between::Looks;
 use crate::callers::Callers;
 use crate::census::Census;
 use crate::command::Started;
@@ -21,7 +22,6 @@ use crate::serving::Serving;
 use crate::sink::{Sink, session_info};
 use crate::stacks::Stacks;
 use crate::stuck::Stuck;
-use crate::waiting::WaitingThreads;
 use crate::{AgentError, Config, Overview, OwnMeter, Summary, Update, discovery};
 use gpuwhy_cause::Tallies;
 use gpuwhy_host::LoadMeter;
@@ -59,7 +59,7 @@ pub(crate) struct Run {
     pythons: Pythons,
     stacks: Stacks,
     stuck: Stuck,
-    waiting: WaitingThreads,
+    looks: Looks,
     host_events: HostEvents,
     neighbours: Neighbours,
     places: Places,
@@ -128,7 +128,7 @@ impl Run {
             pythons: Pythons::default(),
             stacks: Stacks::default(),
             stuck: Stuck::default(),
-            waiting: WaitingThreads::default(),
+            looks: Looks::default(),
             host_events: HostEvents::default(),
             neighbours: Neighbours::default(),
             places: Places::start(move || gpuwhy_probes::now_ns(clock_offset_ns)),

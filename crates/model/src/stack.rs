@@ -109,3 +109,8 @@ pub struct RawText {
     pub length: u64,
     pub data: Vec<u8>,
 }
+
+/// Whether a line, which begins with a file's path, is of Python's own library or an installed package.
+pub fn is_of_library(line: &str) -> bool {
+    ["/site-packages/", "/dist-packages/", "/lib/python3"].iter().any(|folder| line.contains(folder))
+}

@@ -1,14 +1,17 @@
 //! A batch's way: what was read meanwhile joins it, what the kernel could not know is added, and it goes on to the store.
 
 use super::Run;
+use crate::between::meet;
 use crate::governor::Action;
 use crate::kernel_names::KernelNames;
-use crate::waiting::meet;
 use crate::{AgentError, Update};
 use gpuwhy_cause::{blame_rows, slow_limit_ns};
-use gpuwhy_model::{Batch, GpuError, InFlight, Level, ProbeState, ProbeStatus, ProcessEventKind, Waiting};
+use gpuwhy_model::{
+    Batch, BetweenCalls, GpuError, InFlight, Level, ProbeState, ProbeStatus, ProcessEventKind,
+};
 use gpuwhy_probes::StackMode;
 use std::sync::mpsc::Sender;
+use std::time::Instant;
 
 impl Run {
     /// What the pollers read meanwhile.
@@ -85,9 +88,12 @@ impl Run {
         if self.config.stacks != StackMode::Off {
             let read = |call: &InFlight| self.pythons.frames_in(call.pid, call.tid, call.thread_pointer);
             self.stuck.complete(batch, read, || self.engine.in_flight());
-            if self.pythons.are_known() && self.waiting.is_due() {
-                let read = |wait: &Waiting| self.pythons.frames_in(wait.pid, wait.tid, wait.thread_pointer);
-                meet(batch, read, || self.engine.waiting());
+            if self.pythons.are_known()
+                && let Some(weight) = self.looks.due(Instant::now())
+            {
+                let read = |met: &BetweenCalls| self.pythons.frames_in(met.pid, met.tid, met.thread_pointer);
+                meet(batch, weight, read, || self.engine.between_calls());
+                self.looks.done(Instant::now());
             }
         }
         self.host_events.complete(batch, self.census.by_pid());

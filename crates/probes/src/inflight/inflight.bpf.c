@@ -82,37 +82,40 @@ int each_place(struct bpf_iter__task *ctx) {
     return 0;
 }
 
-/* A thread that makes GPU calls, and waits between them. */
-struct waiting {
+/* A thread that makes GPU calls, and is in none. */
+struct between {
     u64 now_ns;
-    u64 since_ns;
+    u64 since_ns; /* 0 on the CPU */
     u64 thread_pointer;
     u32 tgid;
     u32 tid;
-    u32 reason; /* enum reason */
+    u32 part; /* enum reason, or PART_RUNNABLE, PART_ON_CPU */
     u32 reserved;
 };
 
 SEC("iter/task")
-int each_waiting(struct bpf_iter__task *ctx) {
+int each_between(struct bpf_iter__task *ctx) {
     struct task_struct *thread = ctx->task;
     struct task *task = thread ? bpf_task_storage_get(&tasks, thread, 0, 0) : 0;
-    if (!task || !task->target || task->depth || task->state != TASK_BLOCKED || !task->flights[0].start_ns)
+    if (!task || !task->target || task->depth || !task->flights[0].start_ns)
         return 0;
-    struct waiting out = {
+    u8 state = task->state;
+    struct between out = {
         .now_ns = bpf_ktime_get_ns(),
-        .since_ns = task->off_since_ns,
+        .since_ns = state == TASK_ON_CPU ? 0 : task->off_since_ns,
         .thread_pointer = thread_pointer(thread),
         .tgid = thread->tgid,
         .tid = thread->pid,
-        .reason = task->reason,
+        .part = state == TASK_BLOCKED    ? task->reason
+                : state == TASK_RUNNABLE ? PART_RUNNABLE
+                                         : PART_ON_CPU,
     };
     bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
     return 0;
 }
 
 KEEP_TYPE(struct, in_flight);
-KEEP_TYPE(struct, waiting);
+KEEP_TYPE(struct, between);
 KEEP_TYPE(struct, place);
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::{inflight, raw};
-use gpuwhy_model::{InFlight, Layer, ThreadPlace, Waiting};
+use gpuwhy_model::{BetweenCalls, InFlight, Layer, ThreadPlace};
 use libbpf_rs::{Iter, MapCore, MapFlags};
 use std::collections::HashMap;
 use std::io::Read;
@@ -35,14 +35,14 @@ impl Engine {
         Some(calls)
     }
 
-    /// Threads that make GPU calls and wait between them just now; empty where the kernel cannot tell.
-    pub fn waiting(&self) -> Vec<Waiting> {
+    /// Threads that make GPU calls and are in none just now; empty where the kernel cannot tell.
+    pub fn between_calls(&self) -> Vec<BetweenCalls> {
         let mut bytes = Vec::new();
-        let walk = self.walks.get("each_waiting").and_then(|walk| Iter::new(walk).ok());
+        let walk = self.walks.get("each_between").and_then(|walk| Iter::new(walk).ok());
         match walk.map(|mut walk| walk.read_to_end(&mut bytes)) {
             Some(Ok(_)) => bytes
-                .chunks_exact(inflight::WAITING_BYTES)
-                .filter_map(|record| inflight::decode_waiting(record, self.clock_offset_ns))
+                .chunks_exact(inflight::BETWEEN_BYTES)
+                .filter_map(|record| inflight::decode_between(record, self.clock_offset_ns))
                 .collect(),
             _ => Vec::new(),
         }

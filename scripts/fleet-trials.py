@@ -18,7 +18,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from onehost import PATIENCE_S, RANKS, Agent, Fleet, Ranks
+from onehost import PATIENCE_S, RANKS, Agent, Fleet, Ranks, until
 
 CLUSTER = "trial"
 # Four kernels of 8 ms: a step of about 33 ms.
@@ -140,8 +140,9 @@ def is_in(line, function):
     return line.split(" ")[-1].split(".")[-1] == function
 
 
-def straggler(fleet, trial, victim, began):
+def straggler(fleet, trial, victim):
     """Until the right rank is named with everything that must be said, or it takes too long."""
+    began = time.monotonic()
     told = {"named_after_s": None, "complete_after_s": None, "wrong": []}
     while time.monotonic() - began < PATIENCE_S / 2 and told["complete_after_s"] is None:
         time.sleep(0.2)
@@ -160,17 +161,18 @@ def straggler(fleet, trial, victim, began):
     return told
 
 
-def hang(fleet, trial, victim, began, at_s):
-    told = {"named_after_s": None}
-    while time.monotonic() - began < at_s + PATIENCE_S / 2 and not told["named_after_s"]:
+def hang(fleet, trial, victim, fault):
+    until(fault.exists, "the fault did not come")
+    told, began = {"named_after_s": None}, time.monotonic()
+    while time.monotonic() - began < PATIENCE_S / 2 and not told["named_after_s"]:
         time.sleep(0.2)
-        for autopsy in fleet.ask("hang_autopsy", cluster_id=CLUSTER)["autopsies"]:
+        for autopsy in fleet.ask("hang_autopsy", cluster_id=CLUSTER)["hangs"]:
             culprits = [one["rank"] for one in autopsy["culprits"]]
             told |= {"said": autopsy["said"], "culprits": culprits, "seq": autopsy["seq"]}
             stack = autopsy["culprits"][0].get("stack") or [] if culprits else []
             is_there = trial.function is None or any(is_in(line, trial.function) for line in stack)
             if culprits == [victim] and is_there:
-                told |= {"named_after_s": round(time.monotonic() - began - at_s, 1), "stack": stack[:6]}
+                told |= {"named_after_s": round(time.monotonic() - began, 1), "stack": stack[:6]}
     told["holds"] = (told["named_after_s"] or 1e9) <= HANG_S
     return told
 
@@ -192,8 +194,7 @@ def play(options, name):
                 ending.append(ranks)
                 ending.append(Agent(options.gpuwhy, folder, fleet, ranks.pids, CLUSTER))
                 ranks.go()
-                began = time.monotonic()
-                told = hang(fleet, trial, victim, began, steps * STEP_US / 1e6) if trial.hang else straggler(fleet, trial, victim, began)
+                told = hang(fleet, trial, victim, folder / "id.fault") if trial.hang else straggler(fleet, trial, victim)
                 return {"trial": name, "rank": victim} | told
         finally:
             for one in reversed(ending):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One rank of a training on stand-in GPUs, from Python: a batch, a forward pass, an all-reduce, and a wait for them, again and again.
 
-What may be wrong with it is said by its options. Ends with one line of JSON that says what it did, like simwork."""
+What may be wrong with it is said by its options; when a hang or a mismatch begins, a file beside that of the id says so (.fault). Ends with one line of JSON that says what it did, like simwork."""
 
 import argparse
 import ctypes
@@ -22,14 +22,16 @@ class UniqueId(ctypes.Structure):
 
 
 class Communicator:
-    """The ranks' common one; they meet through a file."""
+    """The ranks' common one; they meet through a file. The library is there from the beginning, as PyTorch has it."""
 
-    def __init__(self, options):
+    def __init__(self):
         self.nccl = ctypes.CDLL(os.path.join(HERE, "libnccl.so.2"))
         void_pointer, size = ctypes.c_void_p, ctypes.c_size_t
         self.nccl.ncclCommInitRank.argtypes = [void_pointer, ctypes.c_int, UniqueId, ctypes.c_int]
         self.nccl.ncclAllReduce.argtypes = [void_pointer, void_pointer, size, ctypes.c_int, ctypes.c_int, void_pointer, void_pointer]
         self.handle = ctypes.c_void_p()
+
+    def join(self, options):
         self.nccl.ncclCommInitRank(ctypes.byref(self.handle), options.nranks, self.meet(options), options.rank)
 
     def meet(self, options):
@@ -49,10 +51,11 @@ class Communicator:
 
 
 class Trainer:
-    def __init__(self, gpu, options):
+    def __init__(self, gpu, communicator, options):
         self.gpu = gpu
         self.options = options
-        self.communicator = Communicator(options)
+        self.communicator = communicator
+        communicator.join(options)
         self.stream = ctypes.c_void_p()
         self.gradients = ctypes.c_void_p()
         gpu.call("cudaStreamCreate", ctypes.byref(self.stream))
@@ -109,6 +112,8 @@ class Trainer:
     def step(self, number, gate):
         self.load_batch()
         self.forward()
+        if number + 1 in (self.options.hang_at, self.options.mismatch_at):
+            open(self.options.id_file + ".fault", "w").close()
         if number + 1 == self.options.hang_at:
             self.compute_for_ever(gate) if self.options.hang_busy else self.wait_for_checkpoint(gate)
             return
@@ -117,8 +122,8 @@ class Trainer:
         self.gpu.call("cudaStreamSynchronize", self.stream)
 
 
-def train(gpu, gate, options):
-    trainer = Trainer(gpu, options)
+def train(gpu, communicator, gate, options):
+    trainer = Trainer(gpu, communicator, options)
     steps, begin = 0, time.monotonic_ns()
     while steps < options.steps and not gate.is_stopped():
         trainer.step(steps, gate)
@@ -153,9 +158,9 @@ def main():
         os.sched_setaffinity(0, {options.cpu})
     gpu = Gpu(options.cudart)
     gpu.driver.simgpu_set(b"kernel_ns", options.kernel_us * 1000)
-    gate = Gate(options)
+    communicator, gate = Communicator(), Gate(options)
     gate.wait()
-    report = train(gpu, gate, options)
+    report = train(gpu, communicator, gate, options)
     truth = {"command": "rank", "pid": os.getpid(), "rank": options.rank} | report
     print(json.dumps(truth, separators=(",", ":")), flush=True)
 

@@ -60,7 +60,7 @@ def theft():
 
 
 NEAR, FAR, LOSSY_PORT, CLEAN_PORT = "10.88.0.1", "10.88.0.2", 4711, 4712
-LOSE_EVERY = 60
+LOSE_EVERY = 15
 
 
 def run(words):
@@ -95,10 +95,10 @@ def loss():
 
 
 def serve_batches():
-    """Answers with a byte to each request of 64 KiB."""
+    """Answers with a byte to each request of 16 KiB."""
 
     def answer(connection):
-        wanted = 1 << 16
+        wanted = 1 << 14
         while True:
             while wanted > 0:
                 got = len(connection.recv(wanted))
@@ -106,7 +106,7 @@ def serve_batches():
                     return
                 wanted -= got
             connection.sendall(b"y")
-            wanted = 1 << 16
+            wanted = 1 << 14
 
     def listen(port):
         listening = socket.create_server(("", port))
@@ -131,7 +131,7 @@ TRIALS = {
                   before=["ip", "netns", "exec", "gpuwhy-trial-near"]),
     "hang": Trial(hang="missing", function="wait_for_checkpoint"),
     "hang-busy": Trial(["--hang-busy"], hang="missing", function="compute_for_ever"),
-    "mismatch": Trial(hang="mismatch"),
+    "mismatch": Trial(hang="mismatch", function="step"),
 }
 
 

@@ -1,7 +1,7 @@
 //! Where in their programs threads are between GPU calls, and what they do there. That changes by the thousand a second, so
 //! they are met by looking now and then; a line that is met often is where the time goes.
 
-use crate::stuck::stack_of;
+use crate::stacks::stack_of;
 use gpuwhy_model::{Batch, BetweenCalls, Frame, Part};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -92,6 +92,7 @@ mod tests {
             tid,
             since_ns,
             part,
+            last_call_ns: 0,
             weight_ns: 0,
             stack_id: None,
             thread_pointer: 0,

@@ -19,6 +19,7 @@ use crate::pollers::Pollers;
 use crate::probe_states::ProbeStates;
 use crate::pythons::Pythons;
 use crate::serving::Serving;
+use crate::silent::Silent;
 use crate::sink::{Sink, session_info};
 use crate::stacks::Stacks;
 use crate::stuck::Stuck;
@@ -60,6 +61,7 @@ pub(crate) struct Run {
     stacks: Stacks,
     stuck: Stuck,
     looks: Looks,
+    silent: Silent,
     host_events: HostEvents,
     neighbours: Neighbours,
     places: Places,
@@ -129,6 +131,7 @@ impl Run {
             stacks: Stacks::default(),
             stuck: Stuck::default(),
             looks: Looks::default(),
+            silent: Silent::default(),
             host_events: HostEvents::default(),
             neighbours: Neighbours::default(),
             places: Places::start(move || gpuwhy_probes::now_ns(clock_offset_ns)),

@@ -131,6 +131,8 @@ pub struct BetweenCalls {
     /// When a wait began; the moment itself for a thread that ran.
     pub since_ns: u64,
     pub part: Part,
+    /// When its last call began.
+    pub last_call_ns: u64,
     /// The time since the last look, for which this one stands.
     pub weight_ns: u64,
     pub stack_id: Option<i64>,

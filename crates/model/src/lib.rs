@@ -43,4 +43,6 @@ pub use process::{Container, Process, ProcessEvent, ProcessEventKind};
 pub use question::Question;
 pub use raw::{Completion, InFlight, LaunchCount, LibraryInfo, NcclCall, StreamState};
 pub use server::{Bucket, Latency, Quantile, ServerSample, Signal};
-pub use stack::{Frame, FrameKind, PythonFrame, RawCode, RawStack, RawText, Stack, is_of_library};
+pub use stack::{
+    Frame, FrameKind, PythonFrame, RawCode, RawStack, RawText, Stack, ThreadRegisters, is_of_library,
+};

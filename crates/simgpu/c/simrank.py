@@ -141,7 +141,7 @@ def parse():
     parser.add_argument("--decode-us", type=int, default=0, help="work of the CPU in each step")
     parser.add_argument("--late-us", type=int, default=0, help="sleep in each step: this rank is late")
     parser.add_argument("--fetch", metavar="HOST:PORT", help="in each step ask there for a batch, as `simwork receive --answers` gives it")
-    parser.add_argument("--fetch-bytes", type=int, default=1 << 16, help="bytes sent for a batch")
+    parser.add_argument("--fetch-bytes", type=int, default=1 << 14, help="bytes sent for a batch")
     parser.add_argument("--hang-at", type=int, default=0, help="never reach the Nth collective: this rank is missing")
     parser.add_argument("--hang-busy", action="store_true", help="it computes meanwhile; else it sleeps")
     parser.add_argument("--mismatch-at", type=int, default=0, help="in the Nth collective use another count than the others")

@@ -8,6 +8,8 @@ use std::collections::HashMap;
 const LONG_NS: u64 = 3_000_000_000;
 /// It is told again after so long: the fleet may have missed it.
 const AGAIN_NS: u64 = 5_000_000_000;
+/// A stack with native frames stands for so long.
+const WHOLE_FOR_NS: u64 = 10_000_000_000;
 
 /// A rank that hangs, or that others may be waiting for.
 #[derive(Debug, Clone)]
@@ -21,13 +23,24 @@ pub(super) struct StuckRank {
     pub(super) stack: Vec<String>,
 }
 
+/// When, at what, where.
+#[derive(Debug, Clone, Copy)]
+struct Met {
+    time_ns: u64,
+    part: Part,
+    stack_id: Option<i64>,
+    /// With native frames.
+    is_whole: bool,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Stuck {
     /// Calls in flight by process and thread.
     calls: HashMap<(u32, u32), CallInFlight>,
-    /// The last time a thread of the process was met between calls: when, at what, where.
-    met: HashMap<u32, (u64, Part, Option<i64>)>,
-    told: HashMap<u32, u64>,
+    /// The last time a thread of the process was met between calls.
+    met: HashMap<u32, Met>,
+    /// When a process was told of, and with how many frames.
+    told: HashMap<u32, (u64, usize)>,
 }
 
 impl Stuck {
@@ -39,9 +52,14 @@ impl Stuck {
             }
         }
         for met in &batch.between_calls {
-            // The main thread says most.
-            if met.tid == met.pid || !self.met.contains_key(&met.pid) {
-                self.met.insert(met.pid, (met.time_ns, met.part, met.stack_id));
+            // The main thread says most. A stack that was read for its own sake has native frames too, and is not replaced by
+            // one that was met in passing while it is new.
+            let is_main = met.tid == met.pid || !self.met.contains_key(&met.pid);
+            let is_whole = met.weight_ns == 0;
+            let is_new = |known: &Met| known.is_whole && known.time_ns + WHOLE_FOR_NS > met.time_ns;
+            if is_main && (is_whole || !self.met.get(&met.pid).is_some_and(is_new)) {
+                let (time_ns, part, stack_id) = (met.time_ns, met.part, met.stack_id);
+                self.met.insert(met.pid, Met { time_ns, part, stack_id, is_whole });
             }
         }
     }
@@ -76,12 +94,12 @@ impl Stuck {
                 stack: stack(lines, call.stack_id, call.line.as_ref()),
             }),
             None => silent.filter(|since| is_long(*since)).map(|since_ns| {
-                let met = self.met.get(&pid).filter(|(met_ns, ..)| *met_ns > since_ns);
+                let met = self.met.get(&pid).filter(|met| met.time_ns > since_ns);
                 StuckRank {
                     call: None,
-                    does: met.map(|(_, part, _)| *part),
+                    does: met.map(|met| met.part),
                     since_ns,
-                    stack: met.map_or_else(Vec::new, |(.., stack_id)| stack(lines, *stack_id, None)),
+                    stack: met.map_or_else(Vec::new, |met| stack(lines, met.stack_id, None)),
                 }
             }),
         };
@@ -89,10 +107,12 @@ impl Stuck {
             self.told.remove(&pid);
             return None;
         };
-        if self.told.get(&pid).is_some_and(|told| now_ns < told + AGAIN_NS) {
+        // Names of native frames come later than the lines of Python.
+        let frames = found.stack.len();
+        if self.told.get(&pid).is_some_and(|told| now_ns < told.0 + AGAIN_NS && frames <= told.1) {
             return None;
         }
-        self.told.insert(pid, now_ns);
+        self.told.insert(pid, (now_ns, frames));
         Some(found)
     }
 }

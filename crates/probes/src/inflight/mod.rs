@@ -5,7 +5,7 @@ use crate::probe::{Attach, Probe, When};
 use crate::raw::cuda::RULE_HANDLE_OUT;
 use crate::raw::{bpf_object, inflight as raw, nccl, read};
 use crate::told::part_of;
-use gpuwhy_model::{BetweenCalls, InFlight, Layer, OpId, ThreadPlace};
+use gpuwhy_model::{BetweenCalls, InFlight, Layer, OpId, ThreadPlace, ThreadRegisters};
 
 pub(crate) static PROBE: Probe = Probe {
     name: "inflight",
@@ -32,6 +32,21 @@ pub(crate) fn decode_place(bytes: &[u8]) -> Option<ThreadPlace> {
     })
 }
 
+pub(crate) const REGISTERS_BYTES: usize = size_of::<raw::registers>();
+
+pub(crate) fn decode_registers(bytes: &[u8]) -> Option<ThreadRegisters> {
+    let raw: raw::registers = read(bytes)?;
+    let swaps = raw.swap.get(..raw.swaps as usize)?.iter().filter(|swap| swap.at != 0);
+    Some(ThreadRegisters {
+        pid: raw.tgid,
+        tid: raw.tid,
+        ip: raw.ip,
+        sp: raw.sp,
+        bp: raw.bp,
+        swapped: swaps.map(|swap| (swap.at, swap.original)).collect(),
+    })
+}
+
 pub(crate) const BETWEEN_BYTES: usize = size_of::<raw::between>();
 
 pub(crate) fn decode_between(bytes: &[u8], clock_offset_ns: u64) -> Option<BetweenCalls> {
@@ -45,6 +60,7 @@ pub(crate) fn decode_between(bytes: &[u8], clock_offset_ns: u64) -> Option<Betwe
         },
         pid: raw.tgid,
         tid: raw.tid,
+        last_call_ns: raw.last_call_ns.wrapping_add(clock_offset_ns),
         part: part_of(u16::try_from(raw.part).ok()?),
         weight_ns: 0,
         stack_id: None,

@@ -26,6 +26,8 @@ STEP_US = 4 * 8_000
 STEP = ["--kernel-us", STEP_US // 4]
 # Two intervals of pushes, or this.
 SOON_S = 5
+# Who takes the victim's CPU.
+THIEVES = 2
 # A hang is named within this.
 HANG_S = 10
 
@@ -40,7 +42,7 @@ class Trial:
     def options(self, rank, victim):
         words = ["--steps", 1_000_000, *STEP, *self.all_ranks]
         if self.beside is theft:
-            words += ["--cpu", 1 if rank == victim else 0]
+            words += ["--cpu", cpus()[rank - victim]]
         if rank == victim:
             words += self.fault
         elif self.beside is loss:
@@ -48,15 +50,22 @@ class Trial:
         return words
 
 
+def cpus():
+    """The victim has the first one."""
+    return sorted(os.sched_getaffinity(0))
+
+
 @contextmanager
 def theft():
-    """Somebody else on the victim's CPU."""
-    hog = subprocess.Popen([sys.executable, "-c", "import os\nos.sched_setaffinity(0, {1})\nwhile True: pass"])
+    """Others on the victim's CPU."""
+    program = f"import os\nos.sched_setaffinity(0, {{{cpus()[0]}}})\nwhile True: pass"
+    hogs = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(THIEVES)]
     try:
         yield
     finally:
-        hog.kill()
-        hog.wait()
+        for hog in hogs:
+            hog.kill()
+            hog.wait()
 
 
 NEAR, FAR, LOSSY_PORT, CLEAN_PORT = "10.88.0.1", "10.88.0.2", 4711, 4712
@@ -126,7 +135,7 @@ TRIALS = {
     "sleep-20-percent": late(STEP_US // 5),
     "sleep-80-ms": late(80_000),
     "compute-20-percent": Trial(["--decode-us", 500 + STEP_US // 5], ["--decode-us", 500], ["cpu.self"], "decode_batch"),
-    "theft": Trial(all_ranks=["--decode-us", 3000], classes=["cpu.preempted"], function="decode_batch", beside=theft),
+    "theft": Trial(all_ranks=["--decode-us", 5000], classes=["cpu.preempted"], function="decode_batch", beside=theft),
     "loss": Trial(["--fetch", f"{FAR}:{LOSSY_PORT}"], classes=["net.tcp"], function="fetch_batch", beside=loss,
                   before=["ip", "netns", "exec", "gpuwhy-trial-near"]),
     "hang": Trial(hang="missing", function="wait_for_checkpoint"),
@@ -179,8 +188,8 @@ def hang(fleet, trial, victim, patient, fault):
 
 def play(options, name):
     trial, victim = TRIALS[name], random.randrange(RANKS)
-    if trial.beside is theft and os.cpu_count() < 2:
-        return {"trial": name, "skipped": "there is one CPU only"}
+    if trial.beside is theft and len(cpus()) < RANKS:
+        return {"trial": name, "skipped": "each rank needs a CPU of its own"}
     steps = random.randrange(60, 300)
     fault = {"missing": ["--hang-at", steps], "mismatch": ["--mismatch-at", steps]}.get(trial.hang, [])
     words = lambda rank: trial.options(rank, victim) + (fault if rank == victim else [])

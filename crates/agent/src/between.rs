@@ -20,6 +20,8 @@ const MOST_READ: usize = 16;
 pub(crate) struct Looks {
     began: Option<Instant>,
     next: Option<Instant>,
+    /// With whom the next look begins: where there are many, everybody has a turn.
+    turn: usize,
 }
 
 impl Looks {
@@ -44,12 +46,25 @@ impl Looks {
 /// read again.
 pub(crate) fn meet(
     batch: &mut Batch,
+    looks: &mut Looks,
     weight: Duration,
     read: impl Fn(&BetweenCalls) -> Option<Vec<Frame>>,
     look: impl Fn() -> Vec<BetweenCalls>,
 ) {
-    let mut met: Vec<(BetweenCalls, Vec<Frame>)> =
-        look().into_iter().filter_map(|met| read(&met).map(|frames| (met, frames))).take(MOST_READ).collect();
+    let mut all = look();
+    let count = all.len();
+    all.rotate_left(looks.turn % count.max(1));
+    let (mut met, mut visited) = (Vec::new(), 0_usize);
+    for one in all {
+        visited += 1;
+        met.extend(read(&one).map(|frames| (one, frames)));
+        if met.len() == MOST_READ {
+            break;
+        }
+    }
+    looks.turn = looks.turn.wrapping_add(visited);
+    // Those that were looked at stand for the others.
+    let weight_ns = weight.as_nanos() as u64 * count as u64 / visited.max(1) as u64;
     met.retain(|(_, frames)| !frames.is_empty());
     if met.is_empty() {
         return;
@@ -64,7 +79,7 @@ pub(crate) fn meet(
         };
         if let (true, Some(stack)) = (is_there_still, stack_of(met.pid, frames)) {
             met.stack_id = Some(stack.stack_id);
-            met.weight_ns = weight.as_nanos() as u64;
+            met.weight_ns = weight_ns;
             batch.stacks.push(stack);
             batch.between_calls.push(met);
         }
@@ -120,7 +135,8 @@ mod tests {
             }
         };
         let mut batch = Batch::default();
-        meet(&mut batch, Duration::from_millis(50), |_| Some(vec![frame("load", 3)]), look);
+        let read = |_: &BetweenCalls| Some(vec![frame("load", 3)]);
+        meet(&mut batch, &mut Looks::default(), Duration::from_millis(50), read, look);
         assert_eq!(batch.between_calls.iter().map(|met| met.tid).collect::<Vec<_>>(), [1]);
         assert_eq!(batch.between_calls[0].stack_id, Some(batch.stacks[0].stack_id));
         assert_eq!(batch.between_calls[0].weight_ns, 50_000_000);
@@ -136,7 +152,7 @@ mod tests {
         };
         let look = || vec![met(1, Part::OnCpu, 1), met(2, Part::OnCpu, 1)];
         let mut batch = Batch::default();
-        meet(&mut batch, Duration::from_millis(50), read, look);
+        meet(&mut batch, &mut Looks::default(), Duration::from_millis(50), read, look);
         assert_eq!(batch.between_calls.iter().map(|met| met.tid).collect::<Vec<_>>(), [1]);
         assert_eq!(batch.stacks[0].frames[0].line, Some(1), "where it was when it was met");
     }
@@ -153,5 +169,23 @@ mod tests {
         looks.done(at(63));
         assert_eq!(looks.due(at(362)), None, "it took 3 ms");
         assert_eq!(looks.due(at(363)), Some(Duration::from_millis(303)));
+    }
+
+    #[test]
+    fn of_many_everybody_has_a_turn_and_stands_for_those_that_had_none() {
+        let many = 3 * MOST_READ as u32 + 1;
+        let mut looks = Looks::default();
+        let mut batch = Batch::default();
+        for _ in 0..8 {
+            let look = || (0..many).map(|tid| met(tid, SLEEP, 5)).collect();
+            let read = |_: &BetweenCalls| Some(vec![frame("load", 3)]);
+            meet(&mut batch, &mut looks, Duration::from_millis(16), read, look);
+        }
+        let mut tids: Vec<u32> = batch.between_calls.iter().map(|met| met.tid).collect();
+        assert_eq!(tids.len(), 8 * MOST_READ);
+        tids.sort_unstable();
+        tids.dedup();
+        assert_eq!(tids.len(), many as usize);
+        assert_eq!(batch.between_calls[0].weight_ns, u64::from(many) * 1_000_000);
     }
 }

@@ -93,7 +93,7 @@ impl Run {
                 && let Some(weight) = self.looks.due(Instant::now())
             {
                 let read = |met: &BetweenCalls| self.pythons.frames_in(met.pid, met.tid, met.thread_pointer);
-                meet(batch, weight, read, || self.engine.between_calls());
+                meet(batch, &mut self.looks, weight, read, || self.engine.between_calls());
                 self.looks.done(Instant::now());
             }
         }

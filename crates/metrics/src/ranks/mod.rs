@@ -99,8 +99,9 @@ impl Ranks {
             }
         }
         for row in &facts.blame {
+            let kind = self.kinds.get(&row.op).copied().unwrap_or(Kind::Other);
             if let Some(rank) = self.of(row.pid) {
-                rank.take_blame(row);
+                rank.take_blame(row, kind);
             }
         }
         for sent_again in &batch.tcp_events {

@@ -36,6 +36,8 @@ struct Since {
     waited: HashMap<u32, (u64, u64)>,
     launches: u64,
     blame: HashMap<(u32, Cause), u64>,
+    /// Of that, what was outside collectives and waits for the GPU, by thread.
+    lost: HashMap<u32, u64>,
     /// Segments its connections had to send again.
     sent_again: u64,
     /// By window: at most so much of it some stream had work.
@@ -75,8 +77,15 @@ impl Rank {
         }
     }
 
-    pub(super) fn take_blame(&mut self, row: &BlameRow) {
+    pub(super) fn take_blame(&mut self, row: &BlameRow, kind: Kind) {
+        // What the thread computes itself follows from the rest.
+        if row.cause == Cause::CpuSelf {
+            return;
+        }
         *self.since.blame.entry((row.tid, row.cause)).or_default() += row.ns;
+        if !matches!(kind, Kind::Collective | Kind::Wait) {
+            *self.since.lost.entry(row.tid).or_default() += row.ns;
+        }
     }
 
     pub(super) fn sends_again(&mut self) {
@@ -143,6 +152,8 @@ impl Rank {
                 .map(|((_, cause), ns)| (*cause, *ns))
                 .collect();
             tell_retransmits(&mut blame, since.sent_again);
+            let computed = own_ns.saturating_sub(since.lost.get(&tid).copied().unwrap_or(0));
+            blame.extend((computed > 0).then_some((Cause::CpuSelf, computed)));
             blame.sort_by_key(|(cause, _)| cause.name());
             signals.extend(blame.into_iter().map(|(cause, ns)| (Signal::blame(cause), ns as f64 / wall)));
         }

@@ -192,6 +192,7 @@ impl Telemetry {
         }
         let requests = otlp::metrics(state, &push.resource, push.target.histograms);
         requests.iter().for_each(|request| push.pusher.put(request));
+        state.pushed();
     }
 }
 

@@ -57,13 +57,10 @@ impl DeliveryNow {
         let dropped = list(
             dropped.map(|((signal, why), n)| format!("{n} {} ({})", signal.items(), why.name())).collect(),
         );
-        let not_taken = match self.not_taken.is_empty() {
-            true => String::new(),
-            false => {
-                let kinds: Vec<&str> = self.not_taken.keys().map(|signal| signal.name()).collect();
-                format!("; the server takes no {}", kinds.join(" and no "))
-            }
-        };
+        let not_taken = self.not_taken.values().next().map_or_else(String::new, |why| {
+            let kinds: Vec<&str> = self.not_taken.keys().map(|signal| signal.name()).collect();
+            format!("; the server takes no {} ({why})", kinds.join(" and no "))
+        });
         let trouble =
             self.trouble.as_ref().map_or_else(String::new, |trouble| format!("; last trouble: {trouble}"));
         format!("{sent} sent, {dropped} dropped{not_taken}{trouble}")

@@ -2,7 +2,8 @@
 # Fetches others' readers of what gpuwhy tells, to test with, into a folder: scripts/telemetry.sh [FOLDER]
 # Prometheus 3 and its promtool come from a suite of the archive this machine installs from, with the C library of that
 # suite where this machine's is too old; OpenTelemetry's protobuf classes and gRPC come from pip. Prints `NAME COMMAND`
-# for each. What cannot be had is named on standard error and left out.
+# for each. What cannot be had is named on standard error and left out. GPUWHY_PROMETHEUS names another Prometheus 3 to
+# test with: Debian builds its own without the OTLP receiver.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -38,8 +39,12 @@ for suite in sid forky; do
     command_of prometheus
     command_of promtool
 done
-if works; then
+if [ -n "${GPUWHY_PROMETHEUS:-}" ]; then
+    echo "prometheus $GPUWHY_PROMETHEUS"
+elif works; then
     echo "prometheus $folder/prometheus"
+fi
+if works; then
     echo "promtool $folder/promtool"
 else
     echo "skipped: Prometheus 3, which no archive of this machine has" >&2

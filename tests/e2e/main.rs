@@ -32,6 +32,7 @@ mod native;
 mod network;
 mod nodes;
 mod owners;
+mod prometheus;
 mod python;
 mod queries;
 mod reasons;

@@ -118,7 +118,7 @@ impl Telling {
     }
 }
 
-fn by_op(trace: &Trace, column: &str) -> BTreeMap<String, f64> {
+pub(crate) fn by_op(trace: &Trace, column: &str) -> BTreeMap<String, f64> {
     let db = trace.db();
     let mut statement = db.prepare(&format!("SELECT op, sum({column}) FROM call_stats GROUP BY op")).unwrap();
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as f64))).unwrap();
@@ -144,7 +144,12 @@ fn pushed(report: &Value, name: &str, kind: &str, field: &str) -> BTreeMap<Strin
     last
 }
 
-fn assert_near(what: &str, left: &BTreeMap<String, f64>, right: &BTreeMap<String, f64>, scale: f64) {
+pub(crate) fn assert_near(
+    what: &str,
+    left: &BTreeMap<String, f64>,
+    right: &BTreeMap<String, f64>,
+    scale: f64,
+) {
     assert!(left.keys().eq(right.keys()), "{what}: {left:?} {right:?}");
     for (op, value) in left {
         assert!((value - right[op] / scale).abs() < 1e-6, "{what} of {op}: {value} {}", right[op]);

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::telemetry::Delivered;
+use crate::told::Told;
 use gpuwhy_agent::Update;
 use gpuwhy_metrics::otlp::{Request, Resource};
 use gpuwhy_metrics::ranks::{Ranks, Standing};
@@ -24,7 +25,7 @@ pub(crate) struct Fleet {
     pushed: Instant,
     /// Lines to be said.
     news: Vec<String>,
-    trouble_told: bool,
+    told: Told,
 }
 
 impl Fleet {
@@ -52,7 +53,7 @@ impl Fleet {
             standing: Standing::default(),
             pushed: Instant::now(),
             news: Vec::new(),
-            trouble_told: false,
+            told: Told::default(),
         })
     }
 
@@ -93,15 +94,8 @@ impl Fleet {
     /// What is worth a line since the last time.
     pub(crate) fn news(&mut self) -> Vec<String> {
         let mut news = std::mem::take(&mut self.news);
-        if !self.trouble_told
-            && let Some(trouble) = self.pusher.delivery().now().trouble
-        {
-            self.trouble_told = true;
-            news.push(format!(
-                "fleet at {}: {trouble}; what cannot be sent waits on disk",
-                self.target.url()
-            ));
-        }
+        let told = self.told.news(&self.pusher.delivery().now(), "waits on disk");
+        news.extend(told.iter().map(|words| format!("fleet at {}: {words}", self.target.url())));
         news
     }
 

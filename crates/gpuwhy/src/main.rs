@@ -15,6 +15,7 @@ mod screen;
 mod stream;
 mod summary;
 mod telemetry;
+mod told;
 
 use clap::Parser;
 use cli::{Cli, Command};

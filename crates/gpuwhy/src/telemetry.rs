@@ -3,6 +3,7 @@
 
 use crate::failure::Failure;
 use crate::fleet::Fleet;
+use crate::told::Told;
 use gpuwhy_agent::{Snapshot, Summary, Update};
 use gpuwhy_metrics::otlp::{self, Resource, Signal};
 use gpuwhy_metrics::push::{DeliveryNow, GivenUp};
@@ -36,8 +37,7 @@ struct Push {
     target: Target,
     resource: Resource,
     pushed: Instant,
-    /// Trouble was told.
-    told: bool,
+    told: Told,
 }
 
 /// What became of everything, by where it went.
@@ -156,11 +156,10 @@ impl Telemetry {
     /// What is worth a line: trouble with pushing, told once, and what the fleet makes of this host's ranks.
     pub(crate) fn news(&mut self) -> Vec<String> {
         let mut news = self.fleet.as_mut().map(Fleet::news).unwrap_or_default();
-        if let Some(push) = self.push.as_mut().filter(|push| !push.told)
-            && let Some(trouble) = push.pusher.delivery().now().trouble
-        {
-            push.told = true;
-            news.push(format!("OTLP to {}: {trouble}; what cannot be sent is counted", push.target.url()));
+        if let Some(push) = &mut self.push {
+            let now = push.pusher.delivery().now();
+            let told = push.told.news(&now, "is counted");
+            news.extend(told.iter().map(|words| format!("OTLP to {}: {words}", push.target.url())));
         }
         news
     }
@@ -193,6 +192,7 @@ impl Telemetry {
         }
         let requests = otlp::metrics(state, &push.resource, push.target.histograms);
         requests.iter().for_each(|request| push.pusher.put(request));
+        state.pushed();
     }
 }
 
@@ -203,7 +203,7 @@ impl Push {
         let pusher = Pusher::start(&target)
             .map_err(|why| Failure::Failed(format!("nothing can be sent to {}: {why}", target.url())))?;
         let resource = Resource::new(host, &target.resource);
-        Ok(Push { pusher, target, resource, pushed: Instant::now(), told: false })
+        Ok(Push { pusher, target, resource, pushed: Instant::now(), told: Told::default() })
     }
 }
 
@@ -220,8 +220,10 @@ impl Delivered {
                 serde_json::json!({"items": signal.items(), "reason": why.name(), "count": n})
             })
             .collect();
+        let not_taken: Vec<&str> = self.now.not_taken.keys().map(|signal| signal.name()).collect();
         serde_json::json!({
             "url": self.url, "sent": sent, "dropped": dropped, "retries": self.now.retries, "trouble": self.now.trouble,
+            "not_taken": not_taken,
         })
     }
 }

@@ -25,7 +25,13 @@ pub fn markdown() -> String {
          shows a call at most 6.25% from where it was (below 512 ns: 32 ns). Native ones are on the page where Prometheus asks for protobuf, and in OTLP with \
          `OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION=base2_exponential_bucket_histogram`.\n\n\
          Exemplars name the latest slow or failed call of a bucket: `timestamp_ns` and `stack_id` find it in the trace file (`SELECT * FROM events WHERE \
-         timestamp_ns = ...`), `trace_id` and `span_id` are those of the span that OTLP gets of it.\n\n\
+         timestamp_ns = ...`), `trace_id` and `span_id` are those of the span that OTLP gets of it. OTLP gets each once.\n\n\
+         ## Pushed to Prometheus 3\n\n\
+         `gpuwhy trace --otlp http://HOST:9090/api/v1/otlp` needs a Prometheus that was started with `--web.enable-otlp-receiver` (Debian's is built without it: let \
+         that one scrape `--prometheus`). `job` becomes `gpuwhy`, `instance` the host's name; `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES=service.instance.id=...` \
+         change them, which two traces at once on one host need: Prometheus refuses what it has of the same series and time. Exponential histograms need \
+         `--enable-feature=native-histograms`, exemplars `--enable-feature=exemplar-storage`. Prometheus takes metrics alone: logs and spans are tried once, said \
+         in a line and counted as refused.\n\n\
          ## All of them\n\n\
          | Prometheus | OTLP | kind | unit | labels | about |\n|---|---|---|---|---|---|\n",
         bounds.len(),

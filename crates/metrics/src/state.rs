@@ -36,6 +36,8 @@ pub struct State {
     told: HashMap<String, Severity>,
     /// Slow calls to be sent; nothing where nobody wants them.
     spans: Option<Spans>,
+    /// When metrics were pushed last.
+    pushed_ns: u64,
 }
 
 impl State {
@@ -55,6 +57,7 @@ impl State {
             gpu_counters: gpu::Counters::default(),
             told: HashMap::new(),
             spans: with_spans.then(|| Spans::new(host, ops)),
+            pushed_ns: 0,
         }
     }
 
@@ -94,6 +97,15 @@ impl State {
             self.points.set(Id::Probes, vec![clean(probe), state.name().into()], *count as f64);
         }
         self.tell_in_flight();
+    }
+
+    /// Everything up to now was pushed: the next push has exemplars of calls that ended after.
+    pub fn pushed(&mut self) {
+        self.pushed_ns = self.now_ns();
+    }
+
+    pub(crate) fn pushed_ns(&self) -> u64 {
+        self.pushed_ns
     }
 
     /// What gpuwhy itself costs.

@@ -40,7 +40,7 @@ pub fn metrics(state: &State, resource: &Resource, histograms: Histograms) -> Ve
             points = 0;
         }
         points += family.len();
-        metrics.push(family_of(metric, family, state.now_ns(), histograms));
+        metrics.push(family_of(metric, family, state, histograms));
     }
     if !metrics.is_empty() {
         requests.push(request(resource, metrics));
@@ -62,13 +62,14 @@ fn request(resource: &Resource, metrics: Vec<OtlpMetric>) -> Request {
 fn family_of(
     metric: &Metric,
     family: &BTreeMap<Vec<Text>, Series>,
-    now_ns: u64,
+    state: &State,
     histograms: Histograms,
 ) -> OtlpMetric {
     let point = |(labels, series): (&Vec<Text>, &Series)| Point {
         attributes: attributes(metric, labels),
         start_ns: series.start_ns,
-        now_ns: now_ns.max(series.start_ns),
+        now_ns: state.now_ns().max(series.start_ns),
+        pushed_ns: state.pushed_ns(),
     };
     let numbers = || family.iter().map(|series| point(series).number(metric, &series.1.value)).collect();
     let distributions = || {
@@ -105,6 +106,8 @@ struct Point {
     attributes: Vec<KeyValue>,
     start_ns: u64,
     now_ns: u64,
+    /// When the last one was pushed.
+    pushed_ns: u64,
 }
 
 impl Point {
@@ -128,6 +131,7 @@ impl Point {
 
     fn explicit(self, calls: &Distribution) -> HistogramDataPoint {
         HistogramDataPoint {
+            exemplars: self.exemplars(calls),
             attributes: self.attributes,
             start_time_unix_nano: self.start_ns,
             time_unix_nano: self.now_ns,
@@ -135,7 +139,6 @@ impl Point {
             sum: Some(calls.sum_seconds()),
             bucket_counts: calls.classic(),
             explicit_bounds: distribution::bounds().collect(),
-            exemplars: calls.exemplars().map(exemplar_of).collect(),
             ..HistogramDataPoint::default()
         }
     }
@@ -146,6 +149,7 @@ impl Point {
         let last = native.keys().next_back().copied().unwrap_or(first - 1);
         let bucket_counts = (first..=last).map(|at| native.get(&at).copied().unwrap_or(0)).collect();
         ExponentialHistogramDataPoint {
+            exemplars: self.exemplars(calls),
             attributes: self.attributes,
             start_time_unix_nano: self.start_ns,
             time_unix_nano: self.now_ns,
@@ -154,9 +158,17 @@ impl Point {
             scale: SCALE,
             // OTLP numbers a bucket by its lower bound, Prometheus by its upper one.
             positive: Some(Buckets { offset: first - 1, bucket_counts }),
-            exemplars: calls.exemplars().map(exemplar_of).collect(),
             ..ExponentialHistogramDataPoint::default()
         }
+    }
+
+    /// Those that were not pushed yet, the oldest first: a series of Prometheus takes its exemplars in the order of
+    /// their milliseconds, and of their values within one, and complains of others.
+    fn exemplars(&self, calls: &Distribution) -> Vec<Exemplar> {
+        let mut news: Vec<&distribution::Exemplar> =
+            calls.exemplars().filter(|exemplar| exemplar.end_ns() > self.pushed_ns).collect();
+        news.sort_by_key(|exemplar| (exemplar.end_ns() / 1_000_000, exemplar.duration_ns));
+        news.into_iter().map(exemplar_of).collect()
     }
 }
 
@@ -192,5 +204,56 @@ pub(super) fn points_in(metric: &OtlpMetric) -> usize {
         Some(Data::ExponentialHistogram(histogram)) => histogram.data_points.len(),
         Some(Data::Summary(summary)) => summary.data_points.len(),
         None => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::Id;
+
+    const MS: u64 = 1_000_000;
+
+    /// Three calls, the shortest of which ended last.
+    fn state() -> State {
+        let mut state = State::new("h", 0, &[], false);
+        for (end_ns, duration_ns) in [(90 * MS, 3 * MS), (50 * MS, 9 * MS), (50 * MS + 1, 40 * MS)] {
+            see(&mut state, end_ns, duration_ns);
+        }
+        state
+    }
+
+    fn see(state: &mut State, end_ns: u64, duration_ns: u64) {
+        let labels = Id::CallDuration.metric().labels.iter().map(|_| "x".into()).collect();
+        let calls = state.points.distribution(Id::CallDuration, labels).unwrap();
+        calls.record(duration_ns);
+        let (trace_id, span_id, start_ns) = ([1; 16], [2; 8], end_ns - duration_ns);
+        calls.show(distribution::Exemplar { trace_id, span_id, start_ns, duration_ns, stack_id: None });
+        state.points.set_now(end_ns);
+    }
+
+    /// When the exemplars' calls ended.
+    fn ends(state: &State, histograms: Histograms) -> Vec<u64> {
+        let requests = metrics(state, &Resource::new("h", &[]), histograms);
+        let Request::Metrics(request) = &requests[0] else { panic!("{requests:?}") };
+        let metrics = &request.resource_metrics[0].scope_metrics[0].metrics;
+        let exemplars = metrics.iter().filter_map(|metric| match metric.data.as_ref()? {
+            Data::Histogram(histogram) => Some(&histogram.data_points[0].exemplars),
+            Data::ExponentialHistogram(histogram) => Some(&histogram.data_points[0].exemplars),
+            _ => None,
+        });
+        exemplars.flatten().map(|exemplar| exemplar.time_unix_nano).collect()
+    }
+
+    #[test]
+    fn exemplars_are_told_once_and_in_order() {
+        for histograms in [Histograms::Explicit, Histograms::Exponential] {
+            let mut state = state();
+            assert_eq!(ends(&state, histograms), [50 * MS, 50 * MS + 1, 90 * MS], "{histograms:?}");
+            state.pushed();
+            assert_eq!(ends(&state, histograms), [0; 0], "{histograms:?}");
+            see(&mut state, 95 * MS, 9 * MS);
+            assert_eq!(ends(&state, histograms), [95 * MS], "{histograms:?}");
+        }
     }
 }

@@ -42,6 +42,9 @@ pub struct DeliveryNow {
     pub queued_bytes: u64,
     /// The last thing that went wrong, in a sentence.
     pub trouble: Option<String>,
+    /// Kinds of data the server has no place for, and what it said: they are not sent any more, which is no trouble for
+    /// the others. Prometheus takes metrics alone.
+    pub not_taken: BTreeMap<Signal, String>,
 }
 
 impl DeliveryNow {
@@ -54,9 +57,13 @@ impl DeliveryNow {
         let dropped = list(
             dropped.map(|((signal, why), n)| format!("{n} {} ({})", signal.items(), why.name())).collect(),
         );
+        let not_taken = self.not_taken.values().next().map_or_else(String::new, |why| {
+            let kinds: Vec<&str> = self.not_taken.keys().map(|signal| signal.name()).collect();
+            format!("; the server takes no {} ({why})", kinds.join(" and no "))
+        });
         let trouble =
             self.trouble.as_ref().map_or_else(String::new, |trouble| format!("; last trouble: {trouble}"));
-        format!("{sent} sent, {dropped} dropped{trouble}")
+        format!("{sent} sent, {dropped} dropped{not_taken}{trouble}")
     }
 
     pub fn dropped_in_all(&self) -> u64 {
@@ -89,6 +96,10 @@ impl Delivery {
 
     pub(super) fn trouble(&self, words: String) {
         self.change(|now| now.trouble = Some(words));
+    }
+
+    pub(super) fn not_taken(&self, signal: Signal, words: String) {
+        self.change(|now| drop(now.not_taken.insert(signal, words)));
     }
 
     fn change(&self, change: impl FnOnce(&mut DeliveryNow)) {

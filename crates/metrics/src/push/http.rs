@@ -19,6 +19,8 @@ use std::time::{Duration, SystemTime};
 
 /// Of an answer.
 const LARGEST_REPLY: usize = 1 << 20;
+/// Letters of what a server says.
+const LONGEST_REASON: usize = 200;
 
 pub(super) struct HttpSender {
     target: Target,
@@ -67,13 +69,17 @@ impl HttpSender {
         let after = after.map(ToString::to_string);
         let headers = response.headers();
         let advice = advice(|name| headers.get(name).and_then(|value| value.to_str().ok()));
+        let is_text = headers
+            .get(header::CONTENT_TYPE)
+            .is_some_and(|kind| kind.to_str().is_ok_and(|kind| kind.starts_with("text/plain")));
         let body = body_of(response).await?;
         if status.is_success() {
             self.open = Some(sender);
             self.advice = advice;
             return Ok(of_reply(&body));
         }
-        let said = format!("HTTP {status} from {}", self.target.path_of(outgoing.signal));
+        let why = if is_text { first_line(&body) } else { String::new() };
+        let said = format!("HTTP {status} from {}{why}", self.target.path_of(outgoing.signal));
         Ok(of_http(status.as_u16(), after.as_deref(), SystemTime::now(), said))
     }
 
@@ -124,6 +130,16 @@ fn gzipped(body: &[u8]) -> std::io::Result<Bytes> {
     Ok(encoder.finish()?.into())
 }
 
+/// What a server says to people, after a colon: Prometheus names the flag it wants. Nothing where it only repeats the
+/// status.
+fn first_line(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let line = text.lines().next().unwrap_or_default().trim();
+    let line: String = line.chars().filter(|letter| !letter.is_control()).take(LONGEST_REASON).collect();
+    let says_more = !line.is_empty() && !line.starts_with(|letter: char| letter.is_ascii_digit());
+    if says_more { format!(": {line}") } else { String::new() }
+}
+
 async fn body_of(response: Response<Incoming>) -> Result<Bytes, String> {
     let mut incoming = response.into_body();
     let mut body = BytesMut::new();
@@ -136,4 +152,22 @@ async fn body_of(response: Response<Incoming>) -> Result<Bytes, String> {
         body.extend_from_slice(&data);
     }
     Ok(body.freeze())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_quoted_in_one_short_line_that_does_no_harm() {
+        let flag = b"otlp write receiver needs to be enabled with --web.enable-otlp-receiver\n";
+        assert_eq!(
+            first_line(flag),
+            ": otlp write receiver needs to be enabled with --web.enable-otlp-receiver"
+        );
+        assert_eq!(first_line(b"404 page not found\n"), "", "the status says that already");
+        assert_eq!(first_line(b""), "");
+        assert_eq!(first_line(b"\x1b[31mred\nmore"), ": [31mred");
+        assert_eq!(first_line("x".repeat(9999).as_bytes()).len(), LONGEST_REASON + 2);
+    }
 }

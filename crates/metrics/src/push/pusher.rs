@@ -210,9 +210,9 @@ impl Sending {
                     return true;
                 }
                 Outcome::Unknown { said } => {
-                    self.unknown.insert(signal);
                     self.delivery.dropped(signal, GivenUp::Refused, items);
-                    self.delivery.trouble(format!("{said}: no more {} are sent", signal.items()));
+                    self.delivery.not_taken(signal, said);
+                    self.unknown.insert(signal);
                     return true;
                 }
                 Outcome::Later { after, said } => {

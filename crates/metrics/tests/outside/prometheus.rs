@@ -203,7 +203,10 @@ fn prometheus_3_takes_otlp_under_the_names_of_the_page() {
     let Some(program) = reader("prometheus", test) else { return };
     let help = Command::new(&program).arg("--help").output().unwrap().stdout;
     if !String::from_utf8_lossy(&help).contains(OTLP_RECEIVER) {
-        return unavailable(test, "Debian's Prometheus is built without its OTLP receiver");
+        return unavailable(
+            test,
+            "Debian's Prometheus is built without its OTLP receiver; GPUWHY_PROMETHEUS can name another",
+        );
     }
     let (server, shared, truth) = served(2);
     let prometheus = Prometheus::start(&program, server.address(), &[OTLP_RECEIVER]);
@@ -233,6 +236,10 @@ fn prometheus_3_takes_otlp_under_the_names_of_the_page() {
     prometheus.until("sum(gpuwhy_calls_total{job=\"explicit\"})", calls);
     prometheus.until("sum(gpuwhy_call_duration_seconds_count{job=\"explicit\"})", calls);
     prometheus.until("histogram_count(sum(gpuwhy_call_duration_seconds{job=\"exponential\"}))", calls);
+    let query = escaped("{__name__=~\"gpuwhy_call_duration_seconds(_bucket)?\",job=~\"ex.*\"}");
+    let path = format!("/api/v1/query_exemplars?query={query}&start=0&end=4000000000");
+    let exemplars = prometheus.ask(&path).unwrap();
+    assert_eq!(exemplars["data"][0]["exemplars"][0]["labels"]["stack_id"], "77", "{exemplars}");
     // Each name that came by OTLP is one of the page, and the other way round.
     let names = |job: &str| {
         let matcher = escaped(&format!("{{job=\"{job}\",__name__=~\"gpuwhy_.*\"}}"));
@@ -251,8 +258,12 @@ fn prometheus_3_takes_otlp_under_the_names_of_the_page() {
 
 /// Every point as if it were of now.
 fn date(request: &mut otlp::Request, now: u64) {
+    use opentelemetry_proto::tonic::metrics::v1::Exemplar;
     use opentelemetry_proto::tonic::metrics::v1::metric::Data;
     let otlp::Request::Metrics(request) = request else { return };
+    let earlier = |exemplar: &mut Exemplar| {
+        exemplar.time_unix_nano = exemplar.time_unix_nano - sample::START_NS + now - 10_000_000_000;
+    };
     let scopes = request.resource_metrics.iter_mut().flat_map(|resource| &mut resource.scope_metrics);
     for metric in scopes.flat_map(|scope| &mut scope.metrics) {
         match metric.data.as_mut().unwrap() {
@@ -262,11 +273,11 @@ fn date(request: &mut otlp::Request, now: u64) {
             }),
             Data::Histogram(data) => data.data_points.iter_mut().for_each(|point| {
                 (point.start_time_unix_nano, point.time_unix_nano) = (now - 1_000_000_000, now);
-                point.exemplars.clear();
+                point.exemplars.iter_mut().for_each(earlier);
             }),
             Data::ExponentialHistogram(data) => data.data_points.iter_mut().for_each(|point| {
                 (point.start_time_unix_nano, point.time_unix_nano) = (now - 1_000_000_000, now);
-                point.exemplars.clear();
+                point.exemplars.iter_mut().for_each(earlier);
             }),
             Data::Summary(_) => {}
         }

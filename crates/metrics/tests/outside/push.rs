@@ -233,7 +233,9 @@ fn a_server_that_does_not_know_a_kind_of_data_is_asked_once() {
         assert_eq!(collector.report()["asked"], 3, "{protocol}: once for each kind");
         let all: u64 = metrics.iter().map(Request::items).sum();
         assert_eq!(delivery.dropped_in_all(), 3 * all);
-        assert!(delivery.trouble.unwrap().contains("no more"));
+        assert_eq!(delivery.trouble, None, "{protocol}: what others take is no trouble here");
+        assert!(delivery.not_taken.keys().eq(&Signal::ALL), "{protocol}: {delivery:?}");
+        assert!(delivery.said().contains("; the server takes no metrics and no logs and no traces ("));
     }
 }
 

@@ -20,8 +20,15 @@ fn somebody_without_a_token_sees_that_it_lives_and_nothing_else() {
     assert_eq!(server.get(None, "/api/versions").json(), json!({"versions": ["v1"]}));
     assert_eq!(server.get(None, "/api/v1/health").json(), json!({"ok": true}));
     assert_eq!(server.get(Some("a-token-nobody-has-made-up"), "/api/v1/health").json(), json!({"ok": true}));
+    // The page where a token is shown, and files that are the same everywhere.
+    let page = server.get(None, "/");
+    assert!(page.status == 200 && page.text().contains("Log in") && !page.text().contains("a-node"));
+    assert!(
+        page.header("content-security-policy").is_some_and(|policy| policy.contains("default-src 'none'"))
+    );
+    assert_eq!(server.get(None, "/shared/dom.js").status, 200);
+    assert_eq!(server.get(None, "/node/app.js").status, 401, "another dashboard's");
     let asked = [
-        "/",
         "/api",
         "/api/v1",
         "/api/v1/tools/list",
@@ -112,10 +119,45 @@ fn a_token_does_what_its_scopes_say() {
     assert_eq!(server.tool(PUSH_A, "nodes", json!({})).status, 403);
     assert_eq!(server.get(Some(PUSH_A), "/api/v1/tools/list").json(), json!({"tools": []}));
     assert_eq!(server.get(Some(PUSH_A), "/api/v1/threshold?cluster_id=a").status, 200);
-    assert!(
-        server.get(Some(A), "/api/v1/health").json().get("counted").is_none(),
-        "of all clusters together"
+    let health = |token| server.get(Some(token), "/api/v1/health").json();
+    assert!(health(A).get("counted").is_none(), "of all clusters together");
+    assert!(health(ALL)["counted"]["rows"].as_u64() == Some(6));
+    assert_eq!(
+        (&health(A)["clusters"], &health(A)["scopes"]),
+        (&json!(["a"]), &json!(["push", "read", "sql"]))
     );
+    assert_eq!(health(ALL)["clusters"], json!("*"));
+}
+
+/// A session does what its token may, only for its own page.
+#[test]
+fn a_browser_s_session_is_its_token_s_and_no_other_page_can_use_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = filled(folder.path());
+    let form = [("content-type", "application/x-www-form-urlencoded")];
+    let login = |token: &str, headers: &[(&str, &str)]| {
+        let body = format!("token={token}");
+        try_ask(&server.api, "POST", "/login", None, headers, body.as_bytes()).unwrap()
+    };
+    assert_eq!(login("a-token-nobody-has-made-up", &form).status, 401);
+    let push_only = login(PUSH_A, &form);
+    assert!(push_only.status == 403 && push_only.text().contains("may not read"), "{}", push_only.text());
+    let elsewhere = [form[0], ("sec-fetch-site", "cross-site")];
+    assert_eq!(login(B, &elsewhere).status, 403);
+    let entered = login(B, &form);
+    assert_eq!(entered.status, 303);
+    let cookie = entered.header("set-cookie").unwrap();
+    let cookie = cookie.split(';').next().unwrap();
+    let nodes = |more: &[(&str, &str)]| {
+        let headers = [&[("cookie", cookie), ("content-type", "application/json")], more].concat();
+        try_ask(&server.api, "POST", "/api/v1/tools/fleet.cluster.nodes", None, &headers, b"{}").unwrap()
+    };
+    let own = nodes(&[]);
+    assert!(own.status == 200 && own.text().contains("b-node") && !own.text().contains("a-node"));
+    assert_eq!(nodes(&[("origin", "http://evil.example")]).status, 401);
+    assert_eq!(nodes(&[("sec-fetch-site", "cross-site")]).status, 401);
+    let left = try_ask(&server.api, "POST", "/logout", None, &[("cookie", cookie)], b"").unwrap();
+    assert_eq!((left.status, nodes(&[]).status), (303, 401));
 }
 
 #[test]

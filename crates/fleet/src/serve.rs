@@ -69,7 +69,7 @@ pub fn serve(options: &Serve, ready: impl FnOnce(&Addresses)) -> Result<(), Flee
     let (peers, tally) = (Arc::new(Peers::default()), Arc::new(Tally::default()));
     remember(&*store, &peers);
     let asking =
-        Asking::new(store.clone(), peers.clone(), tally.clone(), options.rates.clone());
+        Asking::new(store.clone(), peers.clone(), tally.clone(), audit.clone(), options.rates.clone());
     let site = Arc::new(Site::new(asking, options.tokens.clone(), audit.clone(), options.tls.is_some()));
     let ingest = Arc::new(Ingest::new(store, peers, tally, options.limits.clone(), options.keep)?);
     let gate = Arc::new(Gate { ingest: ingest.clone(), tokens: options.tokens.clone(), audit });

@@ -129,6 +129,21 @@ fn a_token_does_what_its_scopes_say() {
     assert_eq!(health(ALL)["clusters"], json!("*"));
 }
 
+#[test]
+fn who_administers_the_server_sees_what_it_counted_and_who_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = filled(folder.path());
+    let path = "/api/v1/tools/fleet.server.status";
+    let asked = |token| ask(&server.api, "POST", path, Some(token), "application/json", b"{\"limit\": 2}");
+    assert_eq!(asked(A).status, 403);
+    let status = asked(ALL).json();
+    assert_eq!(status["counted"]["rows"], 6, "{status}");
+    let entries: Vec<_> = status["asked"].as_array().unwrap().iter().map(|one| &one["status"]).collect();
+    assert_eq!(entries, [403], "what was asked before: {status}");
+    let tools = |token| server.get(Some(token), "/api/v1/tools/list").text().contains("fleet.server.status");
+    assert!(tools(ALL) && !tools(A));
+}
+
 /// A session does what its token may, only for its own page.
 #[test]
 fn a_browser_s_session_is_its_token_s_and_no_other_page_can_use_it() {
@@ -221,6 +236,16 @@ fn who_asks_too_often_waits() {
     let statuses: Vec<u16> = (0..300).map(|_| server.get(Some(A), "/api/v1/health").status).collect();
     assert!(statuses.contains(&429), "{statuses:?}");
     assert_eq!(server.get(Some(B), "/api/v1/health").status, 200, "others do not pay for it");
+}
+
+#[test]
+fn a_store_that_is_not_there_yet_is_refused_in_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = ["--insecure-no-tls", "--store", "clickhouse+http://127.0.0.1:8123"];
+    let output = command(folder.path()).args(store).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+    assert!(said.contains("cannot keep its data in ClickHouse; leave --store out"), "{said}");
 }
 
 #[test]

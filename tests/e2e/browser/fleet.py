@@ -244,8 +244,7 @@ def hostile(chromium, base, token):
     seen = ""
     for view in [*VIEWS, "events?kind=all"]:
         page = dashboard.open(view)
-        for details in page.locator("main details:not([open]) > summary").all()[:5]:
-            details.click()
+        page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
         text = dashboard.text("body")
         seen += text
         assert page.evaluate("window.taken") is None

@@ -97,13 +97,15 @@ pub(crate) struct ServeOptions {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Ranks of the simulated jobs meet at collectives as real ones do; some jobs have a straggler (5%, 20%,
-80 ms a step, now and then), some stop. At the end it is told which of them the server named, after
-how long, and who was named wrongly; the status is 1 below a precision of 0.97 or a recall of 0.95.
+Ranks of the simulated jobs meet at collectives as real ones do; some jobs have a straggler (5%,
+20%, 80 ms a step, now and then), some stop. At the end it is told which of them the server named,
+after how long, and who was named wrongly; the status is 1 below a precision of 0.97 or a recall
+of 0.95.
 
 Examples:
   gpuwhy-fleet load --token tokens
-  gpuwhy-fleet load --token tokens --otlp-grpc https://fleet:4317 --api https://fleet:8081 --ca cert.pem
+  gpuwhy-fleet load --token tokens --ca cert.pem --otlp-grpc https://fleet:4317 \\
+      --api https://fleet:8081
   gpuwhy-fleet load --token tokens --agents 2000 --duration 60s --stragglers 10 --hangs 0
   gpuwhy-fleet load --token tokens --agents 1600 --seed 7 --json")]
 pub(crate) struct LoadOptions {

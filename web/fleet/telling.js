@@ -57,12 +57,23 @@ export const cause = (reading, about) =>
       )
     : null;
 
-/** What a node's own finding says of where and what to do, if it told one. */
-export function place(finding) {
-  if (!finding) return null;
-  const { where, fixes } = finding;
-  const lines = [...(where?.python ?? []), ...(where?.native ?? [])];
-  return { line: lines[0], callers: lines.slice(1, 4), fixes: fixes ?? [] };
+/** Where the rank is more often than its peers, as the fleet has it; else what its node's own finding says of that. */
+export function where(verdict, finding) {
+  if (verdict.place)
+    return el(
+      "p",
+      {},
+      el("strong", { class: "code" }, verdict.place.line),
+      el("span", { class: "dim" }, ` ${percent(100 * verdict.place.share)} of its time, its peers ${percent(100 * verdict.place.median)}`),
+    );
+  const lines = [...(finding?.where?.python ?? []), ...(finding?.where?.native ?? [])];
+  if (!lines.length) return null;
+  return el(
+    "p",
+    {},
+    el("strong", { class: "code" }, lines[0]),
+    lines.length > 1 && el("span", { class: "dim code" }, ` ← ${lines.slice(1, 4).join(" ← ")}`),
+  );
 }
 
 /** What the pages of an incident need beside the verdicts: the cost by job, and the last findings of a rank; neither is asked for often. */

@@ -226,6 +226,13 @@ def the_silent_node_is_told(chromium, base, token):
     dashboard.close()
 
 
+def the_place_is_told(chromium, base, token):
+    dashboard = Dashboard(chromium, base, token)
+    dashboard.open("overview")
+    dashboard.until("/Where\\s+loader.py:61 next_batch 5% of its time, its peers 0%/.test(document.querySelector('details.finding.high')?.innerText)")
+    dashboard.close()
+
+
 def a_tenant(chromium, base, token):
     """A token of one cluster, without SQL: it sees its own and no console."""
     dashboard = Dashboard(chromium, base, token)

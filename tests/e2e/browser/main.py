@@ -30,6 +30,8 @@ with browser(executable) as chromium:
             others.live(chromium, base)
         case "fleet":
             fleet.all_of_it(chromium, base, AXE, os.environ["GPUWHY_TOKEN"])
+        case "fleet-place":
+            fleet.the_place_is_told(chromium, base, os.environ["GPUWHY_TOKEN"])
         case "fleet-tenant":
             fleet.a_tenant(chromium, base, os.environ["GPUWHY_TOKEN"])
         case "fleet-hostile":

@@ -5,7 +5,7 @@ import { age, count, percent, since } from "../../shared/format.js";
 import { panel } from "../../shared/panel.js";
 import { seldom } from "../api.js";
 import { legend, strip } from "../strip.js";
-import { ago, background, capital, card, cause, counterfactualOf, dollars, hangTitle, hours, place, stack, whoIs } from "../telling.js";
+import { ago, background, capital, card, cause, counterfactualOf, dollars, hangTitle, hours, stack, where, whoIs } from "../telling.js";
 
 /** So many cards are told with what has to be asked for. */
 const TOLD = 6;
@@ -105,7 +105,6 @@ const incidents = (context, more) =>
   });
 
 function stragglerCard(context, one, about, now, isOpen) {
-  const where = place(one.finding);
   return card({
     key: `slow ${one.cluster} ${one.job} ${one.rank}`,
     severity: "high",
@@ -116,24 +115,15 @@ function stragglerCard(context, one, about, now, isOpen) {
       ["What", el("p", {}, capital(one.said), ".")],
       ["Since", ago(one.since_ns, now)],
       ["Why", cause(one.cause, about) ?? el("span", { class: "dim" }, `the agents tell no cause; ${one.signal} tells it apart`)],
-      [
-        "Where",
-        where?.line &&
-          el(
-            "p",
-            {},
-            el("strong", { class: "code" }, where.line),
-            where.callers.length > 0 && el("span", { class: "dim code" }, ` ← ${where.callers.join(" ← ")}`),
-          ),
-      ],
+      ["Where", where(one, one.finding)],
       ["Cost", one.cost && el("p", {}, capital(one.cost.said), ".")],
       [
         "Do",
-        where?.fixes.length > 0 &&
+        one.finding?.fixes?.length > 0 &&
           el(
             "ol",
             { class: "fixes" },
-            where.fixes.slice(0, 3).map((fix) => el("li", {}, fix)),
+            one.finding.fixes.slice(0, 3).map((fix) => el("li", {}, fix)),
           ),
       ],
     ],

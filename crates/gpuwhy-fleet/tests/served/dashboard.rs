@@ -130,6 +130,19 @@ fn every_view_of_the_fleet_shows_what_was_planted_and_everybody_can_use_it() {
         ("GPUWHY_HANG", &format!("{} {}", hang["job"].as_str().unwrap(), hang["culprits"][0]["rank"])),
     ];
     driven(&browser, "fleet", &server, &planted);
+    // Where it is, as agents tell it of all ranks, goes before the finding of one.
+    let mut places = found;
+    places["eventName"] = "gpuwhy.places".into();
+    places["attributes"][0]["value"]["stringValue"] = "gpuwhy.places".into();
+    let text = |key: &str, text: &str| json!({"key": key, "value": {"stringValue": text}});
+    let fields = [
+        text("class", "cpu.preempted"),
+        text("line", "loader.py:61 next_batch"),
+        json!({"key": "share", "value": {"doubleValue": 0.05}}),
+    ];
+    places["body"] = json!({"arrayValue": {"values": [{"kvlistValue": {"values": fields}}]}});
+    log(&server, ALL, "load", slow["node"].as_str().unwrap(), &places);
+    driven(&browser, "fleet-place", &server, &planted);
     // The load knows what it planted: both were named, and nobody else.
     let output = load.wait_with_output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();

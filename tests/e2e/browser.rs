@@ -4,45 +4,22 @@ use crate::assistant::{TOKEN, certificate, served};
 use crate::support::{Running, Trace, can_trace, done, gpuwhy, simwork, skip, unavailable};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/e2e/browser/main.py");
 
-/// Python with Playwright and axe, made once, and the system's Chromium; None, and a skip, where one cannot be had.
+/// Python with Playwright and axe, and the system's Chromium; None, and a skip, where one cannot be had.
 fn browser(test: &str) -> Option<(PathBuf, PathBuf)> {
     static BROWSER: OnceLock<Result<(PathBuf, PathBuf), String>> = OnceLock::new();
     let found = BROWSER.get_or_init(|| {
-        let names = ["chromium", "chromium-browser", "google-chrome"];
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let mut folders = std::env::split_paths(&path);
-        let chromium = folders
-            .find_map(|folder| names.map(|name| folder.join(name)).into_iter().find(|file| file.exists()));
-        let chromium = chromium.ok_or("there is no chromium; Debian's package is `chromium`")?;
-        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-        let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
-        let folder = cache.ok_or("there is no cache folder")?.join("gpuwhy/browser");
-        let python = folder.join("bin/python");
-        let works = || {
-            let import = ["-c", "import playwright, axe_playwright_python"];
-            Command::new(&python)
-                .args(import)
-                .stderr(Stdio::null())
-                .status()
-                .is_ok_and(|status| status.success())
-        };
-        let make = || {
-            let made = Command::new("python3").args(["-m", "venv"]).arg(&folder).output();
-            let words = ["install", "-q", "playwright", "axe-playwright-python"];
-            made.is_ok_and(|made| made.status.success())
-                && Command::new(folder.join("bin/pip"))
-                    .args(words)
-                    .output()
-                    .is_ok_and(|output| output.status.success())
-        };
-        match works() || make() && works() {
-            true => Ok((python, chromium)),
-            false => Err("Playwright cannot be installed with pip".into()),
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/browser.sh");
+        let output = Command::new(script).output().map_err(|error| error.to_string())?;
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut lines = said.lines().map(PathBuf::from);
+        match (output.status.success(), lines.next(), lines.next()) {
+            (true, Some(python), Some(chromium)) => Ok((python, chromium)),
+            _ => Err(String::from_utf8_lossy(&output.stderr).trim().to_string()),
         }
     });
     match found {

@@ -1,5 +1,7 @@
 //! A connection to an address the user named: TCP, and TLS that trusts what the user or the system does.
 
+pub mod grpc;
+
 use hyper_util::rt::TokioIo;
 use std::io::{Error, ErrorKind};
 use std::path::Path;
@@ -136,4 +138,13 @@ pub fn certificate_trouble(error: &Error) -> Option<String> {
         }
         other => other.to_string(),
     })
+}
+
+/// The innermost reason says most.
+pub fn innermost(error: &dyn std::error::Error) -> String {
+    let mut inner = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    inner.to_string()
 }

@@ -68,8 +68,9 @@ pub fn serve(options: &Serve, ready: impl FnOnce(&Addresses)) -> Result<(), Flee
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(failed)?;
     let (peers, tally) = (Arc::new(Peers::default()), Arc::new(Tally::default()));
     remember(&*store, &peers);
-    let asking = Asking::new(store.clone(), peers.clone(), tally.clone(), options.rates.clone());
-    let site = Arc::new(Site::new(asking, options.tokens.clone(), audit.clone()));
+    let asking =
+        Asking::new(store.clone(), peers.clone(), tally.clone(), audit.clone(), options.rates.clone());
+    let site = Arc::new(Site::new(asking, options.tokens.clone(), audit.clone(), options.tls.is_some()));
     let ingest = Arc::new(Ingest::new(store, peers, tally, options.limits.clone(), options.keep)?);
     let gate = Arc::new(Gate { ingest: ingest.clone(), tokens: options.tokens.clone(), audit });
     let served = runtime.block_on(async {

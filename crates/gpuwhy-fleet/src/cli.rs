@@ -97,24 +97,30 @@ pub(crate) struct ServeOptions {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Ranks of the simulated jobs meet at collectives as real ones do; some jobs have a straggler (5%, 20%,
-80 ms a step, now and then), some stop. At the end it is told which of them the server named, after
-how long, and who was named wrongly; the status is 1 below a precision of 0.97 or a recall of 0.95.
+Ranks of the simulated jobs meet at collectives as real ones do; some jobs have a straggler (5%,
+20%, 80 ms a step, now and then), some stop. At the end it is told which of them the server named,
+after how long, and who was named wrongly; the status is 1 below a precision of 0.97 or a recall
+of 0.95.
 
 Examples:
   gpuwhy-fleet load --token tokens
+  gpuwhy-fleet load --token tokens --ca cert.pem --otlp-grpc https://fleet:4317 \\
+      --api https://fleet:8081
   gpuwhy-fleet load --token tokens --agents 2000 --duration 60s --stragglers 10 --hangs 0
   gpuwhy-fleet load --token tokens --agents 1600 --seed 7 --json")]
 pub(crate) struct LoadOptions {
-    /// Where the server takes OTLP by gRPC
+    /// Where the server takes OTLP by gRPC; https:// where it serves with TLS
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:4317")]
     pub(crate) otlp_grpc: String,
-    /// Where the server is asked
+    /// Where the server is asked; https:// where it serves with TLS
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8081")]
     pub(crate) api: String,
     /// A file whose first word is a token that may push and read; the server's tokens will do
     #[arg(long, value_name = "FILE")]
     pub(crate) token: Option<PathBuf>,
+    /// Certificates to trust instead of the system's, as PEM: the server's own, or who signed it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
     /// The cluster they say they are of
     #[arg(long, value_name = "NAME", default_value = "load")]
     pub(crate) cluster: String,
@@ -124,7 +130,7 @@ pub(crate) struct LoadOptions {
     /// How many of them a job has
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub(crate) ranks: usize,
-    /// How long; faults begin after a third of it
+    /// How long; faults begin after a third of it, and after 20 s at the latest
     #[arg(long, value_name = "D", default_value = "60s", value_parser = parse_duration)]
     pub(crate) duration: Duration,
     /// How often each agent pushes

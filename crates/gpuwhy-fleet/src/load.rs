@@ -24,6 +24,7 @@ pub(crate) fn run(options: &LoadOptions) -> Result<(), Failure> {
         grpc: options.otlp_grpc.clone(),
         api: options.api.clone(),
         token,
+        certificates: options.ca.clone(),
         cluster: options.cluster.clone(),
         agents: options.agents,
         ranks: options.ranks,
@@ -50,7 +51,7 @@ pub(crate) fn run(options: &LoadOptions) -> Result<(), Failure> {
 impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Self {
         match error {
-            LoadError::Address(_) => Failure::Usage(error.to_string()),
+            LoadError::Address(_) | LoadError::Trust(_) => Failure::Usage(error.to_string()),
             _ => Failure::Failed(error.to_string()),
         }
     }

@@ -9,7 +9,10 @@ use std::path::Path;
 
 pub(crate) fn run(options: &ServeOptions) -> Result<(), Failure> {
     if options.store != "duckdb" {
-        let sentence = format!("there is no store '{}' in this version; there is duckdb", options.store);
+        let name = if options.store.starts_with("clickhouse+") { "ClickHouse" } else { &options.store };
+        let sentence = format!(
+            "this version cannot keep its data in {name}; leave --store out and it is kept in DuckDB, under --data"
+        );
         return Err(Failure::Usage(sentence));
     }
     let tls = match (&options.tls_cert, &options.tls_key) {
@@ -39,7 +42,7 @@ pub(crate) fn run(options: &ServeOptions) -> Result<(), Failure> {
         // Nobody reads it: it is served all the same.
         let _ = writeln!(
             std::io::stdout(),
-            "OTLP at {} (gRPC) and {} (HTTP); questions at {}; Ctrl-C ends it",
+            "OTLP at {} (gRPC) and {} (HTTP); dashboard and questions at {}; Ctrl-C ends it",
             at.grpc,
             at.http,
             at.api

@@ -1,40 +1,41 @@
 //! Asks the fleet what it found, as anybody would: over its API.
 
 use crate::LoadError;
+use crate::address::Address;
 use bytes::Bytes;
-use http::{Request, Uri};
+use gpuwhy_connect::{Connector, certificate_trouble};
+use http::Request;
 use http_body_util::{BodyExt, Full};
-use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use tokio::net::TcpStream;
 
 pub(crate) struct Asker {
-    authority: String,
+    address: Address,
+    connector: Connector,
     token: Option<String>,
 }
 
 impl Asker {
-    pub(crate) fn new(address: &str, token: Option<&str>) -> Result<Asker, LoadError> {
-        let wrong = || LoadError::Address(address.into());
-        let uri: Uri = address.parse().map_err(|_| wrong())?;
-        let authority = uri.authority().filter(|_| uri.scheme_str() == Some("http")).ok_or_else(wrong)?;
-        Ok(Asker { authority: authority.to_string(), token: token.map(String::from) })
+    /// `connector` leads to the address, with HTTP/1.1 in it.
+    pub(crate) fn new(address: Address, connector: Connector, token: Option<&str>) -> Asker {
+        Asker { address, connector, token: token.map(String::from) }
     }
 
     /// A tool's answer.
     pub(crate) async fn tool(&self, name: &str, asked: &Value) -> Result<Value, LoadError> {
         let answer = self.post(&format!("/api/v1/tools/{name}"), asked.to_string()).await;
-        answer.map_err(|said| LoadError::Asking { address: self.authority.clone(), said })
+        answer.map_err(|said| LoadError::Asking { address: self.address.url.clone(), said })
     }
 
     async fn post(&self, path: &str, body: String) -> Result<Value, String> {
-        let stream = TcpStream::connect(&self.authority).await.map_err(|error| error.to_string())?;
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
-            .await
-            .map_err(|error| error.to_string())?;
+        let connection = self.connector.connect().await.map_err(|error| {
+            let trouble = certificate_trouble(&error).map(|why| format!("its certificate: {why}"));
+            trouble.unwrap_or_else(|| error.to_string())
+        })?;
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(connection).await.map_err(|error| error.to_string())?;
         let driven = tokio::spawn(connection);
-        let mut request =
-            Request::post(path).header("host", &self.authority).header("content-type", "application/json");
+        let request = Request::post(path).header("host", &self.address.authority);
+        let mut request = request.header("content-type", "application/json");
         if let Some(token) = &self.token {
             request = request.header("authorization", format!("Bearer {token}"));
         }

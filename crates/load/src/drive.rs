@@ -2,15 +2,18 @@
 //! every two seconds what it found.
 
 use crate::LoadError;
+use crate::address::Address;
 use crate::ask::Asker;
 use crate::jobs::{Job, jobs};
 use crate::otlp::{Of, logs, metrics};
 use crate::report::Report;
 use crate::score::{self, Said};
-use crate::send::{LOGS, METRICS, Sender};
+use crate::send::Sender;
 use bytes::Bytes;
+use gpuwhy_connect::grpc::{LOGS, METRICS};
 use prost::Message;
 use serde_json::json;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -25,6 +28,8 @@ pub struct Load {
     pub grpc: String,
     pub api: String,
     pub token: Option<String>,
+    /// Those to trust, instead of the system's.
+    pub certificates: Option<PathBuf>,
     pub cluster: String,
     pub agents: usize,
     /// Of a job.
@@ -45,6 +50,7 @@ impl Default for Load {
             grpc: "http://127.0.0.1:4317".into(),
             api: "http://127.0.0.1:8081".into(),
             token: None,
+            certificates: None,
             cluster: "load".into(),
             agents: 64,
             ranks: 8,
@@ -66,8 +72,11 @@ pub fn load(load: &Load) -> Result<Report, LoadError> {
 }
 
 async fn run(load: &Load) -> Result<Report, LoadError> {
-    let sender = Arc::new(Sender::new(&load.grpc, load.token.as_deref(), load.connections)?);
-    let asker = Asker::new(&load.api, load.token.as_deref())?;
+    let (pushed, asked) = (Address::parse(&load.grpc)?, Address::parse(&load.api)?);
+    let connector = pushed.connector(load.certificates.as_deref(), "h2")?;
+    let sender = Arc::new(Sender::new(&pushed, &connector, load.token.as_deref(), load.connections)?);
+    let connector = asked.connector(load.certificates.as_deref(), "http/1.1")?;
+    let asker = Asker::new(asked, connector, load.token.as_deref());
     let begun = Instant::now();
     let mut jobs = jobs(load, now_ns());
     let (mut said, mut points, mut late) = (Said::default(), 0, 0);

@@ -5,10 +5,16 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum LoadError {
     #[error(
-        "'{0}' is no address of a server; write http://HOST:PORT (load does not speak TLS: serve with --insecure-no-tls where nobody can listen)"
+        "'{0}' is no address of a server; write https://HOST:PORT, or http://HOST:PORT where it serves without TLS"
     )]
     Address(String),
-    #[error("the fleet at {address} cannot be asked: {said}; is it running, and may the token read?")]
+    #[error("nothing can be trusted: {0}; --ca names a PEM file of certificates")]
+    Trust(String),
+    #[error("the token has letters that no header can have; make one with `openssl rand -hex 32`")]
+    Token,
+    #[error(
+        "the fleet at {address} cannot be asked: {said}; is it running, may the token read, and does it serve as the address says, https with TLS and http without?"
+    )]
     Asking { address: String, said: String },
     #[error("nothing was taken of {pushes} pushes: {said}; is the address right, and may the token push?")]
     NothingTaken { pushes: u64, said: String },

@@ -28,6 +28,9 @@ pub(crate) fn is_slow(kind: &FaultKind) -> bool {
     !stops(kind)
 }
 
+/// Faults come no later than this.
+const LATEST_ONSET: f64 = 20.0;
+
 /// Jobs that begin now. Faults come after a third of the time, so that there is something to compare with.
 pub(crate) fn jobs(load: &Load, begin_ns: u64) -> Vec<Job> {
     let mut random = Random::new(load.seed);
@@ -37,7 +40,7 @@ pub(crate) fn jobs(load: &Load, begin_ns: u64) -> Vec<Job> {
         .map(|at| {
             let step_seconds = random.one_of(&[0.05, 0.1, 0.1, 0.2]).unwrap_or(0.1);
             let rank = random.below(ranks);
-            let onset = load.seconds / 3.0 + random.between(0.0, 1.0);
+            let onset = (load.seconds / 3.0).min(LATEST_ONSET) + random.between(0.0, 1.0);
             let fault = |kind| Fault {
                 rank: Some(rank),
                 kind,

@@ -1,5 +1,6 @@
 //! Simulated agents with planted faults push to a fleet over real OTLP, and what it found is compared with what was planted.
 
+mod address;
 mod ask;
 mod drive;
 mod error;

@@ -1,19 +1,19 @@
 //! Pushes by gRPC, and how long each answer took.
 
 use crate::LoadError;
-use bytes::{Buf, BufMut, Bytes};
+use crate::address::Address;
+use bytes::Bytes;
+use gpuwhy_connect::grpc::{Raw, channel};
+use gpuwhy_connect::{Connector, innermost};
 use http::uri::PathAndQuery;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tonic::client::Grpc;
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::metadata::{Ascii, MetadataValue};
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
-pub(crate) const METRICS: &str = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
-pub(crate) const LOGS: &str = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
 /// As long as agents would wait.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// A push that is refused for now comes again so often.
@@ -38,14 +38,18 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    pub(crate) fn new(address: &str, token: Option<&str>, connections: usize) -> Result<Sender, LoadError> {
-        let wrong = || LoadError::Address(address.into());
-        if !address.starts_with("http://") {
-            return Err(wrong());
-        }
-        let endpoint = Endpoint::from_shared(address.to_string()).map_err(|_| wrong())?.timeout(TIMEOUT);
-        let channels = (0..connections.max(1)).map(|_| endpoint.connect_lazy()).collect();
-        let token = token.map(|token| format!("Bearer {token}").parse()).transpose().map_err(|_| wrong())?;
+    /// `connector` leads to the address, with HTTP/2 in it.
+    pub(crate) fn new(
+        address: &Address,
+        connector: &Connector,
+        token: Option<&str>,
+        connections: usize,
+    ) -> Result<Sender, LoadError> {
+        let wrong = |_| LoadError::Address(address.url.clone());
+        let channels = (0..connections.max(1)).map(|_| channel(&address.url, connector.clone(), TIMEOUT));
+        let channels = channels.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
+        let token = token.map(|token| format!("Bearer {token}").parse()).transpose();
+        let token = token.map_err(|_| LoadError::Token)?;
         Ok(Sender { channels, token, counts: Counts::default() })
     }
 
@@ -87,7 +91,7 @@ impl Sender {
             return Err(Status::internal("no connection"));
         };
         let mut client = Grpc::new(channel.clone());
-        client.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
+        client.ready().await.map_err(|error| Status::unavailable(innermost(&error)))?;
         let mut request = Request::new(body);
         if let Some(token) = &self.token {
             request.metadata_mut().insert("authorization", token.clone());
@@ -96,42 +100,5 @@ impl Sender {
             .unary(request, PathAndQuery::from_static(method), Raw)
             .await
             .map(|_: tonic::Response<Bytes>| ())
-    }
-}
-
-/// Bytes as they are.
-struct Raw;
-
-impl Codec for Raw {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Raw;
-    type Decoder = Raw;
-
-    fn encoder(&mut self) -> Raw {
-        Raw
-    }
-
-    fn decoder(&mut self) -> Raw {
-        Raw
-    }
-}
-
-impl Encoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, item: Bytes, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        into.put(item);
-        Ok(())
-    }
-}
-
-impl Decoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        Ok(Some(from.copy_to_bytes(from.remaining())))
     }
 }

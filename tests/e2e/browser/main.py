@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import axe_playwright_python
+import fleet
 import others
 import views
 from page import browser
@@ -27,5 +28,13 @@ with browser(executable) as chromium:
             others.login(chromium, base.rstrip("/"), os.environ["GPUWHY_TOKEN"])
         case "live":
             others.live(chromium, base)
+        case "fleet":
+            fleet.all_of_it(chromium, base, AXE, os.environ["GPUWHY_TOKEN"])
+        case "fleet-place":
+            fleet.the_place_is_told(chromium, base, os.environ["GPUWHY_TOKEN"])
+        case "fleet-tenant":
+            fleet.a_tenant(chromium, base, os.environ["GPUWHY_TOKEN"])
+        case "fleet-hostile":
+            fleet.hostile(chromium, base, os.environ["GPUWHY_TOKEN"])
         case _:
             sys.exit(f"there is no scenario {scenario}")

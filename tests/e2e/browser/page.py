@@ -24,8 +24,9 @@ def browser(executable):
 
 
 class Dashboard:
-    def __init__(self, chromium, base, **options):
+    def __init__(self, chromium, base, token=None, **options):
         self.base = base.rstrip("/")
+        self.token = token
         self.context = chromium.new_context(
             viewport=options.pop("viewport", {"width": 1280, "height": 900}), timezone_id="Europe/Zurich", locale="en-GB", **options)
         self.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -36,6 +37,14 @@ class Dashboard:
         self.page.on("console", self._console)
         self.page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
         self.page.on("request", self._request)
+        if token:
+            self.log_in()
+
+    def log_in(self):
+        self.page.goto(self.base)
+        self.page.get_by_label("Token").fill(self.token)
+        self.page.get_by_role("button", name="Log in").click()
+        self.page.wait_for_selector("main h1")
 
     def _console(self, message):
         # Chromium notes each status 404, which here says that the trace has no such data.
@@ -60,9 +69,9 @@ class Dashboard:
         self.until("![...document.querySelectorAll('main .state.loading')].some((one) => one.offsetParent)")
         return self.page
 
-    def until(self, condition, arg=None):
+    def until(self, condition, arg=None, patience=PATIENCE):
         """Waits until a script says so. It is asked from outside: the page's policy forbids Playwright's own way, which is eval."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + patience
         while not self.page.evaluate(condition, arg):
             assert time.monotonic() < end, f"waited in vain until {condition}"
             time.sleep(0.02)
@@ -89,6 +98,16 @@ class Dashboard:
                 return json.load(reply)
         except urllib.error.HTTPError as error:
             return json.load(error)
+
+    def tool(self, name, **request):
+        """A tool of a fleet, beside the page."""
+        return self.post(f"/api/v1/tools/fleet.cluster.{name}", request)
+
+    def post(self, path, request):
+        headers = {"authorization": f"Bearer {self.token}", "content-type": "application/json"}
+        asked = urllib.request.Request(self.base + path, json.dumps(request).encode(), headers)
+        with urllib.request.urlopen(asked) as reply:
+            return json.load(reply)
 
     def close(self):
         self.context.close()

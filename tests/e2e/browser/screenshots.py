@@ -1,6 +1,8 @@
 """Makes the pictures of docs/screenshots: screenshots.py CHROMIUM FOLDER NAME=ADDRESS..., with dashboards that run on the demos
-`h200-loader`, `h200-item` and `late-rank`."""
+`h200-loader`, `h200-item` and `late-rank`, and as `fleet` one that `gpuwhy-fleet load` pushes to, its token in GPUWHY_TOKEN. Pictures of
+names that are not given stay as they are."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -21,20 +23,26 @@ PICTURES = [
     ("memory-dark", "h200-item", "memory", {"color_scheme": "dark"}),
     ("phone", "h200-loader", "overview", {"viewport": {"width": 380, "height": 900}}),
     ("phone-timeline-dark", "h200-loader", "timeline", {"viewport": {"width": 380, "height": 900}, "color_scheme": "dark"}),
+    ("fleet-overview", "fleet", "overview", {"viewport": {"width": 1200, "height": 1320}}),
+    ("fleet-job", "fleet", "job?cluster=load&job=load-0", {"viewport": {"width": 1200, "height": 1290}}),
 ]
 
 executable, folder, *given = sys.argv[1:]
 addresses = dict(one.split("=", 1) for one in given)
 with browser(executable) as chromium:
     for name, trace, view, options in PICTURES:
-        dashboard = Dashboard(chromium, addresses[trace], **{"viewport": {"width": 1200, "height": 900}, **options})
+        if trace not in addresses:
+            continue
+        token = os.environ["GPUWHY_TOKEN"] if trace == "fleet" else None
+        dashboard = Dashboard(chromium, addresses[trace], token, **{"viewport": {"width": 1200, "height": 900}, **options})
         page = dashboard.open(view)
         if view == "timeline":
             canvas = page.get_by_role("application", name="Timeline")
             for key in ["ArrowDown", "ArrowDown", "ArrowDown", "n"]:
                 canvas.press(key)
             page.evaluate("document.activeElement.blur()")
-        page.wait_for_load_state("networkidle")
+        # A fleet's is never idle.
+        page.wait_for_timeout(6000) if token else page.wait_for_load_state("networkidle")
         page.wait_for_timeout(300)
         page.evaluate("scrollTo(0, 0)")
         path = Path(folder) / f"{name}.png"

@@ -12,6 +12,9 @@ const T95: [f64; 10] = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2
 /// Had the rank come to each collective with the one before it, all ranks would have waited that much less.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Counterfactual {
+    /// Whose rank it is; whoever asks for several jobs says it.
+    pub cluster: Option<String>,
+    pub job: Option<String>,
     pub rank: u32,
     /// GPUs that would have waited less.
     pub gpus: u32,
@@ -40,6 +43,8 @@ impl Counterfactual {
         let (share_low, share_high) = ((share - within).max(0.0), (share + within).min(1.0));
         let hours = |share: f64| share * f64::from(gpus) * MONTH_HOURS;
         let mut counterfactual = Counterfactual {
+            cluster: None,
+            job: None,
             rank,
             gpus,
             share,

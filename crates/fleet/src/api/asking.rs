@@ -1,5 +1,6 @@
 //! Asking: a few questions at a time, each ended as soon as nobody waits for its answer.
 
+use super::audit::Audit;
 use super::tools::{TOOLS, Tool};
 use crate::peers::Peers;
 use crate::store::{Stop, Store, StoreError};
@@ -24,6 +25,7 @@ struct Inner {
     store: Arc<dyn Store>,
     peers: Arc<Peers>,
     tally: Arc<Tally>,
+    audit: Arc<Audit>,
     rates: Rates,
     turns: Arc<Semaphore>,
 }
@@ -41,11 +43,20 @@ pub(super) struct Work<'a> {
     pub(super) grant: &'a Grant,
     pub(super) stop: &'a Stop,
     pub(super) rates: &'a Rates,
+    pub(super) tally: &'a Tally,
+    pub(super) audit: &'a Audit,
 }
 
 impl Asking {
-    pub(crate) fn new(store: Arc<dyn Store>, peers: Arc<Peers>, tally: Arc<Tally>, rates: Rates) -> Asking {
-        Asking(Arc::new(Inner { store, peers, tally, rates, turns: Arc::new(Semaphore::new(AT_ONCE)) }))
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        peers: Arc<Peers>,
+        tally: Arc<Tally>,
+        audit: Arc<Audit>,
+        rates: Rates,
+    ) -> Asking {
+        let turns = Arc::new(Semaphore::new(AT_ONCE));
+        Asking(Arc::new(Inner { store, peers, tally, audit, rates, turns }))
     }
 
     pub(super) fn tally(&self) -> &Tally {
@@ -82,6 +93,8 @@ impl Asking {
                 grant: &grant,
                 stop: &stop,
                 rates: &inner.rates,
+                tally: &inner.tally,
+                audit: &inner.audit,
             };
             let answered = (tool.run.run)(&work, request);
             drop(turn);

@@ -2,14 +2,16 @@
 
 use crate::clock::now_ns;
 use gpuwhy_door::Peer;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// A full log becomes `audit.log.1`, and the one before that goes.
 const LARGEST: u64 = 64 << 20;
+/// No entry is longer: all of its words are cut.
+const LONGEST: u64 = 4096;
 
 #[derive(Debug)]
 pub(crate) struct Audit {
@@ -56,6 +58,16 @@ impl Audit {
         }
     }
 
+    /// The newest entries, the newest first; of the log before this one where this one has too few.
+    pub(crate) fn newest(&self, most: usize) -> std::io::Result<Vec<Value>> {
+        let mut found = entries(&self.path, most)?;
+        if found.len() < most {
+            let before = entries(&self.path.with_extension("log.1"), most - found.len());
+            found.extend(before.unwrap_or_default());
+        }
+        Ok(found)
+    }
+
     fn append(&self, line: &str) -> std::io::Result<()> {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         if log.bytes > LARGEST {
@@ -67,9 +79,49 @@ impl Audit {
     }
 }
 
+/// Of the end of a log.
+fn entries(path: &Path, most: usize) -> std::io::Result<Vec<Value>> {
+    let mut file = File::open(path)?;
+    let from = file.metadata()?.len().saturating_sub(most as u64 * LONGEST);
+    file.seek(SeekFrom::Start(from))?;
+    let mut text = Vec::new();
+    file.read_to_end(&mut text)?;
+    // The first line may have been cut.
+    let lines = text.rsplit(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+    Ok(lines.take(most).collect())
+}
+
 fn opened(path: &Path) -> std::io::Result<Log> {
     use std::os::unix::fs::OpenOptionsExt;
     let file = File::options().create(true).append(true).mode(0o600).open(path)?;
     let bytes = file.metadata()?.len();
     Ok(Log { file, bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_entries_come_first_and_from_the_log_before_where_there_are_few() {
+        let folder = tempfile::tempdir().unwrap();
+        let audit = Audit::open(folder.path()).unwrap();
+        let ask = |path: &str| {
+            let (method, status, took_ms) = ("GET", 200, 1);
+            audit.write(&Entry { peer: None, token: None, method, path, tool: None, status, took_ms });
+        };
+        ask("/first");
+        std::fs::rename(folder.path().join("audit.log"), folder.path().join("audit.log.1")).unwrap();
+        audit.log.lock().unwrap().file = opened(&audit.path).unwrap().file;
+        for number in 0..50 {
+            ask(&format!("/{number} {}", "x".repeat(300)));
+        }
+        let paths = |most| -> Vec<String> {
+            let found = audit.newest(most).unwrap();
+            found.iter().map(|one| one["path"].as_str().unwrap().split(' ').next().unwrap().into()).collect()
+        };
+        assert_eq!(paths(2), ["/49", "/48"]);
+        let all = paths(60);
+        assert_eq!((all.len(), all[49].as_str(), all[50].as_str()), (51, "/0", "/first"));
+    }
 }

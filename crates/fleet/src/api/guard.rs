@@ -2,26 +2,36 @@
 
 use super::{Caller, Site};
 use crate::api::audit::Entry;
-use crate::tokens::bearer;
+use crate::tokens::{Grant, bearer};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
-use axum::http::{HeaderValue, Response, StatusCode};
+use axum::http::{HeaderValue, Method, Response, StatusCode};
 use axum::middleware::Next;
+use gpuwhy_door::page::{Page, is_from_elsewhere, is_same_origin, protect};
 use gpuwhy_door::reply::json;
 use gpuwhy_door::{Kind, Peer};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What everybody may see.
-const OPEN: [&str; 2] = ["/api/versions", "/api/v1/health"];
+/// What everybody may see; beside it, the dashboard's files, which say nothing of any cluster.
+const OPEN: [&str; 4] = ["/api/versions", "/api/v1/health", "/login", "/logout"];
 /// From a request's head to its answer; longer than any question may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-pub(super) async fn check(State(site): State<Arc<Site>>, mut request: Request, next: Next) -> Response<Body> {
+pub(super) async fn check(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response<Body> {
+    let mut response = match Page::fleet().has(request.uri().path()) {
+        true => next.run(request).await,
+        false => guarded(&site, request, next).await,
+    };
+    protect(&mut response);
+    response
+}
+
+async fn guarded(site: &Site, mut request: Request, next: Next) -> Response<Body> {
     let began = Instant::now();
-    let grant = bearer(request.headers()).and_then(|token| site.tokens.grant(token));
+    let grant = granted(site, &request);
     let peer = request.extensions().get::<Peer>().copied();
     let (method, path) = (request.method().clone(), request.uri().path().to_string());
     let who = match (&grant, peer) {
@@ -30,10 +40,15 @@ pub(super) async fn check(State(site): State<Arc<Site>>, mut request: Request, n
         (None, None) => String::new(),
     };
     let short = grant.as_ref().map(|grant| grant.short.clone());
-    let response = if grant.is_none() && !OPEN.contains(&path.as_str()) {
+    let response = if grant.is_none() && path == "/" && method == Method::GET {
+        Page::fleet().login(StatusCode::OK, "")
+    } else if grant.is_none() && !OPEN.contains(&path.as_str()) {
         unknown()
     } else if let Err(seconds) = site.rates.take(&who, began) {
         too_often(seconds)
+    } else if matches!(path.as_str(), "/login" | "/logout") && is_foreign(site, &request) {
+        let sentence = "the request comes from another site's page; open the dashboard itself";
+        json(StatusCode::FORBIDDEN, &json!({"error": sentence, "kind": Kind::Refused}))
     } else {
         request.extensions_mut().insert(Caller(grant));
         let slow = || {
@@ -52,6 +67,21 @@ pub(super) async fn check(State(site): State<Arc<Site>>, mut request: Request, n
         took_ms: began.elapsed().as_millis() as u64,
     });
     response
+}
+
+/// By the token that is shown, else by the session of a browser whose own page asks.
+fn granted(site: &Site, request: &Request) -> Option<Arc<Grant>> {
+    match bearer(request.headers()) {
+        Some(token) => site.tokens.grant(token),
+        None if is_foreign(site, request) => None,
+        None => site.cookie.of(request.headers()).and_then(|session| site.sessions.whose(&session)),
+    }
+}
+
+/// Another site's page asks.
+fn is_foreign(site: &Site, request: &Request) -> bool {
+    let headers = request.headers();
+    !is_same_origin(headers, site.cookie.secure) || is_from_elsewhere(headers, request.uri().path())
 }
 
 /// The same for every path, whether there is something at it or not.

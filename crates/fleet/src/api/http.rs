@@ -4,7 +4,7 @@ use super::asking::find;
 use super::mcp::Assistant;
 use super::openapi::openapi;
 use super::tools::{SQL, TOOLS};
-use super::{Caller, Site, guard};
+use super::{Caller, Site, guard, page};
 use crate::clock::now_ns;
 use crate::tokens::{Grant, Scope};
 use axum::body::{Body, Bytes};
@@ -49,6 +49,10 @@ pub(crate) fn router(site: Arc<Site>) -> Router {
         .route("/api/v1/sql", post(sql))
         .route("/api/v1/openapi.json", get(described))
         .route_service("/mcp", mcp)
+        .route("/", get(page::index))
+        .route("/login", post(page::enter))
+        .route("/logout", post(page::leave))
+        .route("/{*file}", get(page::file))
         .fallback(no_such_path)
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
         .layer(from_fn_with_state(site.clone(), guard::check))
@@ -59,13 +63,15 @@ async fn versions() -> Response<Body> {
     json(StatusCode::OK, &json!({"versions": ["v1"]}))
 }
 
-/// That it lives everybody may know; what it counts only who may read all of it.
+/// That it lives everybody may know; what it counts only who administers it.
 async fn health(State(site): Shared, Extension(Caller(grant)): Asker) -> Response<Body> {
     let mut health = json!({"ok": true});
     if let Some(grant) = grant {
         health["version"] = env!("CARGO_PKG_VERSION").into();
         health["now_ns"] = now_ns().into();
-        if grant.clusters.is_none() {
+        health["scopes"] = grant.scopes.iter().map(|scope| scope.name()).collect();
+        health["clusters"] = grant.clusters.as_ref().map_or_else(|| json!("*"), |clusters| json!(clusters));
+        if grant.clusters.is_none() && grant.has(Scope::Admin) {
             health["counted"] = site.asking.tally().json();
         }
     }
@@ -133,7 +139,7 @@ async fn threshold(
     Ok(json(StatusCode::OK, &json!({"cluster_id": cluster, "thresholds": thresholds})))
 }
 
-async fn no_such_path() -> AskError {
+pub(super) async fn no_such_path() -> AskError {
     AskError::new(Kind::Nothing, "there is nothing at this path; /api/v1/tools/list has all there is to ask")
 }
 

@@ -1,4 +1,5 @@
-//! Asking: one registry of tools for HTTP and MCP, behind token, audit and rate limit, in that order.
+//! Asking: one registry of tools for HTTP and MCP, behind token, audit and rate limit, in that order; and the dashboard, which asks
+//! the same.
 
 mod analyses;
 mod asking;
@@ -7,6 +8,7 @@ mod guard;
 mod http;
 mod mcp;
 mod openapi;
+mod page;
 mod rate;
 mod request;
 mod tools;
@@ -20,6 +22,7 @@ pub use tools::{TOOLS, Tool};
 use crate::tokens::{Grant, Tokens};
 use asking::Work;
 use audit::Audit;
+use gpuwhy_door::page::{Cookie, Sessions};
 use rate::Rates;
 use std::sync::Arc;
 
@@ -34,10 +37,15 @@ pub(crate) struct Site {
     tokens: Tokens,
     audit: Arc<Audit>,
     rates: Rates,
+    /// Of browsers.
+    sessions: Sessions<Arc<Grant>>,
+    cookie: Cookie,
 }
 
 impl Site {
-    pub(crate) fn new(asking: Asking, tokens: Tokens, audit: Arc<Audit>) -> Site {
-        Site { asking, tokens, audit, rates: Rates::default() }
+    /// `secure`: over TLS.
+    pub(crate) fn new(asking: Asking, tokens: Tokens, audit: Arc<Audit>, secure: bool) -> Site {
+        let cookie = Cookie { name: "gpuwhy-fleet", secure };
+        Site { asking, tokens, audit, rates: Rates::default(), sessions: Sessions::default(), cookie }
     }
 }

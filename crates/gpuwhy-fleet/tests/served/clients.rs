@@ -38,12 +38,13 @@ fn run(python: &Path, script: &str, arguments: &[&str]) -> String {
     said.into_owned()
 }
 
-/// For localhost: the certificate's file and its key's; None where openssl cannot make them.
-fn certificate(folder: &Path) -> Option<(PathBuf, PathBuf)> {
+/// For localhost: the certificate's file and its key's; None where openssl cannot make them. `more` is for openssl.
+pub(crate) fn certificate(folder: &Path, more: &[&str]) -> Option<(PathBuf, PathBuf)> {
     let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
     let words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1";
     let made = Command::new("openssl")
         .args(words.split(' '))
+        .args(more)
         .arg("-keyout")
         .arg(&key)
         .arg("-out")
@@ -75,7 +76,7 @@ fn the_official_exporters_push_with_and_without_tls() {
     }
     drop(server);
     let folder = tempfile::tempdir().unwrap();
-    let Some((cert, key)) = certificate(folder.path()) else {
+    let Some((cert, key)) = certificate(folder.path(), &[]) else {
         return skip(test, "openssl makes no certificate");
     };
     let mut command = command(folder.path());

@@ -20,8 +20,15 @@ fn somebody_without_a_token_sees_that_it_lives_and_nothing_else() {
     assert_eq!(server.get(None, "/api/versions").json(), json!({"versions": ["v1"]}));
     assert_eq!(server.get(None, "/api/v1/health").json(), json!({"ok": true}));
     assert_eq!(server.get(Some("a-token-nobody-has-made-up"), "/api/v1/health").json(), json!({"ok": true}));
+    // The page where a token is shown, and files that are the same everywhere.
+    let page = server.get(None, "/");
+    assert!(page.status == 200 && page.text().contains("Log in") && !page.text().contains("a-node"));
+    assert!(
+        page.header("content-security-policy").is_some_and(|policy| policy.contains("default-src 'none'"))
+    );
+    assert_eq!(server.get(None, "/shared/dom.js").status, 200);
+    assert_eq!(server.get(None, "/node/app.js").status, 401, "another dashboard's");
     let asked = [
-        "/",
         "/api",
         "/api/v1",
         "/api/v1/tools/list",
@@ -112,10 +119,60 @@ fn a_token_does_what_its_scopes_say() {
     assert_eq!(server.tool(PUSH_A, "nodes", json!({})).status, 403);
     assert_eq!(server.get(Some(PUSH_A), "/api/v1/tools/list").json(), json!({"tools": []}));
     assert_eq!(server.get(Some(PUSH_A), "/api/v1/threshold?cluster_id=a").status, 200);
-    assert!(
-        server.get(Some(A), "/api/v1/health").json().get("counted").is_none(),
-        "of all clusters together"
+    let health = |token| server.get(Some(token), "/api/v1/health").json();
+    assert!(health(A).get("counted").is_none(), "of all clusters together");
+    assert!(health(ALL)["counted"]["rows"].as_u64() == Some(6));
+    assert_eq!(
+        (&health(A)["clusters"], &health(A)["scopes"]),
+        (&json!(["a"]), &json!(["push", "read", "sql"]))
     );
+    assert_eq!(health(ALL)["clusters"], json!("*"));
+}
+
+#[test]
+fn who_administers_the_server_sees_what_it_counted_and_who_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = filled(folder.path());
+    let path = "/api/v1/tools/fleet.server.status";
+    let asked = |token| ask(&server.api, "POST", path, Some(token), "application/json", b"{\"limit\": 2}");
+    assert_eq!(asked(A).status, 403);
+    let status = asked(ALL).json();
+    assert_eq!(status["counted"]["rows"], 6, "{status}");
+    let entries: Vec<_> = status["asked"].as_array().unwrap().iter().map(|one| &one["status"]).collect();
+    assert_eq!(entries, [403], "what was asked before: {status}");
+    let tools = |token| server.get(Some(token), "/api/v1/tools/list").text().contains("fleet.server.status");
+    assert!(tools(ALL) && !tools(A));
+}
+
+/// A session does what its token may, only for its own page.
+#[test]
+fn a_browser_s_session_is_its_token_s_and_no_other_page_can_use_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = filled(folder.path());
+    let form = [("content-type", "application/x-www-form-urlencoded")];
+    let login = |token: &str, headers: &[(&str, &str)]| {
+        let body = format!("token={token}");
+        try_ask(&server.api, "POST", "/login", None, headers, body.as_bytes()).unwrap()
+    };
+    assert_eq!(login("a-token-nobody-has-made-up", &form).status, 401);
+    let push_only = login(PUSH_A, &form);
+    assert!(push_only.status == 403 && push_only.text().contains("may not read"), "{}", push_only.text());
+    let elsewhere = [form[0], ("sec-fetch-site", "cross-site")];
+    assert_eq!(login(B, &elsewhere).status, 403);
+    let entered = login(B, &form);
+    assert_eq!(entered.status, 303);
+    let cookie = entered.header("set-cookie").unwrap();
+    let cookie = cookie.split(';').next().unwrap();
+    let nodes = |more: &[(&str, &str)]| {
+        let headers = [&[("cookie", cookie), ("content-type", "application/json")], more].concat();
+        try_ask(&server.api, "POST", "/api/v1/tools/fleet.cluster.nodes", None, &headers, b"{}").unwrap()
+    };
+    let own = nodes(&[]);
+    assert!(own.status == 200 && own.text().contains("b-node") && !own.text().contains("a-node"));
+    assert_eq!(nodes(&[("origin", "http://evil.example")]).status, 401);
+    assert_eq!(nodes(&[("sec-fetch-site", "cross-site")]).status, 401);
+    let left = try_ask(&server.api, "POST", "/logout", None, &[("cookie", cookie)], b"").unwrap();
+    assert_eq!((left.status, nodes(&[]).status), (303, 401));
 }
 
 #[test]
@@ -179,6 +236,16 @@ fn who_asks_too_often_waits() {
     let statuses: Vec<u16> = (0..300).map(|_| server.get(Some(A), "/api/v1/health").status).collect();
     assert!(statuses.contains(&429), "{statuses:?}");
     assert_eq!(server.get(Some(B), "/api/v1/health").status, 200, "others do not pay for it");
+}
+
+#[test]
+fn a_store_that_is_not_there_yet_is_refused_in_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = ["--insecure-no-tls", "--store", "clickhouse+http://127.0.0.1:8123"];
+    let output = command(folder.path()).args(store).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+    assert!(said.contains("cannot keep its data in ClickHouse; leave --store out"), "{said}");
 }
 
 #[test]

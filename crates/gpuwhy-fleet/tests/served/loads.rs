@@ -3,7 +3,8 @@
 // Helpers of tests are as good as tests.
 #![allow(clippy::unwrap_used)]
 
-use crate::server::{Server, tokens};
+use crate::clients::certificate;
+use crate::server::{Server, command, skip, tokens};
 use serde_json::Value;
 use std::process::{Command, Output};
 
@@ -47,13 +48,45 @@ fn stragglers_and_hangs_that_are_planted_are_found_over_the_wire() {
 }
 
 #[test]
+fn a_load_drives_a_server_with_tls_and_says_whom_it_does_not_trust() {
+    let folder = tempfile::tempdir().unwrap();
+    let leaf = ["-addext", "basicConstraints=critical,CA:FALSE"];
+    let Some((cert, key)) = certificate(folder.path(), &leaf) else {
+        return skip("a_load_drives_a_server_with_tls", "openssl makes no certificate");
+    };
+    let server =
+        Server::started(command(folder.path()).arg("--tls-cert").arg(&cert).arg("--tls-key").arg(&key));
+    assert!(server.grpc.starts_with("https://") && server.api.starts_with("https://"));
+    let tokens = tokens(folder.path());
+    let well = ["--agents", "8", "--duration", "5s", "--stragglers", "0", "--hangs", "0", "--json", "--ca"];
+    let trusting = [&well[..], &[cert.to_str().unwrap()]].concat();
+    let output = load(&server.grpc, &server.api, &tokens, &trusting);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+    assert!(output.status.success() && report["requests"].as_u64().unwrap() > 20, "{report}");
+    assert_eq!(report["requests_failed"], 0, "{report}");
+    for (more, status, why) in [
+        (
+            &["--duration", "3s"][..],
+            1,
+            "nobody who is trusted has signed it; name it, or who signed it, with --ca FILE",
+        ),
+        (&["--ca", "/nonexistent"], 2, "--ca names a PEM file"),
+    ] {
+        let output = load(&server.grpc, &server.api, &tokens, more);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), said.contains(why)), (Some(status), true), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}
+
+#[test]
 fn a_load_without_a_server_says_so_in_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let output =
         load("http://127.0.0.1:9", "http://127.0.0.1:9", &tokens(folder.path()), &["--duration", "3s"]);
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("is it running, and may the token read?"), "{said}");
-    let output = load("https://127.0.0.1:9", "http://127.0.0.1:9", &tokens(folder.path()), &[]);
+    assert!(said.contains("is it running, may the token read"), "{said}");
+    let output = load("ftp://127.0.0.1:9", "http://127.0.0.1:9", &tokens(folder.path()), &[]);
     assert_eq!(output.status.code(), Some(2));
 }

@@ -3,6 +3,7 @@
 
 mod clients;
 mod crashes;
+mod dashboard;
 mod doors;
 mod loads;
 mod pushes;

@@ -12,6 +12,7 @@ pub use metrics::{Histograms, metrics};
 pub use spans::Spans;
 
 use bytes::Bytes;
+use gpuwhy_connect::grpc;
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -49,9 +50,9 @@ impl Signal {
     /// The gRPC method that takes it.
     pub(crate) fn method(self) -> &'static str {
         match self {
-            Signal::Metrics => "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
-            Signal::Logs => "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
-            Signal::Traces => "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+            Signal::Metrics => grpc::METRICS,
+            Signal::Logs => grpc::LOGS,
+            Signal::Traces => grpc::TRACES,
         }
     }
 }

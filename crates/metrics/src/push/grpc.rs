@@ -5,13 +5,13 @@ use super::queue::Outgoing;
 use super::retry::{Outcome, of_grpc, of_reply};
 use super::target::Target;
 use crate::ranks::Advice;
-use bytes::{Buf, BufMut, Bytes};
-use gpuwhy_connect::Connector;
+use gpuwhy_connect::grpc::{Raw, channel};
+use gpuwhy_connect::{Connector, innermost};
 use http::uri::PathAndQuery;
 use tonic::client::Grpc;
-use tonic::codec::{Codec, CompressionEncoding, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::codec::CompressionEncoding;
 use tonic::metadata::{MetadataKey, MetadataMap, MetadataValue};
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 use tonic::{Request, Status};
 
 pub(super) struct GrpcSender {
@@ -23,15 +23,7 @@ pub(super) struct GrpcSender {
 
 impl GrpcSender {
     pub(super) fn new(target: &Target, connector: Connector) -> Result<GrpcSender, String> {
-        // TLS is the connector's; the address only says so.
-        let plain = format!("http://{}:{}", target.host, target.port);
-        let endpoint = Endpoint::from_shared(plain).map_err(|error| error.to_string())?;
-        let origin = target.url().parse().map_err(|error: http::uri::InvalidUri| error.to_string())?;
-        let endpoint = endpoint.origin(origin).timeout(target.timeout).connect_timeout(target.timeout);
-        let channel = endpoint.connect_with_connector_lazy(tower::service_fn(move |_| {
-            let connector = connector.clone();
-            async move { connector.connect().await }
-        }));
+        let channel = channel(&target.url(), connector, target.timeout)?;
         let mut client = Grpc::new(channel).accept_compressed(CompressionEncoding::Gzip);
         if target.gzip {
             client = client.send_compressed(CompressionEncoding::Gzip);
@@ -41,7 +33,7 @@ impl GrpcSender {
 
     pub(super) async fn send(&mut self, outgoing: &Outgoing) -> Outcome {
         if let Err(error) = self.client.ready().await {
-            return Outcome::Later { after: None, said: words(&error) };
+            return Outcome::Later { after: None, said: innermost(&error) };
         }
         let mut request = Request::new(outgoing.body.clone());
         *request.metadata_mut() = self.metadata.clone();
@@ -70,53 +62,7 @@ fn metadata(target: &Target) -> Result<MetadataMap, String> {
 
 /// What went wrong, with what was behind it.
 fn said(status: &Status) -> String {
-    let source =
-        std::error::Error::source(status).map_or_else(String::new, |source| format!(": {}", words(source)));
+    let source = std::error::Error::source(status)
+        .map_or_else(String::new, |source| format!(": {}", innermost(source)));
     format!("{:?} {}{source}", status.code(), status.message())
-}
-
-/// The innermost reason says most.
-pub(super) fn words(error: &dyn std::error::Error) -> String {
-    let mut inner = error;
-    while let Some(source) = inner.source() {
-        inner = source;
-    }
-    inner.to_string()
-}
-
-/// Bytes as they are.
-struct Raw;
-
-impl Codec for Raw {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Raw;
-    type Decoder = Raw;
-
-    fn encoder(&mut self) -> Raw {
-        Raw
-    }
-
-    fn decoder(&mut self) -> Raw {
-        Raw
-    }
-}
-
-impl Encoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, item: Bytes, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        into.put(item);
-        Ok(())
-    }
-}
-
-impl Decoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        Ok(Some(from.copy_to_bytes(from.remaining())))
-    }
 }

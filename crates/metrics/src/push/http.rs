@@ -61,7 +61,7 @@ impl HttpSender {
             Some(sender) => sender,
             None => self.connect().await?,
         };
-        let words = |error: hyper::Error| super::grpc::words(&error);
+        let words = |error: hyper::Error| gpuwhy_connect::innermost(&error);
         sender.ready().await.map_err(words)?;
         let response = sender.send_request(self.request(outgoing)?).await.map_err(words)?;
         let status = response.status();
@@ -144,7 +144,7 @@ async fn body_of(response: Response<Incoming>) -> Result<Bytes, String> {
     let mut incoming = response.into_body();
     let mut body = BytesMut::new();
     while let Some(frame) = incoming.frame().await {
-        let frame = frame.map_err(|error| super::grpc::words(&error))?;
+        let frame = frame.map_err(|error| gpuwhy_connect::innermost(&error))?;
         let Ok(data) = frame.into_data() else { continue };
         if body.len() + data.len() > LARGEST_REPLY {
             return Err("the server's answer does not end".into());

@@ -1,13 +1,13 @@
 //! The guard at the door: which host was meant, which page asks, who asks. All before anything else is done.
 
 use super::Site;
-use super::{assets, login};
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use axum::http::header::{AUTHORIZATION, HOST, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
 use axum::middleware::Next;
 use axum::response::IntoResponse;
+use gpuwhy_door::page::{Page, is_from_elsewhere, is_same_origin, protect};
 use gpuwhy_door::{AskError, Kind};
 use serde_json::json;
 use std::net::IpAddr;
@@ -16,21 +16,6 @@ use std::time::Duration;
 
 /// From a request's head to its answer; longer than any question may take.
 const PATIENCE: Duration = Duration::from_secs(150);
-
-/// Sent with every reply. Nothing is loaded from elsewhere, nothing is framed, nothing is told to others.
-const HEADERS: [(&str, &str); 6] = [
-    (
-        "content-security-policy",
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; \
-         form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-    ),
-    ("x-content-type-options", "nosniff"),
-    // With `no-referrer` a browser hides from our own forms where they are from, too.
-    ("referrer-policy", "same-origin"),
-    ("x-frame-options", "DENY"),
-    ("cross-origin-opener-policy", "same-origin"),
-    ("cross-origin-resource-policy", "same-origin"),
-];
 
 pub(super) async fn check(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response<Body> {
     let mut response = match refusal(&site, &request) {
@@ -42,9 +27,7 @@ pub(super) async fn check(State(site): State<Arc<Site>>, request: Request, next:
             }
         },
     };
-    for (name, value) in HEADERS {
-        response.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
-    }
+    protect(&mut response);
     response
 }
 
@@ -61,19 +44,14 @@ fn refusal(site: &Site, request: &Request) -> Option<Response<Body>> {
             "the request is for another host, as when a name was made to point here; use 127.0.0.1 or localhost, or start with --allow-host",
         );
     }
-    if !is_same_origin(headers, site.secure) {
-        return refused("the request comes from another site's page; open the dashboard itself");
-    }
-    // A page of another site can make a browser ask without saying so, but browsers tell.
-    let elsewhere = matches!(word(headers, "sec-fetch-site"), Some("cross-site" | "same-site"));
-    if elsewhere && !is_visit(headers, path) {
+    if !is_same_origin(headers, site.cookie.secure) || is_from_elsewhere(headers, path) {
         return refused("the request comes from another site's page; open the dashboard itself");
     }
     if is_allowed(site, headers) || is_open(site, path) {
         return None;
     }
     if site.page && path == "/" {
-        return Some(assets::login_page(StatusCode::OK, ""));
+        return Some(Page::node().login(StatusCode::OK, ""));
     }
     let sentence = "a token is needed: send it as `Authorization: Bearer TOKEN`";
     let mut response = gpuwhy_door::reply::json(
@@ -84,14 +62,9 @@ fn refusal(site: &Site, request: &Request) -> Option<Response<Body>> {
     Some(response)
 }
 
-/// Following a link to the page itself is no harm.
-fn is_visit(headers: &HeaderMap, path: &str) -> bool {
-    path == "/" && word(headers, "sec-fetch-mode") == Some("navigate")
-}
-
 /// What everybody may have: that it lives, the door, and files that say nothing of the trace.
 fn is_open(site: &Site, path: &str) -> bool {
-    path == "/api/v1/health" || site.page && (path == "/login" || assets::is_file(path))
+    path == "/api/v1/health" || site.page && (path == "/login" || Page::node().has(path))
 }
 
 /// Where there is no token, everybody on this host is.
@@ -105,7 +78,7 @@ pub(super) fn is_allowed(site: &Site, headers: &HeaderMap) -> bool {
     });
     match bearer {
         Some(token) => site.tokens.fits(token),
-        None => login::session_of(headers, site.secure).is_some_and(|session| site.sessions.knows(&session)),
+        None => site.cookie.of(headers).is_some_and(|session| site.sessions.whose(&session).is_some()),
     }
 }
 
@@ -127,19 +100,6 @@ fn name_of(authority: &str) -> &str {
         Some(at) if !authority[at..].contains(']') => &authority[..at],
         _ => authority,
     }
-}
-
-/// A page says where it is from; that must be here.
-fn is_same_origin(headers: &HeaderMap, secure: bool) -> bool {
-    let Some(origin) = headers.get(ORIGIN) else { return true };
-    let scheme = if secure { "https://" } else { "http://" };
-    let own = headers.get(HOST).and_then(|host| host.to_str().ok());
-    let asked = origin.to_str().ok().and_then(|origin| origin.strip_prefix(scheme));
-    own.is_some() && asked.zip(own).is_some_and(|(asked, own)| asked.eq_ignore_ascii_case(own))
-}
-
-fn word<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
 }
 
 #[cfg(test)]
@@ -164,27 +124,6 @@ mod tests {
             [("localhost:7777", "localhost"), ("[::1]:7777", "[::1]"), ("[::1]", "[::1]"), ("a", "a")]
         {
             assert_eq!(name_of(authority), name);
-        }
-    }
-
-    #[test]
-    fn pages_of_others_are_told_by_their_origin() {
-        let headers = |host: &'static str, origin: &'static str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(HOST, HeaderValue::from_static(host));
-            headers.insert(ORIGIN, HeaderValue::from_static(origin));
-            headers
-        };
-        assert!(is_same_origin(&headers("localhost:7777", "http://localhost:7777"), false));
-        for (host, origin) in [
-            ("localhost:7777", "http://evil.com"),
-            ("localhost:7777", "http://localhost:7778"),
-            ("localhost:7777", "https://localhost:7777"),
-            ("localhost:7777", "null"),
-            ("localhost:7777", "http://localhost:7777.evil.com"),
-            ("localhost:7777", ""),
-        ] {
-            assert!(!is_same_origin(&headers(host, origin), false), "{origin}");
         }
     }
 }

@@ -13,8 +13,8 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
+use gpuwhy_door::page::{Cookie, Sessions};
 use gpuwhy_door::{Door, Protocol, Tls, addresses, bind, told_to_end};
-use login::Sessions;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use std::net::SocketAddr;
@@ -43,8 +43,8 @@ pub struct HttpOptions {
 pub(crate) struct Site {
     pub(crate) questions: Arc<Questions>,
     pub(crate) tokens: Tokens,
-    pub(crate) sessions: Sessions,
-    pub(crate) secure: bool,
+    pub(crate) sessions: Sessions<()>,
+    pub(crate) cookie: Cookie,
     /// It can only be reached from this host.
     pub(crate) loopback: bool,
     pub(crate) hosts: Vec<String>,
@@ -80,7 +80,7 @@ pub fn serve_http(
             questions,
             tokens: options.tokens,
             sessions: Sessions::default(),
-            secure: options.tls.is_some(),
+            cookie: Cookie { name: "gpuwhy", secure: options.tls.is_some() },
             loopback,
             hosts: options.hosts,
             page: options.page,

@@ -14,7 +14,7 @@ fn names_that_others_made_to_point_here_are_not_answered() {
     let (_folder, path) = trace_of("python");
     let client = served(&path, options());
     for host in ["evil.example", "localhost.evil.example", "10.0.0.1:7777", "", "127.0.0.1.evil.example:80"] {
-        for path in ["/", "/api/v1/trace", "/mcp", "/app.js"] {
+        for path in ["/", "/api/v1/trace", "/mcp", "/node/app.js"] {
             let reply = client.send("GET", path, &[("host", host)], "");
             assert!(matches!(reply.status, 400 | 403), "{host} {path}: {reply:?}");
             assert!(!reply.body.contains("coverage"), "{host} {path}");
@@ -58,7 +58,7 @@ fn pages_of_other_sites_are_not_answered() {
 fn replies_forbid_browsers_what_the_page_does_not_need() {
     let (_folder, path) = trace_of("python");
     let client = served(&path, options());
-    for path in ["/", "/app.js", "/style.css", "/api/v1/trace", "/nowhere", "/api/v1/nothing"] {
+    for path in ["/", "/node/app.js", "/shared/style.css", "/api/v1/trace", "/nowhere", "/api/v1/nothing"] {
         let reply = client.get(path);
         let policy = reply.header("content-security-policy").unwrap();
         assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{path}");
@@ -68,10 +68,12 @@ fn replies_forbid_browsers_what_the_page_does_not_need() {
         assert!(reply.header("access-control-allow-origin").is_none(), "{path}");
     }
     let page = client.get("/");
-    assert!(page.body.contains("/app.js") && page.header("content-type") == Some("text/html; charset=utf-8"));
-    let script = client.get("/app.js");
+    assert!(
+        page.body.contains("/node/app.js") && page.header("content-type") == Some("text/html; charset=utf-8")
+    );
+    let script = client.get("/node/app.js");
     let tag = script.header("etag").unwrap();
-    let again = client.send("GET", "/app.js", &[("if-none-match", tag)], "");
+    let again = client.send("GET", "/node/app.js", &[("if-none-match", tag)], "");
     assert_eq!((again.status, again.body.as_str()), (304, ""));
 }
 

@@ -144,12 +144,12 @@ fn stragglers(
                     gpu: gpu.cloned(),
                     gpu_seconds: rank.kept_waiting_ns as f64 / NANOSECONDS,
                 });
-                counterfactuals.extend(Counterfactual::of(
-                    rank.rank,
-                    report.nranks,
-                    &rank.saved_shares,
-                    rate,
-                ));
+                let saved = Counterfactual::of(rank.rank, report.nranks, &rank.saved_shares, rate);
+                counterfactuals.extend(saved.map(|saved| Counterfactual {
+                    cluster: Some(cluster.into()),
+                    job: Some(job.into()),
+                    ..saved
+                }));
             }
         }
     }

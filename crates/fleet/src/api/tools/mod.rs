@@ -7,6 +7,7 @@ mod cost;
 mod history;
 mod nodes;
 mod outliers;
+mod status;
 
 use super::Work;
 use crate::store::Rows;
@@ -101,6 +102,13 @@ pub static TOOLS: &[Tool] = &[
         analysis::run_analysis,
         "one of the prepared analyses by name, or SQL that only reads (SQL needs a token with the scope `sql` for all clusters)",
         "fleet.cluster.event_history shows the rows behind it"
+    ),
+    tool!(
+        "fleet.server.status",
+        Admin,
+        status::status,
+        "what the server counted since it began, and who asked it what lately (needs a token with the scope `admin` for all clusters)",
+        "fleet.cluster.nodes says who pushes"
     ),
 ];
 

@@ -4,6 +4,7 @@ use super::super::Work;
 use super::super::asking::of_store;
 use super::super::request::Which;
 use super::Coverage;
+use super::history::MOST_ROWS;
 use crate::store::{Filter, RankValue};
 use gpuwhy_cohort::cohort::{Outliers, outliers};
 use gpuwhy_cohort::{Signal, Verdict};
@@ -33,6 +34,18 @@ pub(super) struct OutliersRequest {
     to_ns: Option<i64>,
     /// So many deviations from the median are too many; 3 otherwise.
     k: Option<f64>,
+    /// So many members of each cohort with their values, the worst first; none otherwise.
+    members: Option<usize>,
+}
+
+/// A rank, or a node without one, and its median over the time.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Member {
+    rank: Option<i32>,
+    node_id: String,
+    value: f64,
+    /// When it last told.
+    last_ns: i64,
 }
 
 /// Ranks of one job in one cluster.
@@ -40,8 +53,12 @@ pub(super) struct OutliersRequest {
 pub(super) struct Cohort {
     cluster_id: String,
     job_id: Option<String>,
+    /// How many ranks the job has, where they say.
+    nranks: Option<i32>,
     #[serde(flatten)]
     compared: Outliers,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    values: Vec<Member>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -72,28 +89,42 @@ pub(super) fn find(work: &Work<'_>, request: &OutliersRequest) -> Result<Outlier
     let coverage = Coverage { from_ns: filter.from_ns, to_ns: filter.to_ns, ..Coverage::default() };
     let filter = Filter { metric: Some(metric.into()), ..filter };
     let ranks = work.store.by_rank(&filter, work.stop).map_err(|error| of_store(&error))?;
-    let cohorts = cohorts(&ranks, higher_is_worse, k);
+    let cohorts = cohorts(&ranks, higher_is_worse, k, request.members.unwrap_or(0).min(MOST_ROWS));
     Ok(OutliersAnswer { verdicts, cohorts, metric_name: metric.into(), coverage })
 }
 
-/// Names and values.
-type Members = Vec<(String, f64)>;
-
-fn cohorts(ranks: &[RankValue], higher_is_worse: bool, k: f64) -> Vec<Cohort> {
-    let mut members: BTreeMap<(&str, Option<&str>), Members> = BTreeMap::new();
+/// `most` members of each are told with their values.
+fn cohorts(ranks: &[RankValue], higher_is_worse: bool, k: f64, most: usize) -> Vec<Cohort> {
+    let mut members: BTreeMap<(&str, Option<&str>), Vec<&RankValue>> = BTreeMap::new();
     for value in ranks {
-        let member = match value.rank {
-            Some(rank) => format!("rank {rank} on {}", value.node),
-            None => value.node.clone(),
-        };
-        members.entry((&value.cluster, value.job.as_deref())).or_default().push((member, value.median));
+        members.entry((&value.cluster, value.job.as_deref())).or_default().push(value);
     }
-    let compared = members.into_iter().map(|((cluster, job), values)| Cohort {
-        cluster_id: cluster.into(),
-        job_id: job.map(String::from),
-        compared: outliers(&values, higher_is_worse, k),
+    let compared = members.into_iter().map(|((cluster, job), mut members)| {
+        let named: Vec<(String, f64)> = members.iter().map(|value| (name(value), value.median)).collect();
+        members.sort_by(|a, b| match higher_is_worse {
+            true => b.median.total_cmp(&a.median),
+            false => a.median.total_cmp(&b.median),
+        });
+        Cohort {
+            cluster_id: cluster.into(),
+            job_id: job.map(String::from),
+            nranks: members.iter().filter_map(|value| value.nranks).max(),
+            compared: outliers(&named, higher_is_worse, k),
+            values: members.iter().take(most).map(|value| member(value)).collect(),
+        }
     });
     compared.collect()
+}
+
+fn name(value: &RankValue) -> String {
+    match value.rank {
+        Some(rank) => format!("rank {rank} on {}", value.node),
+        None => value.node.clone(),
+    }
+}
+
+fn member(value: &RankValue) -> Member {
+    Member { rank: value.rank, node_id: value.node.clone(), value: value.median, last_ns: value.last_ns }
 }
 
 #[cfg(test)]
@@ -116,10 +147,12 @@ mod tests {
         };
         let mut ranks: Vec<RankValue> = (0..8).map(|rank| value("fast", rank, 1.0)).collect();
         ranks.extend((0..8).map(|rank| value("slow", rank, if rank == 5 { 4.0 } else { 2.0 })));
-        let found = cohorts(&ranks, true, 3.0);
+        let found = cohorts(&ranks, true, 3.0, 2);
         assert!(found[0].compared.outliers.is_empty(), "{found:?}");
         let named: Vec<&str> =
             found[1].compared.outliers.iter().map(|outlier| outlier.member.as_str()).collect();
         assert_eq!(named, ["rank 5 on n5"]);
+        let worst: Vec<Option<i32>> = found[1].values.iter().map(|member| member.rank).collect();
+        assert_eq!((worst.len(), worst[0]), (2, Some(5)), "the worst first, and no more than asked for");
     }
 }

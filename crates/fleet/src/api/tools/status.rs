@@ -1,0 +1,35 @@
+//! `fleet.server.status`.
+
+use super::super::Work;
+use super::history::MOST_ROWS;
+use gpuwhy_door::{AskError, Kind};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StatusRequest {
+    /// So many of the last questions at most; 100 otherwise.
+    limit: Option<usize>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct StatusAnswer {
+    /// Since the server began: pushes and rows taken, duplicates, what was left out, refused or failed.
+    counted: Value,
+    /// The last entries of the audit log, the newest first: when, from where, by which token (of its digest the beginning), what,
+    /// and what became of it.
+    asked: Vec<Value>,
+}
+
+/// The audit log and the sums are of all clusters, so they are for those who may see all.
+pub(super) fn status(work: &Work<'_>, request: &StatusRequest) -> Result<StatusAnswer, AskError> {
+    if work.grant.clusters.is_some() {
+        let sentence = "this is of all clusters, so it needs a token with the scope `admin` for `*`";
+        return Err(AskError::new(Kind::Refused, sentence));
+    }
+    let most = request.limit.unwrap_or(100).clamp(1, MOST_ROWS);
+    let failed = |error| AskError::new(Kind::Failed, format!("the audit log cannot be read: {error}"));
+    Ok(StatusAnswer { counted: work.tally.json(), asked: work.audit.newest(most).map_err(failed)? })
+}

@@ -1,0 +1,287 @@
+// The overview: what is wrong comes first; then what the GPUs did meanwhile.
+
+import { parse } from "../../shared/ask.js";
+import { causesInWords } from "../api.js";
+import { causeBar } from "../../shared/bar.js";
+import { chart } from "../chart.js";
+import { el, styled, words } from "../../shared/dom.js";
+import { duration, ms, percent, process, us } from "../../shared/format.js";
+import { findingCard } from "../finding.js";
+import { panel, panels } from "../../shared/panel.js";
+import { table } from "../../shared/table.js";
+
+/** So many are open, and so many are shown however low they are. */
+const [OPEN, SHOWN] = [1, 3];
+const LEDGERS = 3;
+const WAITING = "Loading: causes are looked for in all of the trace. In a large one that takes some seconds…";
+
+/** Asked once for all panels; the words for causes come after the first picture. */
+function explained(context) {
+  let asked;
+  return {
+    ask: () => (asked ??= context.ask("explain", { ...context.filters, op: context.params.op })),
+    again: () => {
+      asked = undefined;
+    },
+  };
+}
+
+const findings = (answer, context) =>
+  panel({
+    key: "findings",
+    waiting: WAITING,
+    load: async (_, sooner) => {
+      let done = false;
+      const about = causesInWords();
+      const whole = !context.filters.pid && !context.filters.since && !context.params.op;
+      if (whole)
+        stored(context)
+          .then(async (known) => !done && known.length && sooner({ findings: known, about: await about }))
+          .catch(() => {});
+      const { findings } = await answer.ask();
+      done = true;
+      return { findings, about: await about };
+    },
+    draw: ({ findings, about }) => {
+      if (!findings.length)
+        return words(
+          "good",
+          "Nothing took time from the GPU that it should have had.",
+          el("p", { class: "dim" }, "No rule found a stall in what was traced. Coverage says what was not seen."),
+        );
+      const worst = findings.filter((one) => one.severity !== "low");
+      const told = worst.length
+        ? worst.length === 1
+          ? "One thing takes time from the GPU:"
+          : `${worst.length} things take time from the GPU, the worst first:`
+        : "Nothing is taken from the program by others; this is what follows from how it is built.";
+      const first = findings.slice(0, Math.max(worst.length, SHOWN));
+      const rest = findings.slice(first.length);
+      const cards = (list, open) => list.map((finding, at) => findingCard(finding, context, about, at < open));
+      return [
+        el("p", { class: "verdict" }, told),
+        cards(first, OPEN),
+        rest.length > 0 &&
+          el(
+            "details",
+            { class: "rest", "data-key": "rest" },
+            el("summary", {}, `${rest.length} more of low severity: what follows from how the programs are built`),
+            cards(rest, 0),
+          ),
+      ];
+    },
+  });
+
+/** What the trace concluded when it ended: there at once, however large it is. */
+async function stored(context) {
+  const order = "CASE severity WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END, excess_ms DESC";
+  const { rows } = await context.ask("sql", { statement: `SELECT * FROM findings ORDER BY ${order} LIMIT 200` });
+  return rows.map((row) => ({
+    ...row,
+    window: { start_ns: row.start_ns, end_ns: row.end_ns },
+    impact: row,
+    causes: parse(row.causes),
+    where: parse(row.where_json),
+    fixes: parse(row.fixes),
+    refuted_by: row.refuted_by ?? "",
+  }));
+}
+
+const stuck = (context) =>
+  panel({
+    key: "stuck",
+    title: "Calls that have not returned",
+    quiet: true,
+    load: () => context.ask("in_flight", { ...context.filters, limit: 50 }),
+    draw: ({ rows }) => {
+      const still = rows.filter((row) => row.lasts);
+      if (!still.length) return words("good", "All calls that were seen waiting have returned.");
+      return table({
+        key: "stuck",
+        label: "Calls in flight",
+        rows: still,
+        columns: [
+          { key: "op", title: "operation" },
+          { key: "process", title: "process", show: (row) => process(row.process, row.pid) },
+          { key: "lasted_ms", title: "for", number: true, show: (row) => ms(row.lasted_ms) },
+          { key: "rank", title: "rank", number: true },
+          { key: "seq", title: "collective", number: true },
+          { key: "line", title: "where", show: (row) => el("span", { class: "code" }, row.line ?? "not known") },
+        ],
+      });
+    },
+  });
+
+const idle = (answer) =>
+  panel({
+    key: "idle",
+    waiting: WAITING,
+    wide: true,
+    title: "Was the GPU kept busy?",
+    about: "How long the GPU had work, between two proven bounds, and what the launching thread did while it had none.",
+    load: async () => (await answer.ask()).idle,
+    draw: (idle) => {
+      if (!idle.length) return words("empty", "No stream was seen busy: there is nothing to tell.");
+      const starved = (one) => (one.starved_ms ?? 0) / (one.wall_ms || 1);
+      const ledgers = [...idle]
+        .sort((a, b) => starved(b) - starved(a))
+        .map((one) =>
+          el(
+            "div",
+            { class: "ledger" },
+            el("h3", {}, process(one.process, one.pid), one.rank !== null && ` rank ${one.rank}`),
+            one.busy_upper_pct === null ? el("p", { class: "dim" }, "Nothing tells how busy its streams were.") : busy(one),
+            el(
+              "p",
+              {},
+              one.starved_ms === null
+                ? `What the launching thread did in ${ms(one.wall_ms)}:`
+                : [el("b", {}, ms(one.starved_ms)), ` of ${ms(one.wall_ms)} without work. Meanwhile the launching thread:`],
+            ),
+            causeBar(one.causes),
+          ),
+        );
+      const rest = ledgers.slice(LEDGERS);
+      const side = (list) => el("div", { class: "ledgers" }, list);
+      return [
+        side(ledgers.slice(0, LEDGERS)),
+        rest.length > 0 &&
+          el("details", { "data-key": "ledgers" }, el("summary", {}, `${rest.length} more processes`), side(rest)),
+      ];
+    },
+  });
+
+function busy({ busy_lower_pct: lower, busy_upper_pct: upper }) {
+  const label = `GPU busy between ${percent(lower)} and ${percent(upper)} of the time`;
+  const part = (name, share) =>
+    styled(el("span", { class: `segment ${name}` }), { "flex-grow": String(Math.max(0, share)) });
+  return el(
+    "div",
+    {},
+    el(
+      "div",
+      { class: "bar small", role: "img", "aria-label": label },
+      part("busy", lower),
+      part("maybe", upper - lower),
+      part("idle", 100 - upper),
+    ),
+    el("p", { class: "dim" }, label),
+  );
+}
+
+const tail = (answer, context) =>
+  panel({
+    key: "tail",
+    waiting: WAITING,
+    wide: true,
+    title: "What the slowest calls wait for",
+    about: "The slowest of each operation by cause; p99 is what one call in a hundred exceeds.",
+    load: async () => (await answer.ask()).tail,
+    draw: (tail) => {
+      const ops = new Map();
+      for (const one of tail) ops.set(one.op, { ...ops.get(one.op), op: one.op, [one.quantile]: one });
+      const rows = [...ops.values()].filter((row) => row["p99"]).sort((a, b) => b["p99"].p_us - a["p99"].p_us);
+      if (!rows.length) return words("empty", "There are too few calls for a tail.");
+      const shown = (row) => row["p99.9"] ?? row["p99"];
+      const columns = [
+        {
+          key: "op",
+          title: "operation",
+          show: (row) => el("a", { href: context.link("operations", { op: row.op }) }, row.op),
+        },
+        { key: "p50", title: "p50", number: true, show: (row) => us(row["p50"]?.p_us) },
+        { key: "p99", title: "p99", number: true, show: (row) => us(row["p99"]?.p_us) },
+        { key: "p999", title: "p99.9", number: true, show: (row) => us(row["p99.9"]?.p_us) },
+        {
+          key: "cause",
+          title: "spent on",
+          show: (row) =>
+            el(
+              "div",
+              { class: "in-cell" },
+              causeBar(shown(row).by_cause, { legend: false }),
+              el("span", { class: "dim" }, main(shown(row).by_cause)),
+            ),
+        },
+      ];
+      return [
+        table({ key: "tail", label: "Tail by cause", columns, rows: rows.slice(0, 8) }),
+        rows.length > 8 &&
+          el(
+            "details",
+            { "data-key": "all-tails" },
+            el("summary", {}, `${rows.length - 8} more operations`),
+            table({ key: "tail-more", label: "Tail of more operations", columns, rows: rows.slice(8) }),
+          ),
+      ];
+    },
+  });
+
+const main = (causes) =>
+  causes
+    .slice(0, 2)
+    .filter((one) => one.share_pct >= 1)
+    .map((one) => `${percent(one.share_pct)} ${one.class}`)
+    .join(", ");
+
+const NAMES = {
+  sm_pct: "GPU use",
+  memory_used_bytes: "GPU memory in use",
+  power_mw: "Power",
+  temperature_c: "Temperature",
+  sm_clock_mhz: "Clock",
+};
+const ORDER = Object.keys(NAMES);
+
+const gpus = (context) =>
+  panel({
+    key: "gpus",
+    wide: true,
+    title: "GPU counters over time",
+    load: () => context.ask("series", { of: "gpus", since: context.filters.since, points: 240 }),
+    draw: ({ series, start_ns: startNs, end_ns: endNs, step_ns: step }) => {
+      const metrics = new Map();
+      for (const curve of series) {
+        const [metric, gpu] = curve.name.split(" of ");
+        if (!metrics.has(metric)) metrics.set(metric, []);
+        metrics.get(metric).push({ ...curve, name: gpu });
+      }
+      const sorted = [...metrics].sort(([a], [b]) => ORDER.indexOf(a) - ORDER.indexOf(b));
+      return [
+        el(
+          "div",
+          { class: "charts" },
+          sorted.map(([metric, curves]) =>
+            chart({
+              label: NAMES[metric] ?? metric,
+              curves: curves.slice(0, 8),
+              unit: curves[0].unit,
+              startNs,
+              endNs,
+              most: metric.endsWith("_pct") ? 100 : null,
+              names: curves.length > 1,
+            }),
+          ),
+        ),
+        el("p", { class: "dim" }, `A point is the mean of ${duration(step)}.`),
+      ];
+    },
+  });
+
+export const overview = {
+  name: "overview",
+  title: "Overview",
+  about: "What is wrong, why, who, where, and what to do.",
+  show(context) {
+    const answer = explained(context);
+    const all = [findings(answer, context), stuck(context), idle(answer), tail(answer, context), gpus(context)];
+    const made = panels(() => all)(context);
+    return {
+      ...made,
+      refresh: () => {
+        answer.again();
+        return made.refresh();
+      },
+    };
+  },
+};

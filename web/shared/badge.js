@@ -1,0 +1,8 @@
+// How bad it is: a word, a colour and a mark.
+
+import { el } from "./dom.js";
+
+const MARKS = { critical: "■", high: "▲", medium: "◆", low: "●" };
+
+export const badge = (severity) =>
+  el("span", { class: `badge ${severity}` }, el("span", { "aria-hidden": "true" }, `${MARKS[severity] ?? ""} `), severity);

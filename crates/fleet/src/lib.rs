@@ -4,6 +4,7 @@
 pub mod api;
 mod clock;
 pub mod ingest;
+pub mod journal;
 mod limits;
 pub mod peers;
 mod point;

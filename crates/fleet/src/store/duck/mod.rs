@@ -1,7 +1,7 @@
 //! DuckDB: one file, which `duckdb` opens too. One thread writes, in groups; questions have connections of their own.
 //!
-//! A group is one transaction: its rows and the ids of its batches are on disk together before anybody is told so. What a
-//! crash leaves is DuckDB's own log, which is played back when the file is opened.
+//! A group is one transaction: its rows, the ids of its batches and how far the journal is in it are on disk together. What
+//! a crash leaves is DuckDB's own log, which is played back when the file is opened.
 
 mod ask;
 mod columns;
@@ -14,9 +14,10 @@ mod tests;
 mod value;
 mod write;
 
+use crate::journal::Position;
 use crate::point::{Batch, BatchId, Collective};
 use crate::store::{
-    BlameShare, Filter, Forgotten, RankValue, Reach, Retention, Rows, Stop, Store, StoreError,
+    BlameShare, Filter, Forgotten, RankValue, Reach, Retention, Rows, Sink, Stop, Store, StoreError,
 };
 use duckdb::Connection;
 use std::collections::HashMap;
@@ -137,9 +138,17 @@ fn is_fatal(error: &duckdb::Error) -> bool {
     said.contains("FATAL") || said.contains("invalidated")
 }
 
-impl Store for DuckStore {
-    fn write(&self, group: &[&Batch]) -> Result<(), StoreError> {
-        self.with(|open| write::group(open, group))
+impl Sink for DuckStore {
+    fn write(&self, group: &[&Batch], to: Position) -> Result<(), StoreError> {
+        self.with(|open| write::group(open, group, to))
+    }
+
+    fn stored(&self) -> Result<Position, StoreError> {
+        self.with(|open| {
+            open.writer.query_row("SELECT segment, position FROM journal", [], |row| {
+                Ok(Position { segment: row.get(0)?, offset: row.get(1)? })
+            })
+        })
     }
 
     fn recent(&self) -> Result<Vec<BatchId>, StoreError> {
@@ -158,7 +167,9 @@ impl Store for DuckStore {
     fn forget(&self, now_ns: i64, keep: Retention) -> Result<Forgotten, StoreError> {
         self.with(|open| forget::forget(open, now_ns, keep))
     }
+}
 
+impl Store for DuckStore {
     fn events(&self, filter: &Filter, reach: Reach, stop: &Stop) -> Result<Rows, StoreError> {
         self.select("SELECT * FROM events", filter, " ORDER BY timestamp_ns DESC", reach, stop)
     }

@@ -41,3 +41,38 @@ impl Now {
         Now { wall_ns: now_ns, steady_ns: now_ns }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::duck::tests::forgotten_at;
+    use std::time::Duration;
+
+    const DAY: i64 = 86_400_000_000_000;
+    const NOW: i64 = 1_800_000_000_000_000_000;
+
+    #[test]
+    fn clocks_that_are_set_forget_nothing_that_is_young() {
+        let set = |wall: i64, steady: i64| Now { wall_ns: NOW + wall, steady_ns: NOW + steady };
+        // Rows of now, of 10 days ago and of 31 days ago; 30 days are kept.
+        let ages = [0, 10, 31];
+        let forgets = |now: Now| {
+            forgotten_at(
+                now.earliest(),
+                Duration::from_nanos(30 * DAY as u64),
+                &ages.map(|days| NOW - days * DAY),
+            )
+        };
+        assert_eq!(forgets(set(0, 0)), 1);
+        assert_eq!(forgets(set(400 * DAY, 0)), 1, "it was set a year ahead");
+        assert_eq!(forgets(set(0, 400 * DAY)), 1, "it was a year ahead when the server began");
+        assert_eq!(forgets(set(-400 * DAY, 0)), 0, "it was set back: later is early enough");
+    }
+
+    #[test]
+    fn the_steady_clock_goes_on() {
+        let (first, second) = (Now::read(), Now::read());
+        assert!(second.steady_ns >= first.steady_ns);
+        assert!((first.wall_ns - first.steady_ns).abs() < DAY);
+    }
+}

@@ -1,7 +1,7 @@
 //! The store behind the journal: one that is slow, that fails, or that was in the middle of it.
 
 use super::writer::Writer;
-use crate::journal::{Journal, NotStored, Position, Stored};
+use crate::journal::{Journal, NotStored, Position, Stored, decode, frames};
 use crate::point::{Batch, BatchId, Event, Kind, Origin};
 use crate::store::{Forgotten, Retention, Sink, StoreError};
 use crate::tally::Tally;
@@ -32,8 +32,10 @@ impl Fake {
 impl Sink for Fake {
     fn write(&self, group: &[&Batch], to: Position) -> Result<(), StoreError> {
         let _turn = self.gate.lock().unwrap();
-        let is_refused = group.iter().any(|batch| Some(batch.id) == self.refused);
-        if self.is_full.load(Ordering::Relaxed) || is_refused {
+        if group.iter().any(|batch| Some(batch.id) == self.refused) {
+            return Err(StoreError::Refused("a number is too large".into()));
+        }
+        if self.is_full.load(Ordering::Relaxed) {
             return Err(StoreError::Write("no space left on device".into()));
         }
         self.ids.lock().unwrap().extend(group.iter().map(|batch| batch.id));
@@ -164,4 +166,9 @@ fn one_push_that_the_store_never_takes_does_not_hold_up_the_others() {
     }
     end(server);
     assert_eq!(store.ids(), (0..20).filter(|id| *id != 7).collect::<Vec<_>>());
+    let files = std::fs::read_dir(data.path().join("journal")).unwrap();
+    let aside = files.map(|file| file.unwrap().path()).find(|file| file.extension().unwrap() == "aside");
+    let bytes = std::fs::read(aside.unwrap()).unwrap();
+    let kept: Vec<_> = frames(&bytes).map(|frame| decode(frame.record.unwrap()).unwrap()).collect();
+    assert_eq!(kept, [batch(7)], "it is not lost");
 }

@@ -21,8 +21,6 @@ const FORGET_EVERY: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(200);
 /// That the store fails is said so often.
 const SAY_EVERY: Duration = Duration::from_secs(10);
-/// So often a single push is tried that the store refuses while it takes others.
-const TRIES: u32 = 3;
 
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -176,6 +174,7 @@ impl Work {
     fn failed(&mut self, error: &StoreError, part: Part) {
         self.failures += 1;
         self.tally.failed();
+        self.tally.behind(self.progress.behind());
         if self.said.is_none_or(|said| said.elapsed() > SAY_EVERY) {
             self.said = Some(Instant::now());
             eprintln!("gpuwhy-fleet: {error}; what was acknowledged is in the journal, and is tried again");
@@ -187,20 +186,19 @@ impl Work {
                 self.failures = 0;
                 self.tail.delete(&self.progress.stored(stored));
             }
-            Ok(_) if self.failures > TRIES && self.store.write(&[], part.from).is_ok() => self.skip(part),
+            // It was tried alone.
+            Ok(_) if self.failures > 1 && matches!(error, StoreError::Refused(_)) => self.set_aside(part),
             _ => {}
         }
     }
 
-    /// The store takes others, but not this one.
-    fn skip(&mut self, part: Part) {
-        let bytes = self.tail.bytes(part).unwrap_or_default();
-        let Some(frame) = frames(&bytes).next() else { return };
-        let to = Position { offset: part.from.offset + frame.end as u64, ..part.from };
+    /// The store takes others, but not this one: it is kept in a file of its own.
+    fn set_aside(&mut self, part: Part) {
+        let Ok((file, to)) = self.tail.set_aside(part) else { return };
         if self.store.write(&[], to).is_ok() {
             self.failures = 0;
             self.progress.stored(to);
-            eprintln!("gpuwhy-fleet: one push cannot be stored, whatever is tried, and is given up");
+            eprintln!("gpuwhy-fleet: a push that cannot be stored was put into {}", file.display());
         }
     }
 

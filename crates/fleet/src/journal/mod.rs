@@ -135,6 +135,18 @@ impl Tail {
         segment::read(&self.folder, part.from, Some(part.to))
     }
 
+    /// Keeps the first frame of a part in a file of its own, and says where the next one is.
+    pub(crate) fn set_aside(&self, part: Part) -> std::io::Result<(PathBuf, Position)> {
+        let bytes = self.bytes(part)?;
+        let end = frames(&bytes).next().map_or(bytes.len(), |frame| frame.end);
+        let Position { segment, offset } = part.from;
+        let path = self.folder.join(format!("{segment:020}-{offset}.aside"));
+        let mut file = File::create(&path)?;
+        file.write_all(&bytes[..end])?;
+        file.sync_all()?;
+        Ok((path, Position { segment, offset: offset + end as u64 }))
+    }
+
     pub(crate) fn delete(&self, segments: &[u64]) {
         segments.iter().for_each(|number| segment::delete(&self.folder, *number));
     }

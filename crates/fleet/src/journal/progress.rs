@@ -97,8 +97,14 @@ impl Progress {
 
     /// So much of a segment is durable.
     pub(super) fn durable(&self, segment: u64, to: u64) {
-        self.lock().segments.insert(segment, to);
-        self.work.notify_all();
+        let mut state = self.lock();
+        let was_idle = state.part().is_none();
+        state.segments.insert(segment, to);
+        drop(state);
+        // Whoever has something to write knows when.
+        if was_idle {
+            self.work.notify_all();
+        }
     }
 
     pub(super) fn forget_before(&self, before_ns: i64) {

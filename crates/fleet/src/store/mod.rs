@@ -99,6 +99,9 @@ pub enum StoreError {
     Open { path: PathBuf, why: String },
     #[error("the store cannot be written to: {0}")]
     Write(String),
+    /// Not for the disk's sake: it is of no use to try again.
+    #[error("the store does not take these rows: {0}")]
+    Refused(String),
     #[error("{0}")]
     Sql(String),
     #[error("it took longer than {0:?} and was given up; ask about a shorter time")]

@@ -10,7 +10,7 @@ mod open;
 mod schema;
 mod select;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod value;
 mod write;
 
@@ -117,7 +117,11 @@ impl DuckStore {
                 {
                     *open = None;
                 }
-                Err(StoreError::Write(ask::sentence(&error)))
+                let sentence = ask::sentence(&error);
+                Err(match is_of_rows(&sentence) {
+                    true => StoreError::Refused(sentence),
+                    false => StoreError::Write(sentence),
+                })
             }
         }
     }
@@ -131,6 +135,12 @@ impl DuckStore {
         let cloned = open.as_ref().map(|open| open.writer.try_clone());
         cloned.transpose().ok().flatten().ok_or_else(|| StoreError::Sql("the store is not open".into()))
     }
+}
+
+/// What DuckDB says of values that it cannot hold, whatever the disk is like.
+fn is_of_rows(sentence: &str) -> bool {
+    let kinds = ["Conversion Error", "Constraint Error", "Invalid Input Error", "Out of Range Error"];
+    kinds.iter().any(|kind| sentence.starts_with(kind))
 }
 
 fn is_fatal(error: &duckdb::Error) -> bool {

@@ -323,3 +323,30 @@ fn what_is_too_old_or_too_much_is_forgotten_oldest_first() {
     assert!((40..60).contains(&rows), "a twentieth of what spans 900 ns went: {rows}");
     assert_eq!(count(&store, "events"), 900 - rows as i64);
 }
+
+#[test]
+fn any_text_and_any_number_can_be_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let mut strange = event("a\0b\u{10ffff}'\"; DROP TABLE events", i32::MIN, i64::MIN, f64::NAN);
+    strange.attrs = Some("\0".into());
+    strange.int = Some(i64::MAX);
+    let infinite = event("", i32::MAX, i64::MAX, f64::NEG_INFINITY);
+    store
+        .write(
+            &[&batch(i128::MIN, vec![strange, infinite]), &batch(i128::MAX, Vec::new())],
+            Position::default(),
+        )
+        .unwrap();
+    assert_eq!((count(&store, "events"), count(&store, "batches")), (2, 2));
+    assert_eq!(store.recent().unwrap().len(), 2);
+}
+
+/// How many of these rows are forgotten.
+pub(crate) fn forgotten_at(now_ns: i64, age: Duration, times: &[i64]) -> u64 {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let rows = times.iter().map(|at| event("a", 0, *at, 0.0)).collect();
+    store.write(&[&batch(1, rows)], Position::default()).unwrap();
+    store.forget(now_ns, Retention { age, bytes: u64::MAX }).unwrap().rows
+}

@@ -3,6 +3,7 @@
 
 pub mod api;
 mod clock;
+mod gently;
 pub mod ingest;
 pub mod journal;
 mod limits;

@@ -2,6 +2,7 @@
 
 use super::{Signal, id};
 use crate::clock::Now;
+use crate::gently::give_way;
 use crate::journal::Journal;
 use crate::peers::Peers;
 use crate::point::Batch;
@@ -26,6 +27,7 @@ impl Comparing {
     pub(super) fn start(peers: Arc<Peers>, journal: Arc<Journal>) -> Result<Comparing, StoreError> {
         let (end, is_over) = channel();
         let work = move || {
+            give_way();
             let mut judged = Instant::now();
             while is_over.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
                 match judged.elapsed() < JUDGE_EVERY {

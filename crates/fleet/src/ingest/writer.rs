@@ -2,6 +2,7 @@
 //! transactions cost far less than many small ones, and nobody waits for them but those who ask.
 
 use crate::clock::Now;
+use crate::gently::give_way;
 use crate::journal::{Journal, Next, Pace, Part, Position, Progress, Tail, decode, frames};
 use crate::point::{Batch, BatchId};
 use crate::store::{Retention, Sink, StoreError};
@@ -85,6 +86,8 @@ struct Work {
 
 impl Work {
     fn run(mut self) {
+        // Nobody waits for it as those do who push.
+        give_way();
         let (mut looked, mut last) = (Instant::now(), Instant::now());
         loop {
             match self.progress.next(last, PACE) {

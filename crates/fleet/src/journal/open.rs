@@ -32,6 +32,8 @@ impl Journal {
         let folder = data.join("journal");
         let unusable = |why: String| StoreError::Open { path: folder.clone(), why };
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        // The folder, too, is there after a crash.
+        let made = made.and_then(|()| std::fs::File::open(data)?.sync_all());
         made.map_err(|error| unusable(error.to_string()))?;
         let left = look(&folder, stored).map_err(&unusable)?;
         left.said.iter().for_each(|sentence| eprintln!("gpuwhy-fleet: {sentence}"));

@@ -27,8 +27,9 @@ enum reason {
     REASONS,
 };
 
-/* Parts of time in `struct wait_key`: a reason, or this. */
+/* Parts of time in `struct wait_key`: a reason, or this. What a thread does by itself is no wait. */
 #define PART_RUNNABLE REASONS
+#define PART_ON_CPU (REASONS + 1)
 
 enum task_state { TASK_ON_CPU, TASK_RUNNABLE, TASK_BLOCKED };
 

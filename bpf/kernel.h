@@ -126,6 +126,18 @@ struct mm_struct {
     unsigned long start_stack;
 };
 
+/* A function that will return to a probe's own code. */
+struct return_instance {
+    unsigned long stack; /* where the return address is */
+    unsigned long orig_ret_vaddr;
+    bool chained; /* another probe of the same function has it already */
+    struct return_instance *next;
+};
+
+struct uprobe_task {
+    struct return_instance *return_instances;
+};
+
 struct task_struct {
     unsigned int __state;
     int pid;
@@ -138,6 +150,7 @@ struct task_struct {
     struct files_struct *files;
     struct css_set *cgroups;
     struct sched_entity se;
+    struct uprobe_task *utask;
     struct thread_struct thread;
 };
 

@@ -3,6 +3,7 @@
 
 mod agent;
 mod annotating;
+mod between;
 mod callers;
 mod census;
 mod command;
@@ -16,6 +17,7 @@ mod host_events;
 mod kernel_names;
 mod names;
 mod neighbours;
+mod outside;
 mod overview;
 mod own;
 mod owners;
@@ -27,11 +29,11 @@ mod ranks;
 mod run;
 mod serving;
 mod short;
+mod silent;
 mod sink;
 mod stacks;
 mod stuck;
 mod update;
-mod waiting;
 
 pub use agent::Agent;
 pub use config::{CommandOutput, Config};

@@ -22,6 +22,8 @@ pub(crate) struct Unnamed {
     /// Where the stack of each of its addresses begins; empty where that is not known.
     pub(crate) stack_pointers: Vec<u64>,
     pub(crate) python: Vec<Ran>,
+    /// The innermost address is where a call returns to; else it is where the thread is.
+    pub(crate) is_at_return: bool,
 }
 
 /// A Python function that ran.
@@ -83,6 +85,11 @@ impl Names {
         }
         self.waiting.insert(plain.stack_id, plain);
         self.send(Request::Name(unnamed));
+    }
+
+    /// Whether its names have come, or will not.
+    pub(crate) fn has(&self, stack_id: i64) -> bool {
+        !self.waiting.contains_key(&stack_id)
     }
 
     fn send(&self, request: Request) {
@@ -159,11 +166,10 @@ fn run(inbox: &Receiver<Request>, outbox: &Sender<Stack>) {
 }
 
 fn name(symbols: &mut Symbols, unnamed: Unnamed) -> Stack {
-    let Unnamed { mut stack, stack_pointers, python } = unnamed;
+    let Unnamed { mut stack, stack_pointers, python, is_at_return } = unnamed;
     let ends = stack_pointers.into_iter().skip(1).map(Some).chain(std::iter::repeat(None));
-    // The innermost one is a return address too: stacks are taken where a call returns to.
-    let native = stack.addresses.iter().zip(ends).flat_map(|(address, end)| {
-        let frames = symbols.frames_at(stack.pid, *address, true);
+    let native = stack.addresses.iter().zip(ends).enumerate().flat_map(|(depth, (address, end))| {
+        let frames = symbols.frames_at(stack.pid, *address, depth > 0 || is_at_return);
         frames.into_iter().map(move |frame| (end, frame))
     });
     let native = native.map(|(end, frame)| Native {

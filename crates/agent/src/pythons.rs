@@ -2,6 +2,7 @@
 //! kernel could not.
 
 use crate::ended::Ended;
+use crate::names::Ran;
 use crate::stacks::MOST_FRAMES;
 use gpuwhy_model::{Batch, Frame, FrameKind, ProcessEventKind, RawCode};
 use gpuwhy_probes::Engine;
@@ -266,13 +267,21 @@ impl Pythons {
     /// The frames of a thread in a call or in a wait, innermost first, read from outside; none of a thread that runs no Python. Nothing
     /// where its process is not known to have an interpreter.
     pub(crate) fn frames_in(&self, pid: u32, tid: u32, thread_pointer: u64) -> Option<Vec<Frame>> {
+        let ran = self.ran_in(pid, tid, thread_pointer)?;
+        Some(ran.into_iter().map(|ran| ran.function).collect())
+    }
+
+    /// The same, to be merged with native frames.
+    pub(crate) fn ran_in(&self, pid: u32, tid: u32, thread_pointer: u64) -> Option<Vec<Ran>> {
         let python = self.processes.get(&pid)?;
         let memory = python.memory.as_ref()?;
         let thread = Thread::of(pid, tid)?;
         let fs_base = cfg!(target_arch = "x86_64").then_some(thread_pointer);
         let thread = Thread { fs_base, ..thread };
         let frames = stack(memory, &python.interpreter, thread, MOST_FRAMES).unwrap_or_default();
-        Some(frames.iter().map(|frame| python.frame(memory, frame)).collect())
+        let ran =
+            |frame: &RawFrame| Ran { function: python.frame(memory, frame), entry: frame.entry, foot: None };
+        Some(frames.iter().map(ran).collect())
     }
 
     /// File, function and line of a frame. A code object whose record got lost is read from the process.

@@ -5,6 +5,7 @@ mod ending;
 mod moving;
 
 use crate::annotating::Annotating;
+use crate::between::Looks;
 use crate::callers::Callers;
 use crate::census::Census;
 use crate::command::Started;
@@ -18,10 +19,10 @@ use crate::pollers::Pollers;
 use crate::probe_states::ProbeStates;
 use crate::pythons::Pythons;
 use crate::serving::Serving;
+use crate::silent::Silent;
 use crate::sink::{Sink, session_info};
 use crate::stacks::Stacks;
 use crate::stuck::Stuck;
-use crate::waiting::WaitingThreads;
 use crate::{AgentError, Config, Overview, OwnMeter, Summary, Update, discovery};
 use gpuwhy_cause::Tallies;
 use gpuwhy_host::LoadMeter;
@@ -59,7 +60,8 @@ pub(crate) struct Run {
     pythons: Pythons,
     stacks: Stacks,
     stuck: Stuck,
-    waiting: WaitingThreads,
+    looks: Looks,
+    silent: Silent,
     host_events: HostEvents,
     neighbours: Neighbours,
     places: Places,
@@ -128,7 +130,8 @@ impl Run {
             pythons: Pythons::default(),
             stacks: Stacks::default(),
             stuck: Stuck::default(),
-            waiting: WaitingThreads::default(),
+            looks: Looks::default(),
+            silent: Silent::default(),
             host_events: HostEvents::default(),
             neighbours: Neighbours::default(),
             places: Places::start(move || gpuwhy_probes::now_ns(clock_offset_ns)),

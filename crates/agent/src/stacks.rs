@@ -2,7 +2,10 @@
 
 use crate::ended::Ended;
 use crate::names::{Names, Ran, Unnamed};
+use crate::outside::Outside;
+use crate::overview::line_of;
 use crate::pythons::Pythons;
+use crate::stuck::Place;
 use gpuwhy_model::{Batch, Frame, FrameKind, ProcessEventKind, RawStack, Stack};
 use gpuwhy_symbols::{Limits, Registers, Swapped, Symbols, Unwound};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -159,14 +162,41 @@ impl Stacks {
             foot: Some(frame.foot).filter(|foot| *foot >= raw.sp),
         });
         let python: Vec<Ran> = python.collect();
-        let mut hasher = DefaultHasher::new();
-        (raw.pid, &addresses).hash(&mut hasher);
-        for Ran { function, .. } in &python {
-            (&function.function, &function.file, function.line).hash(&mut hasher);
+        let mut stack = Stack { pid: raw.pid, addresses, complete, ..Stack::default() };
+        stack.stack_id = stack_id(&stack, &python);
+        Unnamed { stack, stack_pointers, python, is_at_return: true }
+    }
+
+    /// Takes a stack that was read from outside. Its names come with a later batch; until then its Python frames stand for
+    /// it, where there are any.
+    pub(crate) fn take_outside(&mut self, outside: Outside, batch: &mut Batch) -> Option<Place> {
+        let Outside { pid, registers, copied, python } = outside;
+        let unwound = registers.map_or_else(Unwound::default, |registers| {
+            let at = Registers { ip: registers.ip, sp: registers.sp, bp: registers.bp };
+            let swapped = registers.swapped.iter();
+            let swapped: Vec<Swapped> =
+                swapped.map(|(at, original)| Swapped { at: *at, original: *original }).collect();
+            self.symbols.unwind(pid, at, &copied, &swapped, MOST_FRAMES)
+        });
+        let Unwound { addresses, stack_pointers, complete } = unwound;
+        let of_python = stack_of(pid, python.iter().map(|ran| ran.function.clone()).collect());
+        let mut whole = Stack { pid, addresses, complete, ..Stack::default() };
+        whole.stack_id = stack_id(&whole, &python);
+        let place = Place {
+            stack_id: of_python.as_ref().map(|stack| stack.stack_id),
+            whole: (!whole.addresses.is_empty()).then_some(whole.stack_id),
+            line: of_python.as_ref().and_then(line_of),
+        };
+        if place.whole.is_some() && self.stored.insert(whole.stack_id) {
+            self.names.ask(Unnamed { stack: whole, stack_pointers, python, is_at_return: false });
         }
-        let stack =
-            Stack { stack_id: hasher.finish() as i64, pid: raw.pid, addresses, frames: Vec::new(), complete };
-        Unnamed { stack, stack_pointers, python }
+        batch.stacks.extend(of_python);
+        (place.stack_id.is_some() || place.whole.is_some()).then_some(place)
+    }
+
+    /// The number of what is known of a place by now.
+    pub(crate) fn known(&self, place: &Place) -> Option<i64> {
+        place.whole.filter(|whole| self.names.has(*whole)).or(place.stack_id)
     }
 
     /// By the tables of the files the process runs; by frame pointers where the stack was not copied.
@@ -195,6 +225,27 @@ impl Stacks {
         }
         Unwound { addresses, ..Unwound::default() }
     }
+}
+
+/// Python's frames alone; nothing where there are none.
+pub(crate) fn stack_of(pid: u32, mut frames: Vec<Frame>) -> Option<Stack> {
+    frames.truncate(MOST_FRAMES);
+    let mut hasher = DefaultHasher::new();
+    pid.hash(&mut hasher);
+    for frame in &frames {
+        (&frame.function, &frame.file, frame.line).hash(&mut hasher);
+    }
+    let stack_id = hasher.finish() as i64;
+    (!frames.is_empty()).then_some(Stack { stack_id, pid, frames, ..Stack::default() })
+}
+
+fn stack_id(stack: &Stack, python: &[Ran]) -> i64 {
+    let mut hasher = DefaultHasher::new();
+    (stack.pid, &stack.addresses).hash(&mut hasher);
+    for Ran { function, .. } in python {
+        (&function.function, &function.file, function.line).hash(&mut hasher);
+    }
+    hasher.finish() as i64
 }
 
 /// Those whose stacks are here first. Where processes come by the thousand, the others' turn is later.

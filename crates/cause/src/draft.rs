@@ -4,7 +4,7 @@ use crate::bills::Bills;
 use crate::case::Case;
 use crate::evidence::Site;
 use crate::severity::percent;
-use gpuwhy_model::{Cause, Finding, Frame, FrameKind, Impact, Place, Severity, Span};
+use gpuwhy_model::{Cause, Finding, Frame, FrameKind, Impact, Place, Severity, Span, is_of_library};
 
 /// Frames named for a finding.
 const MOST_FRAMES: usize = 24;
@@ -141,10 +141,7 @@ fn native_line(frame: &Frame) -> Option<String> {
 /// The place in as few words as possible, for a title: the program's own line.
 pub(crate) fn in_short(place: &Place) -> Option<String> {
     // The program's own line; those of libraries are in the list.
-    let of_library = |line: &&String| {
-        ["/site-packages/", "/dist-packages/", "/lib/python3"].iter().any(|folder| line.contains(folder))
-    };
-    let own = place.python.iter().find(|line| !of_library(line));
+    let own = place.python.iter().find(|line| !is_of_library(line));
     if let Some(line) = own.or(place.python.first()) {
         let (file, rest) = line.split_once(':').unwrap_or((line, ""));
         return Some(format!("{}:{rest}", file.rsplit('/').next().unwrap_or(file)));

@@ -2,7 +2,7 @@
 
 use gpuwhy_model::{
     Blame, CallInFlight, Cause, Coverage, Frame, GpuError, Histogram, MemoryFailure, MemoryKind, MemoryUse,
-    Neighbour, OomEvent, OpInfo, Process, RdmaEvent, Reason, ServerSample, Span,
+    Neighbour, OomEvent, OpInfo, Part, Process, RdmaEvent, ServerSample, Span,
 };
 use std::collections::BTreeMap;
 
@@ -195,9 +195,9 @@ pub struct LongWait {
 pub struct WaitSite {
     pub pid: u32,
     pub tid: u32,
-    pub reason: Reason,
+    pub part: Part,
     pub stack_id: i64,
-    pub count: u64,
+    pub ns: u64,
 }
 
 /// A call that loaded, compiled or made something ready for the first time.

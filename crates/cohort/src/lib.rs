@@ -10,7 +10,7 @@ mod robust;
 pub mod simulation;
 mod source;
 
-pub use cohort::{Cohorts, Limits, Sample, Signal, Threshold, Verdict, VerdictKind};
+pub use cohort::{Cohorts, Limits, Place, Sample, Signal, Threshold, Verdict, VerdictKind};
 pub use collectives::{Autopsy, Clock, Record};
 pub use cost::{Cost, Rates, cost};
 pub use source::Source;

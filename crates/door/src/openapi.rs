@@ -12,7 +12,7 @@ pub struct About<'a> {
     pub token_is_optional: bool,
 }
 
-pub fn document(about: About<'_>, paths: Object, definitions: Object) -> Value {
+pub fn document(about: About<'_>, paths: &Object, definitions: &Object) -> Value {
     let security = match about.token_is_optional {
         true => json!([{"token": []}, {}]),
         false => json!([{"token": []}]),

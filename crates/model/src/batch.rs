@@ -1,10 +1,10 @@
 //! The unit in which data flows from the probes to every reader.
 
 use crate::{
-    Annotation, Bill, Call, CallWindow, Completion, GpuError, GpuSample, InFlight, IoEvent, LaunchCount,
-    LevelChange, LibraryInfo, Loss, MemoryPlace, NcclCall, Neighbour, OomEvent, OpInfo, ProbeStatus, Process,
-    ProcessEvent, RawCode, RawStack, RdmaEvent, ServerSample, Stack, StreamState, TcpEvent, ThreadPlace,
-    Wait, WaitEvent, Waiting,
+    Annotation, BetweenCalls, Bill, Call, CallWindow, Completion, GpuError, GpuSample, InFlight, IoEvent,
+    LaunchCount, LevelChange, LibraryInfo, Loss, MemoryPlace, NcclCall, Neighbour, OomEvent, OpInfo,
+    ProbeStatus, Process, ProcessEvent, RawCode, RawStack, RdmaEvent, ServerSample, Stack, StreamState,
+    TcpEvent, ThreadPlace, Wait, WaitEvent,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ pub struct Batch {
     pub thread_places: Vec<ThreadPlace>,
     pub memory_places: Vec<MemoryPlace>,
     /// Those met while they waited, by a look now and then.
-    pub waiting: Vec<Waiting>,
+    pub between_calls: Vec<BetweenCalls>,
     pub annotations: Vec<Annotation>,
     /// Lines on the annotations' socket that were not taken, by why.
     pub refused_annotations: BTreeMap<String, u64>,

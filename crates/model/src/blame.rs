@@ -71,6 +71,22 @@ pub enum Part {
     Blocked(Reason),
 }
 
+impl Part {
+    /// As in SQL.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Part::OnCpu => "on_cpu",
+            Part::Runnable => "runnable",
+            Part::Blocked(reason) => reason.name(),
+        }
+    }
+
+    pub fn of_name(name: &str) -> Option<Part> {
+        let blocked = Reason::ALL.into_iter().map(Part::Blocked);
+        [Part::OnCpu, Part::Runnable].into_iter().chain(blocked).find(|part| part.name() == name)
+    }
+}
+
 /// The time of one call, or of many, split into its parts. The parts sum to the duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Blame {

@@ -1,7 +1,7 @@
 //! What the kernel did to traced threads, where it was worth telling one by one: long waits, disk requests, TCP
 //! retransmits, out-of-memory kills.
 
-use crate::{OpId, Part, Reason};
+use crate::{OpId, Part};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
@@ -122,14 +122,19 @@ pub struct Neighbour {
     pub first_seen_ns: u64,
 }
 
-/// A thread that makes GPU calls, met while it waited between them: where in its program that was.
+/// A thread that makes GPU calls, met between them: what it did, and where in its program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Waiting {
+pub struct BetweenCalls {
     pub time_ns: u64,
     pub pid: u32,
     pub tid: u32,
+    /// When a wait began; the moment itself for a thread that ran.
     pub since_ns: u64,
-    pub reason: Reason,
+    pub part: Part,
+    /// When its last call began.
+    pub last_call_ns: u64,
+    /// The time since the last look, for which this one stands.
+    pub weight_ns: u64,
     pub stack_id: Option<i64>,
     /// Where its thread has its own data.
     #[serde(skip)]

@@ -36,11 +36,13 @@ pub use finding::{CauseShare, Culprit, Finding, Impact, Place, Severity, Span};
 pub use gpu::{GpuError, GpuProcess, GpuSample, RdmaEvent};
 pub use histogram::{BUCKETS, Histogram, bucket_of, bucket_range};
 pub use host::{
-    Ends, FileRef, IoEvent, MemoryPlace, Neighbour, OomEvent, TcpEvent, ThreadPlace, WaitEvent, Waiting,
+    BetweenCalls, Ends, FileRef, IoEvent, MemoryPlace, Neighbour, OomEvent, TcpEvent, ThreadPlace, WaitEvent,
 };
 pub use op::{Family, Layer, OpId, OpInfo, Role};
 pub use process::{Container, Process, ProcessEvent, ProcessEventKind};
 pub use question::Question;
 pub use raw::{Completion, InFlight, LaunchCount, LibraryInfo, NcclCall, StreamState};
 pub use server::{Bucket, Latency, Quantile, ServerSample, Signal};
-pub use stack::{Frame, FrameKind, PythonFrame, RawCode, RawStack, RawText, Stack};
+pub use stack::{
+    Frame, FrameKind, PythonFrame, RawCode, RawStack, RawText, Stack, ThreadRegisters, is_of_library,
+};

@@ -15,7 +15,7 @@ pub struct LibraryInfo {
 }
 
 /// A call of the collective library as the kernel saw it. What it does not know is `None`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct NcclCall {
     /// Its `handle` is the communicator's handle, `bytes` what the count and the type make, 0 where unknown.
     pub call: Call,

@@ -71,6 +71,18 @@ pub struct RawStack {
     pub python_cut: bool,
 }
 
+/// Where a thread was in user space when it last came into the kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ThreadRegisters {
+    pub pid: u32,
+    pub tid: u32,
+    pub ip: u64,
+    pub sp: u64,
+    pub bp: u64,
+    /// As in [`RawStack`].
+    pub swapped: Vec<(u64, u64)>,
+}
+
 /// A Python frame as the kernel read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PythonFrame {
@@ -108,4 +120,9 @@ pub struct RawText {
     pub state: u32,
     pub length: u64,
     pub data: Vec<u8>,
+}
+
+/// Whether a line, which begins with a file's path, is of Python's own library or an installed package.
+pub fn is_of_library(line: &str) -> bool {
+    ["/site-packages/", "/dist-packages/", "/lib/python3"].iter().any(|folder| line.contains(folder))
 }

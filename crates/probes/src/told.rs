@@ -38,7 +38,8 @@ pub(crate) fn decode(bytes: &[u8], clock_offset_ns: u64) -> Option<WaitEvent> {
 pub(crate) fn part_of(number: u16) -> Part {
     match Reason::ALL.get(usize::from(number)) {
         Some(reason) => Part::Blocked(*reason),
-        None => Part::Runnable,
+        None if usize::from(number) == Reason::COUNT => Part::Runnable,
+        None => Part::OnCpu,
     }
 }
 

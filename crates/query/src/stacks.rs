@@ -167,7 +167,7 @@ fn calls(
     })
 }
 
-/// A thread is looked at four times a second: each time it is met waiting stands for a quarter of one.
+/// Each time a thread is met stands for the time since the last look.
 fn waits(
     reader: &Reader,
     request: &StacksRequest,
@@ -175,7 +175,7 @@ fn waits(
     weights: &mut Weights,
 ) -> Result<bool, QueryError> {
     let sql = format!(
-        "SELECT reason, stack_id, count(*) * 250000000, count(*) FROM wait_samples WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2{} \
+        "SELECT reason, stack_id, sum(coalesce(weight_ns, 250000000)), count(*) FROM wait_samples WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2{} \
          GROUP BY 1, 2",
         of_process(request)
     );

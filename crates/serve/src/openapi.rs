@@ -42,7 +42,7 @@ pub(crate) fn document(questions: &[Question<Run>]) -> Value {
         description: "Why did the GPU stall? Every question takes a JSON object, or query parameters, and answers with one.",
         token_is_optional: true,
     };
-    openapi::document(about, paths, definitions)
+    openapi::document(about, &paths, &definitions)
 }
 
 /// The fields of a request as query parameters.

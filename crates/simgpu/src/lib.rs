@@ -33,6 +33,9 @@ pub const WORKLOAD_STATIC: &str = "simwork-static";
 /// The workload in Python (3.9 or newer), through ctypes.
 pub const WORKLOAD_PYTHON: &str = "simwork.py";
 
+/// One rank of a training, in Python.
+pub const RANK_PYTHON: &str = "simrank.py";
+
 macro_rules! built {
     ($name:literal, $executable:literal) => {
         File {
@@ -56,6 +59,7 @@ pub static FILES: &[File] = &[
     built!("simwork13", true),
     built!("simwork-static", true),
     File { name: WORKLOAD_PYTHON, bytes: include_bytes!("../c/simwork.py"), executable: true },
+    File { name: RANK_PYTHON, bytes: include_bytes!("../c/simrank.py"), executable: true },
 ];
 
 /// Writes all files into `dir`, which is created when missing. Each is put in place by a rename, so that several processes

@@ -1,14 +1,19 @@
 //! A batch's way: what was read meanwhile joins it, what the kernel could not know is added, and it goes on to the store.
 
 use super::Run;
+use crate::between::meet;
 use crate::governor::Action;
 use crate::kernel_names::KernelNames;
-use crate::waiting::meet;
+use crate::outside::{self, Target};
 use crate::{AgentError, Update};
 use gpuwhy_cause::{blame_rows, slow_limit_ns};
-use gpuwhy_model::{Batch, GpuError, InFlight, Level, ProbeState, ProbeStatus, ProcessEventKind, Waiting};
+use gpuwhy_model::{
+    Batch, BetweenCalls, GpuError, InFlight, Level, ProbeState, ProbeStatus, ProcessEventKind,
+};
 use gpuwhy_probes::StackMode;
+use std::cell::OnceCell;
 use std::sync::mpsc::Sender;
+use std::time::Instant;
 
 impl Run {
     /// What the pollers read meanwhile.
@@ -83,11 +88,13 @@ impl Run {
         self.pythons.follow(batch, &self.engine);
         self.stacks.complete(batch, &mut self.pythons);
         if self.config.stacks != StackMode::Off {
-            let read = |call: &InFlight| self.pythons.frames_in(call.pid, call.tid, call.thread_pointer);
-            self.stuck.complete(batch, read, || self.engine.in_flight());
-            if self.pythons.are_known() && self.waiting.is_due() {
-                let read = |wait: &Waiting| self.pythons.frames_in(wait.pid, wait.tid, wait.thread_pointer);
-                meet(batch, read, || self.engine.waiting());
+            self.tell_stuck(batch);
+            if self.pythons.are_known()
+                && let Some(weight) = self.looks.due(Instant::now())
+            {
+                let read = |met: &BetweenCalls| self.pythons.frames_in(met.pid, met.tid, met.thread_pointer);
+                meet(batch, weight, read, || self.engine.between_calls());
+                self.looks.done(Instant::now());
             }
         }
         self.host_events.complete(batch, self.census.by_pid());
@@ -95,6 +102,7 @@ impl Run {
         batch.memory_places.extend(self.places.answers());
         self.callers.tell_via(&mut batch.calls);
         KernelNames::check(&mut batch.calls);
+        self.silent.take(batch);
         self.communicators.complete(&mut batch.nccl_calls, &self.engine);
         if let Some(calls) = &mut batch.in_flight {
             self.communicators.complete_in_flight(calls);
@@ -107,6 +115,31 @@ impl Run {
         let libraries = self.engine.libraries();
         batch.libraries.extend(libraries.iter().skip(self.libraries_written).cloned());
         self.libraries_written = libraries.len();
+    }
+
+    /// Where calls are made that do not return, and where threads are that made collectives and came to no call for long.
+    fn tell_stuck(&mut self, batch: &mut Batch) {
+        let registers = OnceCell::new();
+        let pythons = &self.pythons;
+        let read = |target: Target| {
+            let all = registers.get_or_init(|| self.engine.registers());
+            let of_it = all.iter().find(|registers| registers.tid == target.tid);
+            outside::read(target, of_it, pythons)
+        };
+        let of_call = |call: &InFlight| {
+            read(Target { pid: call.pid, tid: call.tid, thread_pointer: call.thread_pointer })
+        };
+        if batch.in_flight.is_some() {
+            for met in self.silent.find(self.engine.now_ns(), || self.engine.between_calls()) {
+                let target = Target { pid: met.pid, tid: met.tid, thread_pointer: met.thread_pointer };
+                let place = read(target).and_then(|seen| self.stacks.take_outside(seen, batch));
+                self.silent.remember(met, place);
+            }
+            batch.between_calls.extend(self.silent.told(|place| self.stacks.known(place)));
+        }
+        let tell = |seen, batch: &mut Batch| self.stacks.take_outside(seen, batch);
+        self.stuck.complete(batch, of_call, || self.engine.in_flight(), tell);
+        self.stuck.tell_stacks(batch, |place| self.stacks.known(place));
     }
 
     /// A batch's way through census, tallies and ledger into the store.

@@ -6,7 +6,7 @@ use crate::draft::{Draft, at, cause_in_words, place_of_stack, seconds};
 use crate::fixes::fixes;
 use crate::severity::{matters, of_taken, percent};
 use crate::thread_ledger::ThreadLedger;
-use gpuwhy_model::{Cause, Part, Place};
+use gpuwhy_model::{Cause, Place};
 
 pub(super) const RULE: Rule = Rule {
     name: "lost_between",
@@ -115,7 +115,7 @@ pub(super) fn place(case: &Case<'_>, thread: &ThreadLedger, main: Cause) -> Plac
         .wait_sites
         .iter()
         .filter(|site| (site.pid, site.tid) == (thread.pid, thread.tid))
-        .filter(|site| Cause::of_part(None, Part::Blocked(site.reason), 1) == main)
-        .max_by_key(|site| (site.count, std::cmp::Reverse(site.stack_id)));
+        .filter(|site| Cause::of_part(None, site.part, 1) == main)
+        .max_by_key(|site| (site.ns, std::cmp::Reverse(site.stack_id)));
     place_of_stack(case, site.map(|site| site.stack_id))
 }

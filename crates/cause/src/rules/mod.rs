@@ -24,6 +24,8 @@ mod slow_calls;
 mod slower;
 mod tenants;
 
+pub use retransmits::lost_to_retransmits;
+
 use crate::case::Case;
 use crate::draft::Draft;
 use gpuwhy_model::{Cause, Finding};

@@ -34,12 +34,17 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
     by_process.into_iter().filter_map(|(pid, connections)| draft(case, pid, connections)).collect()
 }
 
+/// What of the time waited for sockets the segments account for that were sent again meanwhile.
+pub fn lost_to_retransmits(segments: u64, waited_ns: u64) -> u64 {
+    waited_ns.min(segments.saturating_mul(TIMER_NS))
+}
+
 /// How long a process waited because its segments had to be sent again; nothing where that were few.
 pub(super) fn lost_ns(case: &Case<'_>, pid: u32) -> u64 {
     let count: u64 = case.evidence.retransmits.iter().filter(|it| it.pid == pid).map(|it| it.count).sum();
     match count {
         ..LEAST => 0,
-        _ => waits(case, pid).map(|row| row.ns).sum::<u64>().min(count.saturating_mul(TIMER_NS)),
+        _ => lost_to_retransmits(count, waits(case, pid).map(|row| row.ns).sum()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! All jobs of all clusters: where samples and records come in, and verdicts go out.
 
 use super::job::{Job, Who};
-use super::{Limits, Sample, Threshold, Verdict, judge};
+use super::{Limits, Place, Sample, Threshold, Verdict, judge};
 use crate::Source;
 use crate::collectives::{Autopsy, Clock, CommunicatorReport, Record, Stuck};
 use std::collections::BTreeMap;
@@ -37,6 +37,14 @@ impl Cohorts {
         if let Some(rank) = source.rank {
             job.joiner.heard_of(rank, sample.seen_ns);
         }
+        true
+    }
+
+    /// Where a rank was met between its calls since it last told.
+    pub fn places(&mut self, source: &Source<'_>, places: &[Place<'_>], seen_ns: u64) -> bool {
+        let who = source.rank.map_or_else(|| Who::Node(source.node.into()), Who::Rank);
+        let Some(job) = self.admit(source, &who, seen_ns) else { return false };
+        job.member(&who, source.node, seen_ns).places.put(places);
         true
     }
 

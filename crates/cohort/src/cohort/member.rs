@@ -2,6 +2,7 @@
 
 use super::Signal;
 use super::meter::Meter;
+use super::places::Places;
 use super::series::{Series, VALUES};
 use super::signal::Use;
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ pub(super) struct Member {
     pub seen_ns: u64,
     pub signals: BTreeMap<Signal, Series>,
     pub meter: Meter,
+    pub places: Places,
     /// Its own time in the past, where no peers do the same work.
     pub own_past: Option<f64>,
     pub named: Option<Named>,

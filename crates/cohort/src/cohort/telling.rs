@@ -3,7 +3,7 @@
 use super::job::Job;
 use super::judge::{Charge, Present};
 use super::regression::Slower;
-use super::{CauseReading, Reading, Signal, Verdict, VerdictKind};
+use super::{CauseReading, PlaceReading, Reading, Signal, Verdict, VerdictKind};
 use gpuwhy_model::Cause;
 
 /// A cause is named if a rank loses so much more of its time to it than its peers.
@@ -38,12 +38,15 @@ pub(super) fn straggler(
         unit,
         excess_share: evidence.excess,
         score: evidence.score,
-        cause: cause(present, rank, peers),
+        cause: None,
+        place: None,
         readings: readings(present, rank, peers),
         ranks: peers.len(),
         nranks,
         said: String::new(),
     };
+    verdict.cause = cause(present, rank, peers);
+    verdict.place = place(present, rank, peers, verdict.cause.as_ref());
     verdict.said = said(&verdict);
     verdict
 }
@@ -75,10 +78,43 @@ fn cause(present: &Present<'_>, rank: usize, peers: &[usize]) -> Option<CauseRea
                 present.recents(peers, *signal).into_iter().map(|(_, value)| value).collect();
             all.resize(peers.len().max(all.len()), 0.0);
             let median = crate::robust::median(&mut all)?;
-            let is_cause = class.is_taken() || class == Cause::SelfSleep || class == Cause::CpuSelf;
+            let by_itself = matches!(class, Cause::SelfSleep | Cause::CpuSelf | Cause::NetWait);
+            let is_cause = class.is_taken() || by_itself;
             (is_cause && share - median >= CAUSE_SHARE).then_some(CauseReading { class, share, median })
         })
         .max_by(|a, b| (a.share - a.median).total_cmp(&(b.share - b.median)))
+}
+
+/// Where it is more often than its peers; if it can be, for what it loses more time to than they do.
+fn place(
+    present: &Present<'_>,
+    rank: usize,
+    peers: &[usize],
+    cause: Option<&CauseReading>,
+) -> Option<PlaceReading> {
+    let readings = present.members[rank].places.all().map(|(class, line, share)| {
+        let others = peers.iter().filter(|peer| **peer != rank);
+        let mut others: Vec<f64> =
+            others.map(|peer| present.members[*peer].places.share(class, line)).collect();
+        let median = crate::robust::median(&mut others).unwrap_or(0.0);
+        PlaceReading { class, line: line.into(), share, median }
+    });
+    let is_of_cause = |place: &PlaceReading| cause.is_some_and(|cause| belongs(place.class, cause.class));
+    readings.filter(|place| place.share > place.median).max_by(|a, b| {
+        let excess = |place: &PlaceReading| place.share - place.median;
+        is_of_cause(a).cmp(&is_of_cause(b)).then(excess(a).total_cmp(&excess(b)))
+    })
+}
+
+/// What is seen of a cause at a single moment.
+fn belongs(seen: Cause, cause: Cause) -> bool {
+    match cause {
+        // That segments were lost shows afterwards.
+        Cause::NetTcp => seen == Cause::NetWait,
+        // Who uses its quota up, or is interrupted, is ready to run, or runs.
+        Cause::CpuThrottled | Cause::CpuInterrupt => matches!(seen, Cause::CpuPreempted | Cause::CpuSelf),
+        cause => seen == cause,
+    }
 }
 
 fn said(verdict: &Verdict) -> String {
@@ -109,7 +145,8 @@ fn said(verdict: &Verdict) -> String {
         ),
         None => String::new(),
     };
-    format!("{who} {what}{cause}")
+    let place = verdict.place.as_ref().map_or_else(String::new, |place| format!(", at {}", place.line));
+    format!("{who} {what}{cause}{place}")
 }
 
 fn amount(value: f64, unit: &str) -> String {
@@ -150,6 +187,7 @@ pub(super) fn regression(
         excess_share: share,
         score: 0.0,
         cause: None,
+        place: None,
         readings: Vec::new(),
         ranks,
         nranks,

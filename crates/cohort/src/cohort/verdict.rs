@@ -32,6 +32,19 @@ pub struct CauseReading {
     pub median: f64,
 }
 
+/// The line a rank was met at more often than its peers, between its calls.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct PlaceReading {
+    /// What its thread did there, or waited for.
+    pub class: Cause,
+    /// As `train.py:142 load_batch`, with the file's path.
+    pub line: String,
+    /// Of the rank's time.
+    pub share: f64,
+    /// Of its peers' time.
+    pub median: f64,
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Verdict {
     pub kind: VerdictKind,
@@ -56,6 +69,8 @@ pub struct Verdict {
     pub score: f64,
     /// What the rank loses more time to than its peers, where the agents tell.
     pub cause: Option<CauseReading>,
+    /// Where in its program, where it is in Python.
+    pub place: Option<PlaceReading>,
     /// All signals of the rank, those first that differ most.
     pub readings: Vec<Reading>,
     /// Ranks compared, and of how many.

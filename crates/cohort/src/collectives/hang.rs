@@ -3,6 +3,7 @@
 use super::autopsy::{Autopsy, HangKind, Suspect, Waiter};
 use super::communicator::Communicator;
 use super::joiner::Joiner;
+use gpuwhy_model::is_of_library;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a rank that has not been heard of for so long said last is not believed any more.
@@ -201,6 +202,17 @@ fn waiter(joiner: &Joiner, stuck: &Stuck<'_>, seat: u32, now_ns: u64) -> Option<
     })
 }
 
+/// The program's own line of Python, else any; a native stack is told by who called the C library.
+fn line_to_look_at(stack: &[String]) -> Option<&String> {
+    let python = |line: &&String| {
+        let number = line.split_once(' ').and_then(|(place, _)| place.rsplit_once(':'));
+        number.is_some_and(|(_, number)| number.parse::<u32>().is_ok())
+    };
+    let own = stack.iter().filter(python).find(|line| !is_of_library(line));
+    let native = || stack.iter().find(|line| !line.ends_with("(libc.so.6)"));
+    own.or_else(|| stack.iter().find(python)).or_else(native).or(stack.first())
+}
+
 /// What it told since the others wait; an older stack is of another time.
 fn stack(joiner: &Joiner, rank: u32, since_ns: u64) -> Vec<String> {
     const EARLIER_NS: u64 = 5_000_000_000;
@@ -239,7 +251,7 @@ fn said(autopsy: &Autopsy, now_ns: u64) -> String {
             format!("all came to collective {} ({}) and none is done", autopsy.seq, autopsy.op)
         }
     };
-    let place = autopsy.culprits.iter().find_map(|suspect| suspect.stack.first());
+    let place = autopsy.culprits.iter().find_map(|suspect| line_to_look_at(&suspect.stack));
     let place = place.map(|place| format!("; it is at {place}")).unwrap_or_default();
     format!("{sentence}, for {seconds} s{place}")
 }
@@ -254,4 +266,25 @@ fn names(ranks: impl Iterator<Item = u32>) -> String {
 
 fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_stack_the_programs_own_line_is_looked_at() {
+        let stack = [
+            "clock_nanosleep (libc.so.6)",
+            "/usr/lib/python3.12/threading.py:355 Condition.wait",
+            "/job/train.py:104 Trainer.wait_for_checkpoint",
+            "Py_RunMain (libpython3.12.so)",
+        ];
+        let lines = |stack: &[&str]| stack.iter().map(|line| (*line).to_string()).collect::<Vec<_>>();
+        assert_eq!(line_to_look_at(&lines(&stack)).unwrap(), stack[2]);
+        assert_eq!(line_to_look_at(&lines(&stack[..2])).unwrap(), stack[1]);
+        assert_eq!(line_to_look_at(&lines(&stack[..1])).unwrap(), stack[0]);
+        assert_eq!(line_to_look_at(&lines(&[stack[0], stack[3]])).unwrap(), stack[3]);
+        assert_eq!(line_to_look_at(&[]), None);
+    }
 }

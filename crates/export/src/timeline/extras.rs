@@ -85,14 +85,18 @@ pub(super) fn streams<S: Sink>(walk: &mut Walk<'_, S>) -> Result<(), ExportError
     })
 }
 
-/// Where Python threads were met waiting between calls: instants with a stack.
+/// Where Python threads were met between calls: instants with a stack.
 pub(super) fn waiting<S: Sink>(walk: &mut Walk<'_, S>) -> Result<(), ExportError> {
     let source = walk.source;
     let (clause, values) = source.filter.clause("timestamp_ns");
     let sql = format!("SELECT timestamp_ns, pid, tid, reason, stack_id, since_ns FROM wait_samples{clause}");
     source.reader.stream::<ExportError>(&sql, &values, |record| {
         let number = |at: usize| record.integer(at).unwrap_or(0).max(0);
-        let title = format!("waits: {}", record.text(3).unwrap_or_default());
+        let title = match &*record.text(3).unwrap_or_default() {
+            "on_cpu" => "computes".to_string(),
+            "runnable" => "waits: its CPU".to_string(),
+            reason => format!("waits: {reason}"),
+        };
         let args = [("waiting_ns", Arg::Integer(number(0) - number(5)))];
         let piece = Piece {
             start_ns: number(0) as u64,

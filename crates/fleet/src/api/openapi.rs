@@ -50,7 +50,7 @@ pub fn openapi() -> Value {
         description: "Which rank drags the others, why, and what it costs. Every tool takes a JSON object and answers with one.",
         token_is_optional: false,
     };
-    document(about, paths, definitions)
+    document(about, &paths, &definitions)
 }
 
 fn post(tool: &Tool, definitions: &mut Object) -> Value {

@@ -4,12 +4,16 @@ use super::NO_JOB;
 use crate::clock::Now;
 use crate::point::{Batch, Collective, Event, Origin};
 use gpuwhy_cohort::collectives::Stuck;
-use gpuwhy_cohort::{Cohorts, Record, Sample, Signal, Source};
+use gpuwhy_cohort::{Cohorts, Place, Record, Sample, Signal, Source};
+use gpuwhy_model::Cause;
 use serde_json::Value;
 
 /// What is older when it comes is history, as after a time without a connection: it says nothing of now.
 const FRESH_NS: i64 = 60_000_000_000;
 const HANG: &str = "gpuwhy.hang";
+const PLACES: &str = "gpuwhy.places";
+/// Lines of one report that are looked at.
+const MOST_PLACES: usize = 16;
 const BLAME: &str = "gpuwhy.rank.blame_ratio";
 
 /// All of a push that came at that time.
@@ -38,8 +42,10 @@ fn source(origin: &Origin) -> Source<'_> {
 }
 
 fn take_event(cohorts: &mut Cohorts, event: &Event, seen_ns: u64) {
-    if &*event.name == HANG {
-        return take_hang(cohorts, event, seen_ns);
+    match &*event.name {
+        HANG => return take_hang(cohorts, event, seen_ns),
+        PLACES => return take_places(cohorts, event, seen_ns),
+        _ => {}
     }
     if !event.name.starts_with("gpuwhy.rank.") {
         return;
@@ -76,6 +82,24 @@ pub(crate) fn take_collective(cohorts: &mut Cohorts, collective: &Collective, se
     };
     // How many ranks the job has is told by its gauges; a communicator may stand in here.
     cohorts.collective(&Source { nranks: None, ..source }, &record, seen_ns);
+}
+
+/// Maps of class, line and share in the body.
+fn take_places(cohorts: &mut Cohorts, event: &Event, seen_ns: u64) {
+    let attrs: Value =
+        event.attrs.as_deref().and_then(|attrs| serde_json::from_str(attrs).ok()).unwrap_or_default();
+    let Some(body) = attrs.get("body").and_then(Value::as_array) else { return };
+    let places: Vec<Place<'_>> = body.iter().take(MOST_PLACES).filter_map(place).collect();
+    cohorts.places(&source(&event.origin), &places, seen_ns);
+}
+
+fn place(fields: &Value) -> Option<Place<'_>> {
+    let class = fields.get("class")?.as_str()?;
+    Some(Place {
+        class: *Cause::ALL.iter().find(|cause| cause.name() == class)?,
+        line: fields.get("line")?.as_str()?,
+        share: fields.get("share")?.as_f64()?,
+    })
 }
 
 /// Its fields may stand beside the body or in it.

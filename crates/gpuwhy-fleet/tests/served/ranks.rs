@@ -6,6 +6,7 @@ use crate::server::skip;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+const TRIALS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/fleet-trials.py");
 const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/demo-fleet.py");
 
 /// The node's binary, which the workspace's tests build beside this one.
@@ -41,4 +42,39 @@ fn the_one_late_rank_of_eight_is_named_in_text_over_http_and_over_mcp() {
     assert!(said.contains("rank 3"), "{said}");
     let of_assistant = said.split("over MCP:").nth(1).unwrap();
     assert!(of_assistant.contains("straggler"), "{said}");
+}
+
+/// How soon is measured elsewhere: here the machine does other things meanwhile.
+fn try_faults(test: &str, names: &[&str]) {
+    let Some(agent) = agent(test) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    gpuwhy_simgpu::unpack(folder.path()).unwrap();
+    let mut command = Command::new("python3");
+    command.arg(TRIALS).args([&agent, Path::new(env!("CARGO_BIN_EXE_gpuwhy-fleet")), folder.path()]);
+    command.arg("--patient").args(names.iter().flat_map(|name| ["--only", name]));
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(said.matches("\"holds\": true").count(), names.len(), "{said}");
+}
+
+#[test]
+fn a_rank_that_sleeps_is_named_with_its_cause_and_its_line_of_python() {
+    try_faults(
+        "a_rank_that_sleeps_is_named_with_its_cause_and_its_line_of_python",
+        &["sleep-20-percent", "sleep-80-ms"],
+    );
+}
+
+#[test]
+fn a_rank_that_does_not_come_is_named_with_its_stack_whether_it_sleeps_or_computes() {
+    try_faults(
+        "a_rank_that_does_not_come_is_named_with_its_stack_whether_it_sleeps_or_computes",
+        &["hang", "hang-busy"],
+    );
+}
+
+#[test]
+fn a_rank_that_calls_with_another_count_is_named() {
+    try_faults("a_rank_that_calls_with_another_count_is_named", &["mismatch"]);
 }

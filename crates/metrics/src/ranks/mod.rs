@@ -2,7 +2,9 @@
 //! that ranks can be joined by, and calls that do not return. Pure: time comes in with the data.
 
 mod collectives;
+mod lines;
 mod otlp;
+mod places;
 mod rank;
 mod standing;
 mod stuck;
@@ -12,6 +14,8 @@ pub use standing::{Advice, Mode, Standing, Told};
 use crate::otlp::{Request, Resource};
 use collectives::Pending;
 use gpuwhy_model::{Batch, Facts, Family, Layer, OpId, OpInfo};
+use lines::Lines;
+use places::Places;
 use rank::Rank;
 use std::collections::HashMap;
 use stuck::Stuck;
@@ -26,8 +30,11 @@ pub struct Ranks {
     names: HashMap<OpId, String>,
     ranks: HashMap<u32, Rank>,
     collectives: Pending,
+    lines: Lines,
+    places: Places,
     stuck: Stuck,
     lost: u64,
+    reported_ns: Option<u64>,
 }
 
 /// What a call means for a rank.
@@ -79,6 +86,7 @@ impl Ranks {
             if process.end_ns.is_some() {
                 self.ranks.remove(&process.pid);
                 self.collectives.forget(process.pid);
+                self.places.forget(process.pid);
                 self.stuck.forget(process.pid);
             } else if let Some(rank) = self.of(process.pid) {
                 rank.is_process(process);
@@ -93,6 +101,11 @@ impl Ranks {
         for row in &facts.blame {
             if let Some(rank) = self.of(row.pid) {
                 rank.take_blame(row);
+            }
+        }
+        for sent_again in &batch.tcp_events {
+            if let Some(rank) = self.ranks.get_mut(&sent_again.pid) {
+                rank.sends_again();
             }
         }
         for time in &facts.gpu_times {
@@ -124,6 +137,8 @@ impl Ranks {
             self.collectives.take(collective);
         }
         facts.collective_waits.iter().for_each(|wait| self.collectives.complete(wait));
+        self.lines.take(batch);
+        self.places.take(batch, &self.lines);
         self.stuck.take(batch, facts);
     }
 
@@ -139,6 +154,7 @@ impl Ranks {
         let mut pids: Vec<u32> = self.ranks.keys().copied().collect();
         pids.sort_unstable();
         let lost = std::mem::take(&mut self.lost);
+        let wall_ns = now_ns - self.reported_ns.replace(now_ns).unwrap_or(now_ns).min(now_ns);
         let mut report = Report::default();
         let (mut points, mut records) = (Vec::new(), Vec::new());
         for pid in pids {
@@ -147,7 +163,8 @@ impl Ranks {
             let who = otlp::Who { pid, rank: rank.number(), nranks: rank.size(), job: rank.job() };
             let collectives = self.collectives.told(pid, now_ns);
             let silent = rank.silent_since(now_ns);
-            let stuck = self.stuck.of(pid, silent, now_ns);
+            let stuck = self.stuck.of(pid, silent, &self.lines, now_ns);
+            let places = self.places.told(pid, rank.caller(), wall_ns);
             if signals.is_empty() && collectives.is_empty() && stuck.is_none() {
                 continue;
             }
@@ -157,6 +174,9 @@ impl Ranks {
             points.extend(otlp::points(&who, &signals, lost, now_ns));
             if !collectives.is_empty() {
                 records.push(otlp::collectives(&who, &collectives, now_ns));
+            }
+            if !places.is_empty() {
+                records.push(otlp::places(&who, &places, now_ns));
             }
             if let Some(stuck) = stuck {
                 records.push(otlp::stuck(&who, &stuck, &self.names, now_ns));

@@ -1,8 +1,9 @@
 //! Reports as OTLP: gauges of ranks, and log records of collectives and of ranks that hang.
 
 use super::collectives::Arrival;
+use super::places::PlaceShare;
 use super::stuck::{StuckRank, op_name};
-use crate::otlp::attributes::{any, list, scope, text, whole};
+use crate::otlp::attributes::{any, list, real, scope, text, whole};
 use crate::otlp::{Request, Resource};
 use gpuwhy_model::{Cause, OpId};
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
@@ -162,6 +163,17 @@ fn arrival(arrival: &Arrival) -> AnyValue {
     let done = arrival.done_ns.map(|done_ns| done_ns.saturating_sub(call.start_ns));
     values.extend(done.map(|ns| whole("duration_ns", ns as i64)));
     any(Value::KvlistValue(KeyValueList { values }))
+}
+
+/// One record for all lines of a rank.
+pub(super) fn places(who: &Who, places: &[PlaceShare], now_ns: u64) -> LogRecord {
+    let place = |place: &PlaceShare| {
+        let values =
+            vec![text("class", place.class.name()), text("line", &place.line), real("share", place.share)];
+        any(Value::KvlistValue(KeyValueList { values }))
+    };
+    let values = places.iter().map(place).collect();
+    record(who, "gpuwhy.places", Value::ArrayValue(ArrayValue { values }), Vec::new(), now_ns)
 }
 
 pub(super) fn stuck(who: &Who, stuck: &StuckRank, names: &HashMap<OpId, String>, now_ns: u64) -> LogRecord {

@@ -2,6 +2,7 @@
 
 use super::Kind;
 use super::otlp::Signal;
+use gpuwhy_cause::lost_to_retransmits;
 use gpuwhy_model::{BlameRow, CallWindow, Cause, Collective, GpuTime, Process};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -35,6 +36,8 @@ struct Since {
     waited: HashMap<u32, (u64, u64)>,
     launches: u64,
     blame: HashMap<(u32, Cause), u64>,
+    /// Segments its connections had to send again.
+    sent_again: u64,
     /// By window: at most so much of it some stream had work.
     busy: BTreeMap<u64, (u64, u64)>,
 }
@@ -76,6 +79,10 @@ impl Rank {
         *self.since.blame.entry((row.tid, row.cause)).or_default() += row.ns;
     }
 
+    pub(super) fn sends_again(&mut self) {
+        self.since.sent_again += 1;
+    }
+
     pub(super) fn take_gpu_time(&mut self, time: &GpuTime) {
         let busy = self.since.busy.entry(time.window_start_ns).or_default();
         *busy = (time.window_ns, busy.1 + time.busy_upper_ns);
@@ -95,6 +102,11 @@ impl Rank {
         self.job.clone().or_else(|| self.world.map(|(hash, ..)| format!("{hash:#x}")))
     }
 
+    /// The thread that has called most collectives.
+    pub(super) fn caller(&self) -> Option<u32> {
+        self.callers.iter().max_by_key(|(tid, count)| (**count, **tid)).map(|(tid, _)| *tid)
+    }
+
     /// Since when a rank that has peers has come to no collective.
     pub(super) fn silent_since(&self, now_ns: u64) -> Option<u64> {
         let shared = self.size().is_some_and(|nranks| nranks > 1);
@@ -112,9 +124,7 @@ impl Rank {
         let wall = wall_ns as f64;
         let mut signals =
             vec![(Signal::LAUNCH_RATE, since.launches as f64 * 1e9 / wall), (Signal::ERRORS, errors as f64)];
-        if let Some(tid) =
-            self.callers.iter().max_by_key(|(tid, count)| (**count, **tid)).map(|(tid, _)| *tid)
-        {
+        if let Some(tid) = self.caller() {
             let (waited, collectives) = since.waited.get(&tid).copied().unwrap_or_default();
             let waited = waited + std::mem::take(&mut self.owed_ns);
             self.owed_ns = waited.saturating_sub(wall_ns);
@@ -132,6 +142,7 @@ impl Rank {
                 .filter(|((of, cause), _)| *of == tid && *cause != Cause::GpuWait)
                 .map(|((_, cause), ns)| (*cause, *ns))
                 .collect();
+            tell_retransmits(&mut blame, since.sent_again);
             blame.sort_by_key(|(cause, _)| cause.name());
             signals.extend(blame.into_iter().map(|(cause, ns)| (Signal::blame(cause), ns as f64 / wall)));
         }
@@ -144,5 +155,15 @@ impl Rank {
             signals.push((Signal::CLOCK, f64::from(mhz) * 1e6));
         }
         signals
+    }
+}
+
+/// Of the waits for sockets, what the network is to blame for.
+fn tell_retransmits(blame: &mut Vec<(Cause, u64)>, sent_again: u64) {
+    let Some(waited) = blame.iter_mut().find(|(cause, _)| *cause == Cause::NetWait) else { return };
+    let lost_ns = lost_to_retransmits(sent_again, waited.1);
+    waited.1 -= lost_ns;
+    if lost_ns > 0 {
+        blame.push((Cause::NetTcp, lost_ns));
     }
 }

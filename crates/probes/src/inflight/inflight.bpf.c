@@ -82,37 +82,96 @@ int each_place(struct bpf_iter__task *ctx) {
     return 0;
 }
 
-/* A thread that makes GPU calls, and waits between them. */
-struct waiting {
+/* A thread that makes GPU calls, and is in none. */
+struct between {
     u64 now_ns;
-    u64 since_ns;
+    u64 since_ns; /* 0 on the CPU */
     u64 thread_pointer;
     u32 tgid;
     u32 tid;
-    u32 reason; /* enum reason */
+    u64 last_call_ns;
+    u32 part; /* enum reason, or PART_RUNNABLE, PART_ON_CPU */
     u32 reserved;
 };
 
 SEC("iter/task")
-int each_waiting(struct bpf_iter__task *ctx) {
+int each_between(struct bpf_iter__task *ctx) {
     struct task_struct *thread = ctx->task;
     struct task *task = thread ? bpf_task_storage_get(&tasks, thread, 0, 0) : 0;
-    if (!task || !task->target || task->depth || task->state != TASK_BLOCKED || !task->flights[0].start_ns)
+    if (!task || !task->target || task->depth || !task->flights[0].start_ns)
         return 0;
-    struct waiting out = {
+    u8 state = task->state;
+    struct between out = {
         .now_ns = bpf_ktime_get_ns(),
-        .since_ns = task->off_since_ns,
+        .since_ns = state == TASK_ON_CPU ? 0 : task->off_since_ns,
         .thread_pointer = thread_pointer(thread),
         .tgid = thread->tgid,
         .tid = thread->pid,
-        .reason = task->reason,
+        .last_call_ns = task->flights[0].start_ns,
+        .part = state == TASK_BLOCKED    ? task->reason
+                : state == TASK_RUNNABLE ? PART_RUNNABLE
+                                         : PART_ON_CPU,
     };
     bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
     return 0;
 }
 
+/* Where a thread was in user space when it last came into the kernel: for one that waits, where it is. */
+#define MOST_SWAPS 8
+
+struct swap {
+    u64 at;
+    u64 original;
+};
+
+struct registers {
+    u64 ip;
+    u64 sp;
+    u64 bp;
+    u32 tgid;
+    u32 tid;
+    u32 swaps;
+    u32 reserved;
+    struct swap swap[MOST_SWAPS]; /* return addresses that probes have put their own in place of */
+};
+
+/* The helper came with 5.15. */
+static __always_inline bool has_task_pt_regs(void) {
+    return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs);
+}
+
+SEC("iter/task")
+int each_registers(struct bpf_iter__task *ctx) {
+    struct task_struct *thread = ctx->task;
+    struct task *task = thread ? bpf_task_storage_get(&tasks, thread, 0, 0) : 0;
+    if (!task || !task->target || !task->flights[0].start_ns || !has_task_pt_regs())
+        return 0;
+    struct pt_regs *regs = (void *)bpf_task_pt_regs(thread);
+    struct registers out = {
+        .ip = PT_REGS_IP_CORE(regs),
+        .sp = PT_REGS_SP_CORE(regs),
+        .bp = PT_REGS_FP_CORE(regs),
+        .tgid = thread->tgid,
+        .tid = thread->pid,
+    };
+    struct return_instance *returns = BPF_CORE_READ(thread, utask, return_instances);
+    for (u32 i = 0; i < MOST_SWAPS; i++) {
+        if (!returns)
+            break;
+        if (!BPF_CORE_READ(returns, chained)) {
+            out.swap[i].at = BPF_CORE_READ(returns, stack);
+            out.swap[i].original = BPF_CORE_READ(returns, orig_ret_vaddr);
+        }
+        out.swaps = i + 1;
+        returns = BPF_CORE_READ(returns, next);
+    }
+    bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
+    return 0;
+}
+
+KEEP_TYPE(struct, registers);
 KEEP_TYPE(struct, in_flight);
-KEEP_TYPE(struct, waiting);
+KEEP_TYPE(struct, between);
 KEEP_TYPE(struct, place);
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -4,7 +4,8 @@ use crate::function::Function;
 use crate::probe::{Attach, Probe, When};
 use crate::raw::cuda::RULE_HANDLE_OUT;
 use crate::raw::{bpf_object, inflight as raw, nccl, read};
-use gpuwhy_model::{InFlight, Layer, OpId, Reason, ThreadPlace, Waiting};
+use crate::told::part_of;
+use gpuwhy_model::{BetweenCalls, InFlight, Layer, OpId, ThreadPlace, ThreadRegisters};
 
 pub(crate) static PROBE: Probe = Probe {
     name: "inflight",
@@ -31,16 +32,37 @@ pub(crate) fn decode_place(bytes: &[u8]) -> Option<ThreadPlace> {
     })
 }
 
-pub(crate) const WAITING_BYTES: usize = size_of::<raw::waiting>();
+pub(crate) const REGISTERS_BYTES: usize = size_of::<raw::registers>();
 
-pub(crate) fn decode_waiting(bytes: &[u8], clock_offset_ns: u64) -> Option<Waiting> {
-    let raw: raw::waiting = read(bytes)?;
-    Some(Waiting {
-        time_ns: raw.now_ns.wrapping_add(clock_offset_ns),
-        since_ns: raw.since_ns.wrapping_add(clock_offset_ns),
+pub(crate) fn decode_registers(bytes: &[u8]) -> Option<ThreadRegisters> {
+    let raw: raw::registers = read(bytes)?;
+    let swaps = raw.swap.get(..raw.swaps as usize)?.iter().filter(|swap| swap.at != 0);
+    Some(ThreadRegisters {
         pid: raw.tgid,
         tid: raw.tid,
-        reason: *Reason::ALL.get(raw.reason as usize)?,
+        ip: raw.ip,
+        sp: raw.sp,
+        bp: raw.bp,
+        swapped: swaps.map(|swap| (swap.at, swap.original)).collect(),
+    })
+}
+
+pub(crate) const BETWEEN_BYTES: usize = size_of::<raw::between>();
+
+pub(crate) fn decode_between(bytes: &[u8], clock_offset_ns: u64) -> Option<BetweenCalls> {
+    let raw: raw::between = read(bytes)?;
+    let time_ns = raw.now_ns.wrapping_add(clock_offset_ns);
+    Some(BetweenCalls {
+        time_ns,
+        since_ns: match raw.since_ns {
+            0 => time_ns,
+            since_ns => since_ns.wrapping_add(clock_offset_ns),
+        },
+        pid: raw.tgid,
+        tid: raw.tid,
+        last_call_ns: raw.last_call_ns.wrapping_add(clock_offset_ns),
+        part: part_of(u16::try_from(raw.part).ok()?),
+        weight_ns: 0,
         stack_id: None,
         thread_pointer: raw.thread_pointer,
     })

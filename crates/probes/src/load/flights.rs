@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::{inflight, raw};
-use gpuwhy_model::{InFlight, Layer, ThreadPlace, Waiting};
+use gpuwhy_model::{BetweenCalls, InFlight, Layer, ThreadPlace, ThreadRegisters};
 use libbpf_rs::{Iter, MapCore, MapFlags};
 use std::collections::HashMap;
 use std::io::Read;
@@ -35,29 +35,30 @@ impl Engine {
         Some(calls)
     }
 
-    /// Threads that make GPU calls and wait between them just now; empty where the kernel cannot tell.
-    pub fn waiting(&self) -> Vec<Waiting> {
-        let mut bytes = Vec::new();
-        let walk = self.walks.get("each_waiting").and_then(|walk| Iter::new(walk).ok());
-        match walk.map(|mut walk| walk.read_to_end(&mut bytes)) {
-            Some(Ok(_)) => bytes
-                .chunks_exact(inflight::WAITING_BYTES)
-                .filter_map(|record| inflight::decode_waiting(record, self.clock_offset_ns))
-                .collect(),
+    /// Threads that make GPU calls and are in none just now; empty where the kernel cannot tell.
+    pub fn between_calls(&self) -> Vec<BetweenCalls> {
+        let decode = |record: &[u8]| inflight::decode_between(record, self.clock_offset_ns);
+        self.walk("each_between", inflight::BETWEEN_BYTES, decode)
+    }
+
+    /// Where threads that make GPU calls were in user space when they last came into the kernel; empty where the kernel
+    /// cannot tell.
+    pub fn registers(&self) -> Vec<ThreadRegisters> {
+        self.walk("each_registers", inflight::REGISTERS_BYTES, inflight::decode_registers)
+    }
+
+    fn walk<T>(&self, name: &str, bytes: usize, decode: impl Fn(&[u8]) -> Option<T>) -> Vec<T> {
+        let mut read = Vec::new();
+        let walk = self.walks.get(name).and_then(|walk| Iter::new(walk).ok());
+        match walk.map(|mut walk| walk.read_to_end(&mut read)) {
+            Some(Ok(_)) => read.chunks_exact(bytes).filter_map(decode).collect(),
             _ => Vec::new(),
         }
     }
 
     /// Where all followed threads run; empty where the kernel cannot tell.
     pub fn thread_places(&self) -> Vec<ThreadPlace> {
-        let mut bytes = Vec::new();
-        let walk = self.walks.get("each_place").and_then(|walk| Iter::new(walk).ok());
-        match walk.map(|mut walk| walk.read_to_end(&mut bytes)) {
-            Some(Ok(_)) => {
-                bytes.chunks_exact(inflight::PLACE_BYTES).filter_map(inflight::decode_place).collect()
-            }
-            _ => Vec::new(),
-        }
+        self.walk("each_place", inflight::PLACE_BYTES, inflight::decode_place)
     }
 
     /// By the kernel's number.

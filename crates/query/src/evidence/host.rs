@@ -4,7 +4,7 @@ use super::row::rows;
 use crate::QueryError;
 use gpuwhy_cause::Evidence;
 use gpuwhy_cause::evidence::{LongWait, Retransmits, ThreadHome, WaitSite};
-use gpuwhy_model::{Neighbour, OomEvent, RdmaEvent, Reason};
+use gpuwhy_model::{Neighbour, OomEvent, Part, RdmaEvent};
 use gpuwhy_store::Reader;
 use std::collections::BTreeMap;
 
@@ -49,18 +49,16 @@ pub(super) fn wait_sites(
     times: [u64; 2],
     evidence: &mut Evidence,
 ) -> Result<(), QueryError> {
-    let sql = "SELECT pid, tid, reason, stack_id, count(*) FROM wait_samples WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 \
+    let sql = "SELECT pid, tid, reason, stack_id, sum(coalesce(weight_ns, 250000000)) FROM wait_samples WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 \
                GROUP BY 1, 2, 3, 4 ORDER BY 5 DESC, 1, 2, 3, 4 LIMIT 10000";
     for row in rows(reader, sql, times)? {
-        let Some(reason) = Reason::ALL.into_iter().find(|reason| reason.name() == row.text(2)) else {
-            continue;
-        };
+        let Some(part) = Part::of_name(&row.text(2)) else { continue };
         evidence.wait_sites.push(WaitSite {
             pid: row.id(0),
             tid: row.id(1),
-            reason,
+            part,
             stack_id: row.signed(3).unwrap_or(0),
-            count: row.number(4),
+            ns: row.number(4),
         });
     }
     Ok(())

@@ -39,16 +39,22 @@ pub(crate) const FRAMES: Table = Table {
 
 pub(crate) const WAIT_SAMPLES: Table = Table {
     name: "wait_samples",
-    about: "Python threads that make GPU calls, met by a look four times a second while they waited between calls: a line \
-            that is met often is where the time goes",
+    about: "Python threads that make GPU calls, met between them by a look some times a second: a line that is met often \
+            is where the time goes",
     columns: &[
         TIMESTAMP,
         PID.required(),
         TID.required(),
-        int("since_ns", "ns", "when the wait began, unix time").required(),
-        text("reason", "", "what it waited for: `futex`, `block_io`, `sleep`, ...").required(),
+        int("since_ns", "ns", "when the wait began, unix time; the moment itself where it ran").required(),
+        text(
+            "reason",
+            "",
+            "what it waited for: `futex`, `block_io`, `sleep`, ...; or `runnable` (another had its CPU), `on_cpu`",
+        )
+        .required(),
         int("stack_id", "", "its Python frames, see `frames`").required(),
         SESSION,
+        int("weight_ns", "ns", "since the last look: the time this one stands for; in older files a quarter of a second"),
     ],
     key: &[],
     clustered: false,

@@ -2,7 +2,7 @@
 
 use super::row::{handle, insert_into, known, put};
 use crate::schema::code::{FRAMES, STACKS, WAIT_SAMPLES};
-use gpuwhy_model::{Stack, Waiting};
+use gpuwhy_model::{BetweenCalls, Stack};
 use rusqlite::{Connection, Statement, params};
 use std::fmt::Write as _;
 
@@ -26,22 +26,23 @@ pub(super) fn stacks(db: &Connection, stacks: &[Stack]) -> rusqlite::Result<()> 
     Ok(())
 }
 
-pub(super) fn waiting(db: &Connection, waits: &[Waiting], session_id: i64) -> rusqlite::Result<()> {
-    if waits.is_empty() {
+pub(super) fn between_calls(db: &Connection, met: &[BetweenCalls], session_id: i64) -> rusqlite::Result<()> {
+    if met.is_empty() {
         return Ok(());
     }
     let mut insert = insert_into(db, &WAIT_SAMPLES)?;
-    for wait in waits {
+    for met in met {
         put!(
             insert,
             WAIT_SAMPLES,
-            "timestamp_ns" = wait.time_ns as i64,
-            "pid" = wait.pid,
-            "tid" = wait.tid,
-            "since_ns" = wait.since_ns as i64,
-            "reason" = wait.reason.name(),
-            "stack_id" = wait.stack_id,
+            "timestamp_ns" = met.time_ns as i64,
+            "pid" = met.pid,
+            "tid" = met.tid,
+            "since_ns" = met.since_ns as i64,
+            "reason" = met.part.name(),
+            "stack_id" = met.stack_id,
             "session_id" = session_id,
+            "weight_ns" = met.weight_ns as i64,
         );
     }
     Ok(())

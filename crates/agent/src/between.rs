@@ -1,0 +1,157 @@
+//! Where in their programs threads are between GPU calls, and what they do there. That changes by the thousand a second, so
+//! they are met by looking now and then; a line that is met often is where the time goes.
+
+use crate::stacks::stack_of;
+use gpuwhy_model::{Batch, BetweenCalls, Frame, Part};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// No more often than this.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// A look that took long is followed by a pause that is so many times longer: looking takes at most 1% of a core.
+const PAUSE: u32 = 100;
+/// Where looking pauses for long, a thread that is met stands for no more than this.
+const MOST_WEIGHT: Duration = Duration::from_secs(1);
+/// Stacks read at one look.
+const MOST_READ: usize = 16;
+
+/// When to look.
+#[derive(Debug, Default)]
+pub(crate) struct Looks {
+    began: Option<Instant>,
+    next: Option<Instant>,
+}
+
+impl Looks {
+    /// What a thread stands for that is met now; nothing where it is too early to look.
+    pub(crate) fn due(&mut self, now: Instant) -> Option<Duration> {
+        if self.next.is_some_and(|next| now < next) {
+            return None;
+        }
+        let since = self.began.map_or(LOOK_EVERY, |began| now - began);
+        self.began = Some(now);
+        Some(since.min(MOST_WEIGHT))
+    }
+
+    pub(crate) fn done(&mut self, now: Instant) {
+        let took = self.began.map_or(Duration::ZERO, |began| now - began);
+        self.next = Some(now + (took * PAUSE).max(LOOK_EVERY));
+    }
+}
+
+/// Adds who is between calls, with their Python frames. `look` lists them: a thread that is still in the same wait after its
+/// frames were read has stood at that line all the time. One that runs is believed if it is in the same function when it is
+/// read again.
+pub(crate) fn meet(
+    batch: &mut Batch,
+    weight: Duration,
+    read: impl Fn(&BetweenCalls) -> Option<Vec<Frame>>,
+    look: impl Fn() -> Vec<BetweenCalls>,
+) {
+    let mut met: Vec<(BetweenCalls, Vec<Frame>)> =
+        look().into_iter().filter_map(|met| read(&met).map(|frames| (met, frames))).take(MOST_READ).collect();
+    met.retain(|(_, frames)| !frames.is_empty());
+    if met.is_empty() {
+        return;
+    }
+    let again: HashMap<(u32, u32), BetweenCalls> =
+        look().into_iter().map(|met| ((met.pid, met.tid), met)).collect();
+    for (mut met, frames) in met {
+        let Some(now) = again.get(&(met.pid, met.tid)) else { continue };
+        let is_there_still = match met.part {
+            Part::OnCpu => read(now).is_some_and(|again| is_same_function(&frames, &again)),
+            part => part == now.part && met.since_ns == now.since_ns,
+        };
+        if let (true, Some(stack)) = (is_there_still, stack_of(met.pid, frames)) {
+            met.stack_id = Some(stack.stack_id);
+            met.weight_ns = weight.as_nanos() as u64;
+            batch.stacks.push(stack);
+            batch.between_calls.push(met);
+        }
+    }
+}
+
+fn is_same_function(one: &[Frame], other: &[Frame]) -> bool {
+    let function =
+        |frames: &[Frame]| frames.first().map(|frame| (frame.file.clone(), frame.function.clone()));
+    function(one) == function(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gpuwhy_model::{FrameKind, Reason};
+    use std::cell::Cell;
+
+    const SLEEP: Part = Part::Blocked(Reason::Sleep);
+
+    fn met(tid: u32, part: Part, since_ns: u64) -> BetweenCalls {
+        BetweenCalls {
+            time_ns: 10_000_000,
+            pid: 7,
+            tid,
+            since_ns,
+            part,
+            last_call_ns: 0,
+            weight_ns: 0,
+            stack_id: None,
+            thread_pointer: 0,
+        }
+    }
+
+    fn frame(function: &str, line: u32) -> Frame {
+        Frame {
+            kind: FrameKind::Python,
+            function: Some(function.into()),
+            line: Some(line),
+            ..Frame::default()
+        }
+    }
+
+    #[test]
+    fn only_a_thread_that_is_there_still_is_believed() {
+        let looks = Cell::new(0);
+        let look = || {
+            looks.set(looks.get() + 1);
+            // The second one waits for something else by then, the third runs.
+            match looks.get() {
+                1 => vec![met(1, SLEEP, 5), met(2, SLEEP, 5), met(3, Part::Runnable, 9)],
+                _ => vec![met(1, SLEEP, 5), met(2, SLEEP, 6), met(3, Part::OnCpu, 9)],
+            }
+        };
+        let mut batch = Batch::default();
+        meet(&mut batch, Duration::from_millis(50), |_| Some(vec![frame("load", 3)]), look);
+        assert_eq!(batch.between_calls.iter().map(|met| met.tid).collect::<Vec<_>>(), [1]);
+        assert_eq!(batch.between_calls[0].stack_id, Some(batch.stacks[0].stack_id));
+        assert_eq!(batch.between_calls[0].weight_ns, 50_000_000);
+    }
+
+    #[test]
+    fn one_that_runs_may_go_on_to_another_line_but_not_to_another_function() {
+        let reads = Cell::new(0);
+        let read = |met: &BetweenCalls| {
+            reads.set(reads.get() + 1);
+            let function = if met.tid == 2 && reads.get() > 2 { "forward" } else { "augment" };
+            Some(vec![frame(function, reads.get())])
+        };
+        let look = || vec![met(1, Part::OnCpu, 1), met(2, Part::OnCpu, 1)];
+        let mut batch = Batch::default();
+        meet(&mut batch, Duration::from_millis(50), read, look);
+        assert_eq!(batch.between_calls.iter().map(|met| met.tid).collect::<Vec<_>>(), [1]);
+        assert_eq!(batch.stacks[0].frames[0].line, Some(1), "where it was when it was met");
+    }
+
+    #[test]
+    fn looking_takes_a_hundredth_of_the_time_at_most() {
+        let begin = Instant::now();
+        let at = |ms: u64| begin + Duration::from_millis(ms);
+        let mut looks = Looks::default();
+        assert_eq!(looks.due(at(0)), Some(LOOK_EVERY));
+        looks.done(at(0));
+        assert_eq!(looks.due(at(49)), None);
+        assert_eq!(looks.due(at(60)), Some(Duration::from_millis(60)), "the time since the last look");
+        looks.done(at(63));
+        assert_eq!(looks.due(at(362)), None, "it took 3 ms");
+        assert_eq!(looks.due(at(363)), Some(Duration::from_millis(303)));
+    }
+}

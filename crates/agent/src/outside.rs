@@ -1,0 +1,59 @@
+//! Stacks read from outside, of threads that stand still: nothing in the kernel takes a stack where nothing happens.
+
+use crate::names::Ran;
+use crate::pythons::Pythons;
+use gpuwhy_model::ThreadRegisters;
+use gpuwhy_python::{Memory, ProcessMemory};
+
+const PAGE: u64 = 4096;
+/// Of a stack, so many pages are copied.
+const MOST_PAGES: usize = 64;
+
+/// A thread's stack, as it was copied.
+#[derive(Debug, Default)]
+pub(crate) struct Outside {
+    pub(crate) pid: u32,
+    /// Nothing where the kernel cannot tell: then there are Python frames alone.
+    pub(crate) registers: Option<ThreadRegisters>,
+    /// From the stack pointer on.
+    pub(crate) copied: Vec<u8>,
+    pub(crate) python: Vec<Ran>,
+}
+
+/// Which thread, and where it has its own data.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Target {
+    pub(crate) pid: u32,
+    pub(crate) tid: u32,
+    pub(crate) thread_pointer: u64,
+}
+
+/// Nothing where neither kind of frames can be read.
+pub(crate) fn read(
+    target: Target,
+    registers: Option<&ThreadRegisters>,
+    pythons: &Pythons,
+) -> Option<Outside> {
+    let Target { pid, tid, thread_pointer } = target;
+    let python = pythons.ran_in(pid, tid, thread_pointer).unwrap_or_default();
+    let copied = registers.map(|registers| copy(pid, registers.sp)).unwrap_or_default();
+    let registers = registers.filter(|_| !copied.is_empty()).cloned();
+    let is_any = registers.is_some() || !python.is_empty();
+    is_any.then_some(Outside { pid, registers, copied, python })
+}
+
+/// Page by page, up to where the stack ends.
+fn copy(pid: u32, sp: u64) -> Vec<u8> {
+    let Ok(memory) = ProcessMemory::open(pid) else { return Vec::new() };
+    let mut copied = Vec::new();
+    let mut at = sp;
+    for _ in 0..MOST_PAGES {
+        let mut page = vec![0; (PAGE - at % PAGE) as usize];
+        if !memory.read(at, &mut page) {
+            break;
+        }
+        at += page.len() as u64;
+        copied.extend(page);
+    }
+    copied
+}

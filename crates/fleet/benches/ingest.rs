@@ -120,7 +120,8 @@ fn whole(messages: &[Bytes]) -> Rate {
     let folder = tempfile::tempdir_in(".").unwrap();
     let store: Arc<dyn Store> = Arc::new(opened(&folder));
     let (peers, tally) = (Arc::new(Peers::default()), Arc::new(Tally::default()));
-    let ingest = Ingest::new(store, peers, tally.clone(), Limits::default(), Retention::default()).unwrap();
+    let (limits, keep) = (Limits::default(), Retention::default());
+    let ingest = Ingest::new(folder.path(), store, peers, tally.clone(), limits, keep).unwrap();
     let ingest = Arc::new(ingest);
     let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
     let rate = timed(messages.len() * POINTS, || {
@@ -140,6 +141,8 @@ fn whole(messages: &[Bytes]) -> Rate {
                 sender.await.unwrap();
             }
         });
+        // It ends when all that is in the journal is in the store.
+        drop(ingest);
     });
     assert_eq!(tally.json()["rows"], messages.len() * POINTS);
     rate
@@ -150,7 +153,8 @@ fn paced(messages: &[Bytes]) {
     let folder = tempfile::tempdir_in(".").unwrap();
     let store: Arc<dyn Store> = Arc::new(opened(&folder));
     let (peers, tally) = (Arc::new(Peers::default()), Arc::new(Tally::default()));
-    let ingest = Arc::new(Ingest::new(store, peers, tally, Limits::default(), Retention::default()).unwrap());
+    let (limits, keep) = (Limits::default(), Retention::default());
+    let ingest = Arc::new(Ingest::new(folder.path(), store, peers, tally, limits, keep).unwrap());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap();
     let mut took: Vec<Duration> = runtime.block_on(async {
         let began = tokio::time::Instant::now();

@@ -3,7 +3,9 @@
 
 pub mod api;
 mod clock;
+mod gently;
 pub mod ingest;
+pub mod journal;
 mod limits;
 pub mod peers;
 mod point;

@@ -6,8 +6,10 @@ use std::time::Duration;
 pub struct Limits {
     /// Bytes of a request, unpacked.
     pub request_bytes: usize,
-    /// Bytes of all requests that are being read, decoded or waiting to be stored.
+    /// Bytes of all requests that are being read or decoded, or wait for the journal or to be compared.
     pub memory_bytes: usize,
+    /// Bytes that may be in the journal and not in the store.
+    pub journal_bytes: u64,
     /// Attributes of a point.
     pub attributes: usize,
     /// Bytes of a point's attributes.
@@ -31,6 +33,7 @@ impl Default for Limits {
         Limits {
             request_bytes: 16 << 20,
             memory_bytes: 256 << 20,
+            journal_bytes: 1 << 30,
             attributes: 128,
             attribute_bytes: 32 << 10,
             name_bytes: 256,

@@ -14,6 +14,10 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The journal has their places in it: new ones go to the end.
+    pub const ALL: [Kind; 6] =
+        [Kind::Gauge, Kind::Sum, Kind::Histogram, Kind::Summary, Kind::Log, Kind::Span];
+
     pub fn name(self) -> &'static str {
         match self {
             Kind::Gauge => "gauge",
@@ -77,7 +81,7 @@ pub struct Collective {
 pub struct Found {
     pub timestamp_ns: i64,
     pub origin: Origin,
-    /// `node` or `fleet`.
+    /// One of [`Found::SOURCES`].
     pub source: &'static str,
     pub class: Option<Arc<str>>,
     pub severity: Option<Arc<str>>,
@@ -85,6 +89,10 @@ pub struct Found {
     pub pid: Option<i64>,
     /// All of it, a JSON object.
     pub finding: Option<Arc<str>>,
+}
+
+impl Found {
+    pub const SOURCES: [&'static str; 2] = ["node", "fleet"];
 }
 
 /// A node that spoke.

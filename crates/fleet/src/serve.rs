@@ -14,9 +14,7 @@ use gpuwhy_cohort::Rates;
 use gpuwhy_door::{Door, DoorError, Protocol, Tls, addresses, bind, told_to_end};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::time::MissedTickBehavior;
 
 /// Agents keep their connections.
 const CONNECTIONS: usize = 30_000;
@@ -67,12 +65,14 @@ pub fn serve(options: &Serve, ready: impl FnOnce(&Addresses)) -> Result<(), Flee
     let audit = Arc::new(Audit::open(&options.data).map_err(failed)?);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(failed)?;
     let (peers, tally) = (Arc::new(Peers::default()), Arc::new(Tally::default()));
+    let (limits, keep) = (options.limits.clone(), options.keep);
+    let ingest = Ingest::new(&options.data, store.clone(), peers.clone(), tally.clone(), limits, keep)?;
+    let ingest = Arc::new(ingest);
     remember(&*store, &peers);
-    let asking =
-        Asking::new(store.clone(), peers.clone(), tally.clone(), audit.clone(), options.rates.clone());
+    let progress = ingest.progress().clone();
+    let asking = Asking::new(store, peers, tally, audit.clone(), options.rates.clone(), progress);
     let site = Arc::new(Site::new(asking, options.tokens.clone(), audit.clone(), options.tls.is_some()));
-    let ingest = Arc::new(Ingest::new(store, peers, tally, options.limits.clone(), options.keep)?);
-    let gate = Arc::new(Gate { ingest: ingest.clone(), tokens: options.tokens.clone(), audit });
+    let gate = Arc::new(Gate { ingest, tokens: options.tokens.clone(), audit });
     let served = runtime.block_on(async {
         let (grpc, grpc_at) = listener(&options.grpc, options.tls.is_some()).await?;
         let (http, http_at) = listener(&options.http, options.tls.is_some()).await?;
@@ -85,7 +85,6 @@ pub fn serve(options: &Serve, ready: impl FnOnce(&Addresses)) -> Result<(), Flee
         tokio::spawn(async move { h2.serve(grpc, calls, std::future::pending::<()>()).await });
         let other = door.clone();
         tokio::spawn(async move { other.serve(http, pushes, std::future::pending::<()>()).await });
-        tokio::spawn(judging(ingest));
         door.serve(api, router(site), told_to_end()).await.transpose()?;
         Ok(())
     });
@@ -102,19 +101,9 @@ fn remember(store: &dyn Store, peers: &Peers) {
         Ok(mut calls) => {
             // Clocks of nodes differ: what belongs together is told by its number.
             calls.sort_by(|a, b| (&a.comm_id_hash, a.seq).cmp(&(&b.comm_id_hash, b.seq)));
-            peers.remember(&calls, now_ns);
+            peers.remember(&calls);
         }
         Err(error) => eprintln!("gpuwhy-fleet: the last collectives could not be read: {error}"),
-    }
-}
-
-/// Once a second, for as long as the server lives.
-async fn judging(ingest: Arc<Ingest>) {
-    let mut every = tokio::time::interval(Duration::from_secs(1));
-    every.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        every.tick().await;
-        ingest.judge().await;
     }
 }
 

@@ -14,6 +14,8 @@ pub struct Tally {
     refused: AtomicU64,
     failures: AtomicU64,
     forgotten: AtomicU64,
+    behind_bytes: AtomicU64,
+    lag_ms: AtomicU64,
 }
 
 fn add(counter: &AtomicU64, count: usize) {
@@ -54,6 +56,16 @@ impl Tally {
         self.forgotten.fetch_add(rows, Ordering::Relaxed);
     }
 
+    /// Bytes of the journal that the store does not have yet.
+    pub(crate) fn behind(&self, bytes: u64) {
+        self.behind_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// How long the oldest push of the latest group had waited when it was stored.
+    pub(crate) fn lag(&self, ns: i64) {
+        self.lag_ms.store(u64::try_from(ns).unwrap_or(0) / 1_000_000, Ordering::Relaxed);
+    }
+
     /// Since the server began.
     pub fn json(&self) -> Value {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -62,7 +74,8 @@ impl Tally {
             "duplicate_pushes": get(&self.duplicates), "duplicate_rows": get(&self.duplicate_rows),
             "left_out_points": get(&self.left_out), "busy_pushes": get(&self.busy),
             "refused_pushes": get(&self.refused), "failed_writes": get(&self.failures),
-            "forgotten_rows": get(&self.forgotten),
+            "forgotten_rows": get(&self.forgotten), "journal_bytes_to_store": get(&self.behind_bytes),
+            "store_lag_ms": get(&self.lag_ms),
         })
     }
 }

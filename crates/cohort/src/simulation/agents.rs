@@ -110,7 +110,10 @@ impl Agents {
 
     fn ahead_ns(&self, node: usize, seconds: f64) -> i64 {
         let (offset, drift) = self.clocks.get(node).copied().unwrap_or_default();
-        ((offset + drift * seconds) * 1e9) as i64
+        let steps =
+            self.plan.clock_steps.iter().filter(|step| step.node == node && step.at_seconds <= seconds);
+        let stepped: f64 = steps.map(|step| step.by_seconds).sum();
+        ((offset + drift * seconds + stepped) * 1e9) as i64
     }
 
     /// What is pushed until this time, which the machine has run to.

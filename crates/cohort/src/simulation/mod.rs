@@ -10,6 +10,6 @@ mod trial;
 
 pub use agents::{Agents, Push};
 pub use machine::{Call, Machine};
-pub use plan::{Fault, FaultKind, Layout, Noise, Plan};
+pub use plan::{ClockStep, Fault, FaultKind, Layout, Noise, Plan};
 pub use random::Random;
 pub use trial::{Outcome, trial};

@@ -57,6 +57,14 @@ pub struct Fault {
     pub to_seconds: f64,
 }
 
+/// A node's clock is set.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ClockStep {
+    pub node: usize,
+    pub at_seconds: f64,
+    pub by_seconds: f64,
+}
+
 /// Simulated time begins here, unless a plan says otherwise: late enough that no clock is ever before its beginning.
 const BEGIN_NS: u64 = 1_700_000_000_000_000_000;
 
@@ -77,6 +85,8 @@ pub struct Plan {
     /// Clocks are off by up to so much, and drift.
     pub clock_offset_seconds: f64,
     pub clock_drift_ppm: f64,
+    /// Clocks that are set while the job runs.
+    pub clock_steps: Vec<ClockStep>,
     pub push_seconds: f64,
     /// Calls return when the collective is done; else at once.
     pub is_blocking: bool,
@@ -104,6 +114,7 @@ impl Plan {
             faults: Vec::new(),
             clock_offset_seconds: 0.0,
             clock_drift_ppm: 0.0,
+            clock_steps: Vec::new(),
             push_seconds: 1.0,
             is_blocking: true,
             has_records: true,

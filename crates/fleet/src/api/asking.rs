@@ -2,6 +2,7 @@
 
 use super::audit::Audit;
 use super::tools::{TOOLS, Tool};
+use crate::journal::Progress;
 use crate::peers::Peers;
 use crate::store::{Stop, Store, StoreError};
 use crate::tally::Tally;
@@ -17,6 +18,8 @@ use tokio::sync::Semaphore;
 const AT_ONCE: usize = 4;
 /// A question that does not get its turn in this time is refused.
 const TURN: Duration = Duration::from_secs(30);
+/// The store is behind the journal; a question waits for what was acknowledged before it, but not for longer than that.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Clone)]
 pub(crate) struct Asking(Arc<Inner>);
@@ -27,6 +30,7 @@ struct Inner {
     tally: Arc<Tally>,
     audit: Arc<Audit>,
     rates: Rates,
+    progress: Arc<Progress>,
     turns: Arc<Semaphore>,
 }
 
@@ -54,9 +58,10 @@ impl Asking {
         tally: Arc<Tally>,
         audit: Arc<Audit>,
         rates: Rates,
+        progress: Arc<Progress>,
     ) -> Asking {
         let turns = Arc::new(Semaphore::new(AT_ONCE));
-        Asking(Arc::new(Inner { store, peers, tally, audit, rates, turns }))
+        Asking(Arc::new(Inner { store, peers, tally, audit, rates, progress, turns }))
     }
 
     pub(super) fn tally(&self) -> &Tally {
@@ -83,6 +88,7 @@ impl Asking {
         let Ok(Ok(turn)) = turn else {
             return Err(AskError::new(Kind::Busy, "too many questions are being answered; ask again later"));
         };
+        self.0.progress.caught_up(PATIENCE).await;
         let ended = EndOnDrop(Stop::default());
         let (inner, grant, stop) = (self.0.clone(), grant.clone(), ended.0.clone());
         // The turn is over when the work is, not when nobody waits for it any more.

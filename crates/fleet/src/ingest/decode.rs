@@ -3,12 +3,16 @@
 
 use super::attributes::{Lifted, Object};
 use super::names::Names;
+use crate::clock::Now;
 use crate::limits::Limits;
 use crate::point::{Batch, Event, Kind, Origin, Seen};
 use opentelemetry_proto::tonic::common::v1::{InstrumentationScope, KeyValue};
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+
+/// The attributes of a request may be so many times as large as a request.
+const SWELLS: usize = 4;
 
 /// Names of each kind.
 #[derive(Debug)]
@@ -79,7 +83,9 @@ pub(super) struct Decoding<'a> {
     pub(super) names: &'a AllNames,
     /// Whether rows of this cluster are wanted.
     pub(super) may_push: &'a dyn Fn(&str) -> bool,
-    pub(super) now_ns: i64,
+    pub(super) now: Now,
+    /// Of all attributes so far.
+    pub(super) attribute_bytes: usize,
     pub(super) batch: Batch,
     pub(super) left_out: LeftOut,
 }
@@ -159,6 +165,14 @@ impl Decoding<'_> {
             self.left_out.add(Why::Attributes, 1);
             return None;
         }
+        // What stands around many points is in each of them: a small request must not become a huge one.
+        if !own.is_empty() {
+            self.attribute_bytes += own.len() + around.attrs.len();
+        }
+        if self.attribute_bytes > self.limits.request_bytes * SWELLS {
+            self.left_out.add(Why::Attributes, 1);
+            return None;
+        }
         let attrs = around.with(&own);
         match self.about(around, pairs) {
             Ok(origin) => Some((origin, attrs)),
@@ -225,14 +239,14 @@ impl Decoding<'_> {
     /// Its time, or that of receipt where it has none.
     pub(super) fn time(&mut self, time_ns: u64) -> Option<i64> {
         if time_ns == 0 {
-            return Some(self.now_ns);
+            return Some(self.now.wall_ns);
         }
         let time = i64::try_from(time_ns).unwrap_or(i64::MAX);
-        if time > self.now_ns.saturating_add(self.limits.ahead.as_nanos() as i64) {
+        if time > self.now.latest().saturating_add(self.limits.ahead.as_nanos() as i64) {
             self.left_out.add(Why::Ahead, 1);
             return None;
         }
-        if time < self.now_ns.saturating_sub(self.limits.behind.as_nanos() as i64) {
+        if time < self.now.earliest().saturating_sub(self.limits.behind.as_nanos() as i64) {
             self.left_out.add(Why::Behind, 1);
             return None;
         }
@@ -256,7 +270,7 @@ impl Decoding<'_> {
         let seen = seen.into_iter().map(|((cluster, node), points)| Seen {
             cluster: cluster.clone(),
             node: node.clone(),
-            at_ns: self.now_ns,
+            at_ns: self.now.wall_ns,
             points,
             resource: resource.clone(),
         });

@@ -1,9 +1,12 @@
-//! Ingest: OTLP comes in by gRPC and HTTP, is decoded within limits, stored, compared with its peers, and only then
-//! acknowledged, with what its cohort's threshold is.
+//! Ingest: OTLP comes in by gRPC and HTTP, is decoded within limits, is made durable in the journal, and only then acknowledged,
+//! with what its cohort's threshold is. Behind that it is stored, and compared with its peers.
 
 mod attributes;
+#[cfg(test)]
+mod behind;
 mod body;
 mod budget;
+mod comparing;
 mod decode;
 mod door;
 mod grpc;
@@ -11,37 +14,41 @@ mod http;
 mod logs;
 mod metrics;
 mod names;
-mod recent;
 mod spans;
 #[cfg(test)]
 mod tests;
 mod writer;
 
+pub use crate::journal::{NotStored, Stored};
 pub use body::{BodyError, Packing};
+pub(crate) use budget::{Budget, Taken};
 pub use decode::LeftOut;
 pub(crate) use door::{Gate, grpc_router, http_router};
-pub(crate) use writer::Writer;
-pub use writer::{NotStored, Stored};
 
-use crate::clock::now_ns;
+use crate::clock::Now;
+use crate::journal::{Journal, Progress};
 use crate::limits::Limits;
 use crate::peers::{Advice, Peers};
 use crate::point::{Batch, BatchId};
 use crate::store::{Retention, Store, StoreError};
 use crate::tally::Tally;
 use axum::body::Body;
-use budget::{Budget, Taken};
 use bytes::Bytes;
+use comparing::Comparing;
 use decode::{AllNames, Decoding};
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use prost::Message;
 use ring::digest::{Context, SHA256};
+use std::path::Path;
 use std::sync::Arc;
+use writer::Writer;
 
 /// A decoded row takes about so many times the memory of what it was decoded from.
 const DECODED: usize = 3;
+/// And what takes none has its place in line.
+const LEAST: usize = 1 << 10;
 /// Larger requests are decoded where they keep no others waiting.
 const LARGE: usize = 256 << 10;
 
@@ -126,27 +133,38 @@ pub struct Ingest {
     pub(crate) limits: Limits,
     budget: Budget,
     names: AllNames,
-    writer: Writer,
     pub(crate) tally: Arc<Tally>,
     peers: Arc<Peers>,
+    // They end in this order: what is found is taken down, what is taken down is stored.
+    _comparing: Comparing,
+    journal: Arc<Journal>,
+    _writer: Writer,
 }
 
 impl Ingest {
+    /// In the folder of the store, which is locked by it.
     pub fn new(
+        data: &Path,
         store: Arc<dyn Store>,
         peers: Arc<Peers>,
         tally: Arc<Tally>,
         limits: Limits,
         keep: Retention,
     ) -> Result<Ingest, StoreError> {
-        let writer = Writer::start(store, tally.clone(), keep)?;
+        let (known, stored) = (store.recent()?, store.stored()?);
+        let journal = Journal::open(data, known.clone(), stored, limits.journal_bytes, tally.clone())?;
+        let journal = Arc::new(journal);
+        let writer = Writer::start(store, &journal, known, tally.clone(), keep)?;
+        let comparing = Comparing::start(peers.clone(), journal.clone())?;
         Ok(Ingest {
             budget: Budget::new(limits.memory_bytes),
             names: AllNames::new(&limits),
             limits,
-            writer,
             tally,
             peers,
+            _comparing: comparing,
+            journal,
+            _writer: writer,
         })
     }
 
@@ -162,20 +180,9 @@ impl Ingest {
         self.take(Incoming { signal, format, message, sender: String::new(), taken }, may_push).await
     }
 
-    /// Judges all ranks, and writes down what is new.
-    pub(crate) async fn judge(&self) {
-        let (now_ns, peers) = (now_ns(), self.peers.clone());
-        // Of many ranks it takes a while.
-        let findings = tokio::task::spawn_blocking(move || peers.judge(now_ns)).await.unwrap_or_default();
-        if findings.is_empty() {
-            return;
-        }
-        let words: Vec<&str> = findings.iter().map(|found| &*found.title).collect();
-        let id = id("fleet", Signal::Logs, format!("{now_ns} {}", words.join(" ")).as_bytes());
-        let batch = Batch { id, received_ns: now_ns, findings, ..Batch::default() };
-        if let Err(error) = self.writer.store(Arc::new(batch), self.budget.none()).await {
-            eprintln!("gpuwhy-fleet: what was found could not be stored: {error}");
-        }
+    /// How far the store is behind.
+    pub(crate) fn progress(&self) -> &Arc<Progress> {
+        self.journal.progress()
     }
 
     /// Reads a body as far as is allowed.
@@ -214,7 +221,7 @@ impl Ingest {
         mut incoming: Incoming,
         may_push: impl Fn(&str) -> bool + Send + 'static,
     ) -> Result<Taking, PushError> {
-        incoming.taken.more(incoming.message.len() * DECODED).map_err(BodyError::from)?;
+        incoming.taken.more(incoming.message.len() * DECODED + LEAST).map_err(BodyError::from)?;
         let Incoming { signal, format, message, sender, taken } = incoming;
         let decoded = match message.len() > LARGE {
             false => self.decode(signal, format, &message, &sender, &may_push),
@@ -230,12 +237,13 @@ impl Ingest {
         let stored = match batch.rows() {
             // There is nothing to lose.
             0 => Stored::Now,
-            _ => self.writer.store(batch.clone(), taken).await?,
+            _ => self.journal.append(&batch).await?,
         };
+        let advice = self.peers.advice(&batch);
         if stored == Stored::Now {
-            self.peers.take(&batch);
+            self.peers.give(batch, Now::read(), taken);
         }
-        Ok(Taking { stored, left_out, advice: self.peers.advice(&batch) })
+        Ok(Taking { stored, left_out, advice })
     }
 
     fn decode(
@@ -246,13 +254,14 @@ impl Ingest {
         sender: &str,
         may_push: &dyn Fn(&str) -> bool,
     ) -> Result<(Batch, LeftOut), PushError> {
-        let now_ns = now_ns();
-        let batch = Batch { id: id(sender, signal, message), received_ns: now_ns, ..Batch::default() };
+        let now = Now::read();
+        let batch = Batch { id: id(sender, signal, message), received_ns: now.wall_ns, ..Batch::default() };
         let mut decoding = Decoding {
             limits: &self.limits,
             names: &self.names,
             may_push,
-            now_ns,
+            now,
+            attribute_bytes: 0,
             batch,
             left_out: LeftOut::default(),
         };

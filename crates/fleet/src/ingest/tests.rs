@@ -3,6 +3,7 @@
 #![allow(clippy::needless_pass_by_value)]
 
 use super::decode::{AllNames, Decoding, LeftOut};
+use crate::clock::Now;
 use crate::limits::Limits;
 use crate::point::{Batch, Kind};
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
@@ -23,7 +24,8 @@ fn decoded<M: DeserializeOwned>(
         limits,
         names: &names,
         may_push: &|cluster| cluster != "theirs",
-        now_ns: NOW,
+        now: Now::at(NOW),
+        attribute_bytes: 0,
         batch: Batch::default(),
         left_out: LeftOut::default(),
     };
@@ -217,4 +219,55 @@ fn a_span_is_its_duration() {
     let [span] = &batch.events[..] else { panic!("{batch:?}") };
     assert_eq!((&*span.name, span.kind, span.int, span.timestamp_ns), ("step", Kind::Span, Some(250), NOW));
     assert!(span.attrs.as_ref().unwrap().contains("0102030405060708090a0b0c0d0e0f10"));
+}
+
+/// The times of points that are taken while the clocks say that.
+fn taken(now: Now, times: &[i64]) -> Vec<i64> {
+    let limits = Limits::default();
+    let names = AllNames::new(&limits);
+    let mut decoding = Decoding {
+        limits: &limits,
+        names: &names,
+        may_push: &|_| true,
+        now,
+        attribute_bytes: 0,
+        batch: Batch::default(),
+        left_out: LeftOut::default(),
+    };
+    let points: Vec<Value> =
+        times.iter().map(|time| json!({"timeUnixNano": time.to_string(), "asInt": "1"})).collect();
+    decoding.metrics(&serde_json::from_value(gauge("ours", points.into())).unwrap());
+    decoding.batch.events.iter().map(|event| event.timestamp_ns).collect()
+}
+
+#[test]
+fn a_server_whose_clock_is_set_loses_nothing() {
+    const HOUR: i64 = 3_600_000_000_000;
+    let times = [NOW, NOW - HOUR, NOW - 6 * 24 * HOUR];
+    for by in [0, HOUR, -HOUR, 30 * 24 * HOUR, -30 * 24 * HOUR] {
+        assert_eq!(taken(Now { wall_ns: NOW + by, steady_ns: NOW }, &times), times, "set by {by}");
+        // It was wrong when the server began, and was put right.
+        assert_eq!(taken(Now { wall_ns: NOW, steady_ns: NOW + by }, &times), times, "set by {by}");
+    }
+    assert_eq!(
+        taken(Now::at(NOW), &[NOW + HOUR, NOW - 8 * 24 * HOUR]),
+        [0; 0],
+        "agents whose clocks are wrong"
+    );
+}
+
+#[test]
+fn what_stands_around_many_points_does_not_make_a_huge_request_of_a_small_one() {
+    let limits = Limits { request_bytes: 10_000, ..Limits::default() };
+    let around = attribute("note", json!({"stringValue": "x".repeat(1_000)}));
+    let own = json!([attribute("a", json!({"intValue": "1"}))]);
+    let points: Vec<Value> = (0..100).map(|_| json!({"asInt": "1", "attributes": own})).collect();
+    let request = json!({"resourceMetrics": [{
+        "resource": {"attributes": [around]},
+        "scopeMetrics": [{"metrics": [{"name": "m", "gauge": {"dataPoints": points}}]}],
+    }]});
+    let (batch, left_out) = metrics(request, &limits);
+    let bytes: usize = batch.events.iter().map(|event| event.attrs.as_ref().unwrap().len()).sum();
+    assert!(bytes < 4 * 10_000 + 2_000 && left_out.count() > 50, "{bytes} {}", left_out.sentence());
+    assert_eq!(batch.events.len() as u64 + left_out.count(), 100);
 }

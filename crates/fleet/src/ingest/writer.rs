@@ -1,115 +1,106 @@
-//! The thread that writes. What waits while a group is being stored is the next group: so a group is as large as it must
-//! be, and nobody waits for others to come.
+//! The thread that writes to the store, behind the journal. It takes what the journal has by then as one group: few large
+//! transactions cost far less than many small ones, and nobody waits for them but those who ask.
 
-use super::budget::Taken;
-use super::recent::Recent;
-use crate::clock::now_ns;
-use crate::point::Batch;
-use crate::store::{Retention, Store, StoreError};
+use crate::clock::Now;
+use crate::gently::give_way;
+use crate::journal::{Journal, Next, Pace, Part, Position, Progress, Tail, decode, frames};
+use crate::point::{Batch, BatchId};
+use crate::store::{Retention, Sink, StoreError};
 use crate::tally::Tally;
+use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
 
 /// Rows of one transaction.
 const GROUP_ROWS: usize = 200_000;
-/// Pushes that wait; their memory is bounded by the budget.
-const WAITING: usize = 20_000;
+/// It is written twice a second, or when there is so much.
+const PACE: Pace = Pace { every: Duration::from_millis(500), bytes: 4 << 20 };
 /// How often it is looked for what is too old.
 const FORGET_EVERY: Duration = Duration::from_secs(60);
-/// After a failure nothing is tried for so long: others are told to come later.
+/// After a failure it is tried again after so long.
 const PAUSE: Duration = Duration::from_millis(200);
 /// That the store fails is said so often.
 const SAY_EVERY: Duration = Duration::from_secs(10);
 
-/// What became of a push.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stored {
-    Now,
-    /// It was stored before.
-    Before,
-}
-
-/// Why a push is not stored: it may come again.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotStored {
-    #[error("the server has as much to store as it can hold; send it again later")]
-    Full,
-    #[error("{0}; send it again later")]
-    Failed(String),
-    #[error("the server is ending; send it again later")]
-    Ending,
-}
-
-struct Job {
-    batch: Arc<Batch>,
-    /// Room in memory, until it is stored.
-    _taken: Taken,
-    told: oneshot::Sender<Result<Stored, NotStored>>,
-}
-
 #[derive(Debug)]
 pub(crate) struct Writer {
-    jobs: Option<SyncSender<Job>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Writer {
+    /// Stores what is in the journal before it returns, where the store takes it.
     pub(crate) fn start(
-        store: Arc<dyn Store>,
+        store: Arc<dyn Sink>,
+        journal: &Journal,
+        known: Vec<BatchId>,
         tally: Arc<Tally>,
         keep: Retention,
     ) -> Result<Writer, StoreError> {
-        let recent = Recent::new(store.recent()?, now_ns());
-        let (jobs, waiting) = sync_channel(WAITING);
-        let work = Work { store, tally, keep, recent, said: None };
+        let progress = journal.progress().clone();
+        let replay = Replay { to: progress.end(), known: known.into_iter().collect() };
+        let tail = journal.read();
+        let mut work = Work { store, progress, tail, tally, keep, replay, said: None, failures: 0 };
+        work.drain();
         let thread = std::thread::Builder::new()
             .name("store".into())
-            .spawn(move || work.run(&waiting))
+            .spawn(move || work.run())
             .map_err(|error| StoreError::Write(error.to_string()))?;
-        Ok(Writer { jobs: Some(jobs), thread: Some(thread) })
-    }
-
-    /// Returns when it is durable.
-    pub(crate) async fn store(&self, batch: Arc<Batch>, taken: Taken) -> Result<Stored, NotStored> {
-        let (told, answer) = oneshot::channel();
-        let job = Job { batch, _taken: taken, told };
-        match self.jobs.as_ref().map(|jobs| jobs.try_send(job)) {
-            Some(Ok(())) => answer.await.unwrap_or(Err(NotStored::Ending)),
-            Some(Err(TrySendError::Full(_))) => Err(NotStored::Full),
-            Some(Err(TrySendError::Disconnected(_))) | None => Err(NotStored::Ending),
-        }
+        Ok(Writer { thread: Some(thread) })
     }
 }
 
 impl Drop for Writer {
-    /// What waits is stored first.
+    /// The journal has ended before: what is in it is stored first.
     fn drop(&mut self) {
-        self.jobs.take();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
+/// Up to where the journal is another server's, and what of it the store has.
+struct Replay {
+    to: Position,
+    known: HashSet<BatchId>,
+}
+
+impl Replay {
+    /// A push may be in a journal twice, where a disk failed.
+    fn is_new(&mut self, id: BatchId, from: Position) -> bool {
+        from >= self.to || self.known.insert(id)
+    }
+}
+
 struct Work {
-    store: Arc<dyn Store>,
+    store: Arc<dyn Sink>,
+    progress: Arc<Progress>,
+    tail: Tail,
     tally: Arc<Tally>,
     keep: Retention,
-    recent: Recent,
+    replay: Replay,
     said: Option<Instant>,
+    /// Since it last worked.
+    failures: u32,
 }
 
 impl Work {
-    fn run(mut self, waiting: &Receiver<Job>) {
-        let mut looked = Instant::now();
+    fn run(mut self) {
+        // Nobody waits for it as those do who push.
+        give_way();
+        let (mut looked, mut last) = (Instant::now(), Instant::now());
         loop {
-            match waiting.recv_timeout(Duration::from_secs(1)) {
-                Ok(first) => self.group(collected(first, waiting)),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+            match self.progress.next(last, PACE) {
+                Next::Write(part) => {
+                    last = Instant::now();
+                    self.write(part);
+                    if self.failures > 0 && self.progress.is_over() {
+                        // The next server finds it in the journal.
+                        return;
+                    }
+                }
+                Next::Nothing => {}
+                Next::End => return,
             }
             if looked.elapsed() > FORGET_EVERY {
                 looked = Instant::now();
@@ -118,68 +109,110 @@ impl Work {
         }
     }
 
-    fn group(&mut self, jobs: Vec<Job>) {
-        let mut ids = std::collections::HashSet::new();
-        let (new, before): (Vec<Job>, Vec<Job>) =
-            jobs.into_iter().partition(|job| !self.recent.knows(job.batch.id) && ids.insert(job.batch.id));
-        let group: Vec<&Batch> = new.iter().map(|job| &*job.batch).collect();
-        let written = match group.is_empty() {
-            true => Ok(()),
-            false => self.store.write(&group),
-        };
-        match written {
-            Ok(()) => {
-                for job in new {
-                    self.recent.add(job.batch.id);
-                    self.tally.stored(job.batch.rows());
-                    // Nobody waits any more: it is stored all the same.
-                    let _ = job.told.send(Ok(Stored::Now));
-                }
-                for job in before {
-                    self.tally.duplicate(job.batch.rows());
-                    let _ = job.told.send(Ok(Stored::Before));
-                }
+    /// What another server left.
+    fn drain(&mut self) {
+        while self.failures == 0 && self.progress.behind() > 0 {
+            match self.progress.next(Instant::now(), Pace { every: Duration::ZERO, ..PACE }) {
+                Next::Write(part) => self.write(part),
+                Next::Nothing | Next::End => return,
             }
-            Err(error) => self.failed(&error, new.into_iter().chain(before)),
         }
     }
 
-    fn failed(&mut self, error: &StoreError, jobs: impl Iterator<Item = Job>) {
+    fn write(&mut self, part: Part) {
+        match self.group(part) {
+            Ok(to) => {
+                self.failures = 0;
+                if to >= self.replay.to {
+                    self.replay.known = HashSet::new();
+                }
+                self.tail.delete(&self.progress.stored(to));
+                self.tally.behind(self.progress.behind());
+            }
+            Err(error) => self.failed(&error, part),
+        }
+    }
+
+    /// Gives up to where it is stored.
+    fn group(&mut self, part: Part) -> Result<Position, StoreError> {
+        let failed =
+            |error: std::io::Error| StoreError::Write(format!("the journal cannot be read: {error}"));
+        let bytes = self.tail.bytes(part).map_err(failed)?;
+        let (mut batches, mut rows, mut end, mut bad) = (Vec::new(), 0, 0, 0);
+        // After a failure one at a time, so that one push cannot hold up the others.
+        let most = if self.failures > 0 { 1 } else { GROUP_ROWS };
+        let mut is_all = true;
+        for frame in frames(&bytes) {
+            if rows >= most {
+                is_all = false;
+                break;
+            }
+            end = frame.end;
+            match frame.record.and_then(decode) {
+                Some(batch) if !self.replay.is_new(batch.id, part.from) => self.tally.duplicate(batch.rows()),
+                Some(batch) => {
+                    rows += batch.rows().max(1);
+                    batches.push(batch);
+                }
+                None => bad += 1,
+            }
+        }
+        let mut to = Position { offset: part.from.offset + end as u64, ..part.from };
+        if is_all && to.offset < part.to {
+            bad += 1;
+            to.offset = part.to;
+        }
+        if bad > 0 {
+            eprintln!("gpuwhy-fleet: {bad} pushes of the journal cannot be read any more and are lost");
+        }
+        let group: Vec<&Batch> = batches.iter().collect();
+        let oldest_ns = group.iter().map(|batch| batch.received_ns).min();
+        self.store.write(&group, to)?;
+        if let Some(oldest_ns) = oldest_ns {
+            self.tally.lag(Now::read().wall_ns - oldest_ns);
+        }
+        Ok(to)
+    }
+
+    fn failed(&mut self, error: &StoreError, part: Part) {
+        self.failures += 1;
         self.tally.failed();
+        self.tally.behind(self.progress.behind());
         if self.said.is_none_or(|said| said.elapsed() > SAY_EVERY) {
             self.said = Some(Instant::now());
-            eprintln!("gpuwhy-fleet: {error}; those who push are told to come later");
-        }
-        for job in jobs {
-            let _ = job.told.send(Err(NotStored::Failed(error.to_string())));
+            eprintln!("gpuwhy-fleet: {error}; what was acknowledged is in the journal, and is tried again");
         }
         std::thread::sleep(PAUSE);
-        // Whether the last group is on disk nobody knows; the file does.
-        if let Ok(known) = self.store.recent() {
-            self.recent = Recent::new(known, now_ns());
+        // Whether the last group is in the store nobody knows; the store does.
+        match self.store.stored() {
+            Ok(stored) if stored > part.from => {
+                self.failures = 0;
+                self.tail.delete(&self.progress.stored(stored));
+            }
+            // It was tried alone.
+            Ok(_) if self.failures > 1 && matches!(error, StoreError::Refused(_)) => self.set_aside(part),
+            _ => {}
+        }
+    }
+
+    /// The store takes others, but not this one: it is kept in a file of its own.
+    fn set_aside(&mut self, part: Part) {
+        let Ok((file, to)) = self.tail.set_aside(part) else { return };
+        if self.store.write(&[], to).is_ok() {
+            self.failures = 0;
+            self.progress.stored(to);
+            eprintln!("gpuwhy-fleet: a push that cannot be stored was put into {}", file.display());
         }
     }
 
     fn forget(&mut self) {
-        let now_ns = now_ns();
-        if let Some(before_ns) = self.recent.turn(now_ns) {
+        if let Some(before_ns) = self.progress.to_forget() {
             let _ = self.store.forget_batches(before_ns);
         }
-        match self.store.forget(now_ns, self.keep) {
+        // A clock that is ahead for a while must not make anything old.
+        match self.store.forget(Now::read().earliest(), self.keep) {
             Ok(forgotten) => self.tally.forgotten(forgotten.rows),
             Err(error) => eprintln!("gpuwhy-fleet: old rows could not be deleted: {error}"),
         }
     }
-}
-
-fn collected(first: Job, waiting: &Receiver<Job>) -> Vec<Job> {
-    let mut rows = first.batch.rows();
-    let mut jobs = vec![first];
-    while rows < GROUP_ROWS
-        && let Ok(job) = waiting.try_recv()
-    {
-        rows += job.batch.rows();
-        jobs.push(job);
-    }
-    jobs
 }

@@ -8,6 +8,7 @@ mod stop;
 pub use rows::Rows;
 pub use stop::Stop;
 
+use crate::journal::Position;
 use crate::point::{Batch, BatchId, Collective};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -98,6 +99,9 @@ pub enum StoreError {
     Open { path: PathBuf, why: String },
     #[error("the store cannot be written to: {0}")]
     Write(String),
+    /// Not for the disk's sake: it is of no use to try again.
+    #[error("the store does not take these rows: {0}")]
+    Refused(String),
     #[error("{0}")]
     Sql(String),
     #[error("it took longer than {0:?} and was given up; ask about a shorter time")]
@@ -106,17 +110,22 @@ pub enum StoreError {
     Stopped,
 }
 
-/// Where all rows are.
-pub trait Store: Send + Sync {
-    /// All of the group or nothing of it; durable when it returns.
-    fn write(&self, group: &[&Batch]) -> Result<(), StoreError>;
+/// Where rows go.
+pub trait Sink: Send + Sync {
+    /// All of the group and how far the journal is in the store by it, or nothing of either; durable when it returns.
+    fn write(&self, group: &[&Batch], to: Position) -> Result<(), StoreError>;
+    /// Up to where the journal is in the store.
+    fn stored(&self) -> Result<Position, StoreError>;
     /// Batches of the latest writes, oldest first, as many of them as can come again.
     fn recent(&self) -> Result<Vec<BatchId>, StoreError>;
     /// Forgets ids of batches written before then; those cannot be told when they come again.
     fn forget_batches(&self, before_ns: i64) -> Result<(), StoreError>;
     /// Deletes what is too old, and the oldest of what is too much.
     fn forget(&self, now_ns: i64, keep: Retention) -> Result<Forgotten, StoreError>;
+}
 
+/// Where all rows are, for those who ask.
+pub trait Store: Sink {
     /// Newest first.
     fn events(&self, filter: &Filter, reach: Reach, stop: &Stop) -> Result<Rows, StoreError>;
     fn findings(&self, filter: &Filter, reach: Reach, stop: &Stop) -> Result<Rows, StoreError>;

@@ -4,10 +4,10 @@ use crate::server::{ALL, Server, gauges, now_ns, skip, try_ask};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Points of one push.
 const POINTS: u32 = 50;
@@ -145,4 +145,75 @@ fn a_full_disk_is_told_and_got_over_and_nothing_acknowledged_is_lost() {
     let rows = server.sql("SELECT count(*) AS n FROM events");
     assert_eq!(rows, [json!({"n": acknowledged})]);
     drop(server);
+}
+
+/// Makes every sync of a process take so long, until it is dropped.
+struct Slow(Child);
+
+impl Slow {
+    fn make(pid: u32) -> Option<Slow> {
+        let delay = "inject=fdatasync,fsync:delay_enter=300000";
+        let mut strace = Command::new("strace");
+        strace.args([
+            "-f",
+            "-e",
+            "trace=fdatasync,fsync",
+            "-e",
+            delay,
+            "-o",
+            "/dev/null",
+            "-p",
+            &pid.to_string(),
+        ]);
+        let mut child = strace.stderr(Stdio::null()).spawn().ok()?;
+        let traced = || {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            status.lines().any(|line| line.starts_with("TracerPid:") && !line.ends_with("\t0"))
+        };
+        for _ in 0..200 {
+            if traced() {
+                return Some(Slow(child));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = child.kill();
+        None
+    }
+}
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        // It lets go of the process when it is asked to end.
+        let _ = Command::new("kill").arg(self.0.id().to_string()).status();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_slow_disk_makes_pushes_slow_and_loses_none() {
+    let test = "a_slow_disk_makes_pushes_slow_and_loses_none";
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let Some(slow) = Slow::make(server.pid()) else {
+        return skip(test, "strace is needed, and a process that may be traced");
+    };
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        for client in 0..4 {
+            let server = &server;
+            scope.spawn(move || {
+                for push in 0..5 {
+                    let values: Vec<(u32, f64)> = (0..POINTS).map(|rank| (rank, f64::from(rank))).collect();
+                    let reply =
+                        server.push(ALL, &gauges("a", &format!("c{client}.p{push}"), now_ns(), &values));
+                    assert_eq!(reply.status, 200, "{}", reply.text());
+                }
+            });
+        }
+    });
+    assert!(began.elapsed() > Duration::from_millis(1_500), "five syncs of 300 ms one after the other");
+    assert_eq!(server.get(None, "/api/v1/health").status, 200, "it lives");
+    drop(slow);
+    let rows = server.sql("SELECT count(*) AS n, count(DISTINCT metric_name) AS pushes FROM events");
+    assert_eq!(rows, [json!({"n": 20 * POINTS, "pushes": 20})]);
 }

@@ -69,6 +69,10 @@ impl Server {
         Server { child, grpc: grpc.clone(), http: http.clone(), api: api.clone() }
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// As kill -9 does.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();

@@ -4,7 +4,6 @@ use super::super::Work;
 use super::super::asking::of_store;
 use super::super::request::clusters;
 use super::Coverage;
-use crate::clock::now_ns;
 use crate::store::{Filter, Reach};
 use gpuwhy_cohort::Autopsy;
 use gpuwhy_door::AskError;
@@ -40,7 +39,7 @@ pub(super) struct AutopsyAnswer {
 
 pub(super) fn autopsy(work: &Work<'_>, request: &AutopsyRequest) -> Result<AutopsyAnswer, AskError> {
     let clusters = clusters(work.grant, request.cluster_id.as_deref());
-    let found = work.peers.autopsies(clusters.as_deref(), request.job_id.as_deref(), now_ns());
+    let found = work.peers.autopsies(clusters.as_deref(), request.job_id.as_deref());
     let mut hangs = Vec::new();
     for autopsy in found {
         let mut last_findings = Vec::new();

@@ -1,7 +1,7 @@
 //! DuckDB: one file, which `duckdb` opens too. One thread writes, in groups; questions have connections of their own.
 //!
-//! A group is one transaction: its rows and the ids of its batches are on disk together before anybody is told so. What a
-//! crash leaves is DuckDB's own log, which is played back when the file is opened.
+//! A group is one transaction: its rows, the ids of its batches and how far the journal is in it are on disk together. What
+//! a crash leaves is DuckDB's own log, which is played back when the file is opened.
 
 mod ask;
 mod columns;
@@ -10,13 +10,14 @@ mod open;
 mod schema;
 mod select;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod value;
 mod write;
 
+use crate::journal::Position;
 use crate::point::{Batch, BatchId, Collective};
 use crate::store::{
-    BlameShare, Filter, Forgotten, RankValue, Reach, Retention, Rows, Stop, Store, StoreError,
+    BlameShare, Filter, Forgotten, RankValue, Reach, Retention, Rows, Sink, Stop, Store, StoreError,
 };
 use duckdb::Connection;
 use std::collections::HashMap;
@@ -116,7 +117,11 @@ impl DuckStore {
                 {
                     *open = None;
                 }
-                Err(StoreError::Write(ask::sentence(&error)))
+                let sentence = ask::sentence(&error);
+                Err(match is_of_rows(&sentence) {
+                    true => StoreError::Refused(sentence),
+                    false => StoreError::Write(sentence),
+                })
             }
         }
     }
@@ -132,14 +137,28 @@ impl DuckStore {
     }
 }
 
+/// What DuckDB says of values that it cannot hold, whatever the disk is like.
+fn is_of_rows(sentence: &str) -> bool {
+    let kinds = ["Conversion Error", "Constraint Error", "Invalid Input Error", "Out of Range Error"];
+    kinds.iter().any(|kind| sentence.starts_with(kind))
+}
+
 fn is_fatal(error: &duckdb::Error) -> bool {
     let said = error.to_string();
     said.contains("FATAL") || said.contains("invalidated")
 }
 
-impl Store for DuckStore {
-    fn write(&self, group: &[&Batch]) -> Result<(), StoreError> {
-        self.with(|open| write::group(open, group))
+impl Sink for DuckStore {
+    fn write(&self, group: &[&Batch], to: Position) -> Result<(), StoreError> {
+        self.with(|open| write::group(open, group, to))
+    }
+
+    fn stored(&self) -> Result<Position, StoreError> {
+        self.with(|open| {
+            open.writer.query_row("SELECT segment, position FROM journal", [], |row| {
+                Ok(Position { segment: row.get(0)?, offset: row.get(1)? })
+            })
+        })
     }
 
     fn recent(&self) -> Result<Vec<BatchId>, StoreError> {
@@ -158,7 +177,9 @@ impl Store for DuckStore {
     fn forget(&self, now_ns: i64, keep: Retention) -> Result<Forgotten, StoreError> {
         self.with(|open| forget::forget(open, now_ns, keep))
     }
+}
 
+impl Store for DuckStore {
     fn events(&self, filter: &Filter, reach: Reach, stop: &Stop) -> Result<Rows, StoreError> {
         self.select("SELECT * FROM events", filter, " ORDER BY timestamp_ns DESC", reach, stop)
     }

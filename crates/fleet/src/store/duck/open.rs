@@ -2,6 +2,7 @@
 
 use super::schema::MIGRATIONS;
 use super::{DuckOptions, Open, write};
+use crate::gently::give_way;
 use crate::store::StoreError;
 use duckdb::{Config, Connection, params};
 use std::fs::{File, TryLockError};
@@ -28,7 +29,18 @@ pub(super) fn lock(folder: &Path) -> Result<File, StoreError> {
     }
 }
 
+/// DuckDB's threads are begun by the one that opens it, and give way as that one does.
 pub(super) fn open(path: &Path, options: &DuckOptions) -> Result<Open, StoreError> {
+    let opening = || {
+        give_way();
+        opened(path, options)
+    };
+    let failed =
+        |_| Err(StoreError::Open { path: path.into(), why: "the thread that opens it failed".into() });
+    std::thread::scope(|scope| scope.spawn(opening).join().unwrap_or_else(failed))
+}
+
+fn opened(path: &Path, options: &DuckOptions) -> Result<Open, StoreError> {
     let folder = path.parent().unwrap_or(path).to_path_buf();
     let unusable = |error: duckdb::Error| {
         let why = super::ask::sentence(&error);
@@ -64,8 +76,8 @@ fn config(options: &DuckOptions, temporary: &Path) -> duckdb::Result<Config> {
         .threads(options.threads as i64)?
         .with("temp_directory", temporary.display().to_string())?
         .with("max_temp_directory_size", &options.temporary)?
-        // A checkpoint makes those wait who push, for as long as there is something to compress: little and often.
-        .with("checkpoint_threshold", "16MB")?
+        // A checkpoint writes unfinished row groups again, however little came. Nobody waits for it but those who ask.
+        .with("checkpoint_threshold", "64MB")?
         // No statement reads or writes other files, attaches others, or loads code.
         .enable_external_access(false)
 }

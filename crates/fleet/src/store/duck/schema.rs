@@ -1,7 +1,8 @@
 //! The tables, declared once, with what brings an older file up to them.
 
 /// Each brings the schema from its index to the next version. What has been released is never changed, only added to.
-pub(super) const MIGRATIONS: &[&str] = &["
+pub(super) const MIGRATIONS: &[&str] = &[
+    "
 CREATE TABLE events (
     timestamp_ns BIGINT NOT NULL,
     cluster_id VARCHAR NOT NULL,
@@ -57,7 +58,13 @@ CREATE TABLE nodes (
 );
 CREATE TABLE batches (id HUGEINT NOT NULL, received_ns BIGINT NOT NULL);
 CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL, applied_ns BIGINT NOT NULL, program VARCHAR NOT NULL);
-"];
+",
+    // How far the journal is in the tables.
+    "
+CREATE TABLE journal (segment UBIGINT NOT NULL, position UBIGINT NOT NULL);
+INSERT INTO journal VALUES (0, 0);
+",
+];
 
 /// Tables whose rows are forgotten by age, with the column that has it.
 pub(super) const AGING: &[&str] = &["events", "collectives", "findings"];

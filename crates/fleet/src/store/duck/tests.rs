@@ -1,8 +1,9 @@
 //! The file: what was written is there, once, whatever happened; nothing that only asks changes it.
 
 use super::{DuckOptions, DuckStore};
+use crate::journal::Position;
 use crate::point::{Batch, Collective, Event, Found, Kind, Origin, Seen};
-use crate::store::{Filter, Reach, Retention, Stop, Store, StoreError};
+use crate::store::{Filter, Reach, Retention, Sink, Stop, Store, StoreError};
 use duckdb::Connection;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -58,7 +59,9 @@ fn filled(folder: &Path) -> DuckStore {
     let store = open(folder);
     let ranks =
         |cluster| (0..8).flat_map(move |rank| (0..10).map(move |n| event(cluster, rank, n, f64::from(rank))));
-    store.write(&[&batch(1, ranks("a").collect()), &batch(2, ranks("b").collect())]).unwrap();
+    store
+        .write(&[&batch(1, ranks("a").collect()), &batch(2, ranks("b").collect())], Position::default())
+        .unwrap();
     store
 }
 
@@ -99,7 +102,7 @@ fn rows_of_all_tables_come_back_as_they_were_written() {
         pid: None,
         finding: Some("{}".into()),
     }];
-    store.write(&[&written]).unwrap();
+    store.write(&[&written], Position::default()).unwrap();
     let (all, reach, stop) = (Filter::default(), Reach::default(), Stop::default());
     let rows = store.events(&all, reach, &stop).unwrap().objects();
     let expected = json!({
@@ -136,8 +139,8 @@ fn a_collective_told_twice_is_one_and_its_end_is_known() {
     };
     let one = Batch { id: 1, collectives: vec![row(None)], ..Batch::default() };
     let two = Batch { id: 2, collectives: vec![row(Some(30))], ..Batch::default() };
-    store.write(&[&one]).unwrap();
-    store.write(&[&two]).unwrap();
+    store.write(&[&one], Position::default()).unwrap();
+    store.write(&[&two], Position::default()).unwrap();
     assert_eq!(store.collectives(&Filter::default(), 10, &Stop::default()).unwrap(), [row(Some(30))]);
 }
 
@@ -234,7 +237,7 @@ fn no_statement_writes_reads_files_or_changes_settings() {
         store.sql(fine, Reach::default(), &Stop::default()).unwrap();
     }
     // It is written to as before.
-    store.write(&[&batch(3, vec![event("a", 0, 0, 0.0)])]).unwrap();
+    store.write(&[&batch(3, vec![event("a", 0, 0, 0.0)])], Position::default()).unwrap();
 }
 
 #[test]
@@ -260,7 +263,7 @@ fn too_much_memory_is_refused_and_the_store_goes_on() {
     let greedy = "SELECT sum(len(l)) FROM (SELECT range // 2 AS k, list(repeat('x', 200) || range) AS l FROM range(5000000) GROUP BY k)";
     let said = store.sql(greedy, Reach::default(), &Stop::default()).unwrap_err().to_string();
     assert!(said.to_lowercase().contains("memory") || said.contains("temp"), "{said}");
-    store.write(&[&batch(3, vec![event("a", 0, 0, 0.0)])]).unwrap();
+    store.write(&[&batch(3, vec![event("a", 0, 0, 0.0)])], Position::default()).unwrap();
     assert_eq!(count(&store, "events"), 1);
 }
 
@@ -287,10 +290,18 @@ fn a_store_opened_again_has_all_of_it_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     drop(filled(folder.path()));
     let store = open(folder.path());
-    store.write(&[&batch(3, vec![event("a", 0, 50, 1.0), event("c", 0, 60, 1.0)])]).unwrap();
+    store
+        .write(
+            &[&batch(3, vec![event("a", 0, 50, 1.0), event("c", 0, 60, 1.0)])],
+            Position { segment: 3, offset: 70 },
+        )
+        .unwrap();
     assert_eq!((count(&store, "events"), count(&store, "nodes")), (162, 5));
     assert_eq!(store.recent().unwrap(), [1, 2, 3]);
-    assert_eq!(count(&store, "schema_version"), 1);
+    assert_eq!(count(&store, "schema_version"), 2);
+    drop(store);
+    let store = open(folder.path());
+    assert_eq!(store.stored().unwrap(), Position { segment: 3, offset: 70 });
     store.forget_batches(3).unwrap();
     assert_eq!(store.recent().unwrap(), [3]);
 }
@@ -299,7 +310,9 @@ fn a_store_opened_again_has_all_of_it_and_goes_on() {
 fn what_is_too_old_or_too_much_is_forgotten_oldest_first() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
-    store.write(&[&batch(1, (0..1_000).map(|at| event("a", 0, at, 0.0)).collect())]).unwrap();
+    store
+        .write(&[&batch(1, (0..1_000).map(|at| event("a", 0, at, 0.0)).collect())], Position::default())
+        .unwrap();
     let keep = Retention { age: Duration::from_nanos(900), bytes: u64::MAX };
     assert_eq!(store.forget(1_000, keep).unwrap().rows, 100);
     let oldest =
@@ -309,4 +322,31 @@ fn what_is_too_old_or_too_much_is_forgotten_oldest_first() {
     let rows = store.forget(1_000, little).unwrap().rows;
     assert!((40..60).contains(&rows), "a twentieth of what spans 900 ns went: {rows}");
     assert_eq!(count(&store, "events"), 900 - rows as i64);
+}
+
+#[test]
+fn any_text_and_any_number_can_be_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let mut strange = event("a\0b\u{10ffff}'\"; DROP TABLE events", i32::MIN, i64::MIN, f64::NAN);
+    strange.attrs = Some("\0".into());
+    strange.int = Some(i64::MAX);
+    let infinite = event("", i32::MAX, i64::MAX, f64::NEG_INFINITY);
+    store
+        .write(
+            &[&batch(i128::MIN, vec![strange, infinite]), &batch(i128::MAX, Vec::new())],
+            Position::default(),
+        )
+        .unwrap();
+    assert_eq!((count(&store, "events"), count(&store, "batches")), (2, 2));
+    assert_eq!(store.recent().unwrap().len(), 2);
+}
+
+/// How many of these rows are forgotten.
+pub(crate) fn forgotten_at(now_ns: i64, age: Duration, times: &[i64]) -> u64 {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let rows = times.iter().map(|at| event("a", 0, *at, 0.0)).collect();
+    store.write(&[&batch(1, rows)], Position::default()).unwrap();
+    store.forget(now_ns, Retention { age, bytes: u64::MAX }).unwrap().rows
 }

@@ -1,6 +1,7 @@
 //! Writing a group: one transaction, which is on disk when it returns.
 
 use super::{Open, columns};
+use crate::journal::Position;
 use crate::point::{Batch, Collective, Found};
 use duckdb::{Connection, params};
 use std::collections::HashMap;
@@ -42,7 +43,7 @@ pub(super) fn known_nodes(connection: &Connection) -> duckdb::Result<HashMap<Key
     known.collect()
 }
 
-pub(super) fn group(open: &mut Open, group: &[&Batch]) -> duckdb::Result<()> {
+pub(super) fn group(open: &mut Open, group: &[&Batch], to: Position) -> duckdb::Result<()> {
     let writer = &open.writer;
     writer.execute_batch("BEGIN TRANSACTION")?;
     events(writer, group)?;
@@ -58,6 +59,7 @@ pub(super) fn group(open: &mut Open, group: &[&Batch]) -> duckdb::Result<()> {
     }
     ids.flush()?;
     drop(ids);
+    writer.execute("UPDATE journal SET segment = ?, position = ?", [to.segment, to.offset])?;
     let spoken = spoken(group);
     new_nodes(writer, spoken.iter().filter(|(key, _)| !open.nodes.contains_key(*key)))?;
     let due = open.nodes_written.elapsed() > NODES_EVERY;

@@ -1,4 +1,4 @@
-//! Pushes that were stored lately, by their ids: one that comes again, because its answer was lost, is told as stored and
+//! Pushes that were taken lately, by their ids: one that comes again, because its answer was lost, is told as stored and
 //! counted, and not stored twice.
 
 use crate::point::BatchId;
@@ -15,17 +15,18 @@ pub(super) struct Recent {
     current: HashSet<BatchId>,
     previous: HashSet<BatchId>,
     began: Instant,
-    began_ns: i64,
+    /// The earliest receipt among `current`: clocks are set back, too.
+    oldest_ns: i64,
 }
 
 impl Recent {
     /// Those that were stored before this server began.
-    pub(super) fn new(known: Vec<BatchId>, now_ns: i64) -> Recent {
+    pub(super) fn new(known: impl IntoIterator<Item = BatchId>) -> Recent {
         Recent {
             current: HashSet::new(),
             previous: known.into_iter().collect(),
             began: Instant::now(),
-            began_ns: now_ns,
+            oldest_ns: i64::MAX,
         }
     }
 
@@ -33,18 +34,21 @@ impl Recent {
         self.current.contains(&id) || self.previous.contains(&id)
     }
 
-    pub(super) fn add(&mut self, id: BatchId) {
+    pub(super) fn add(&mut self, id: BatchId, received_ns: i64) {
         self.current.insert(id);
+        self.oldest_ns = self.oldest_ns.min(received_ns);
     }
 
     /// Lets go of the oldest where it is time; says before when ids can be forgotten.
-    pub(super) fn turn(&mut self, now_ns: i64) -> Option<i64> {
+    pub(super) fn turn(&mut self) -> Option<i64> {
         let due = self.began.elapsed() > LASTS || self.current.len() > MOST;
-        due.then(|| {
-            self.previous = std::mem::take(&mut self.current);
-            self.began = Instant::now();
-            std::mem::replace(&mut self.began_ns, now_ns)
-        })
+        due.then(|| self.turned())
+    }
+
+    fn turned(&mut self) -> i64 {
+        self.previous = std::mem::take(&mut self.current);
+        self.began = Instant::now();
+        std::mem::replace(&mut self.oldest_ns, i64::MAX)
     }
 }
 
@@ -54,10 +58,20 @@ mod tests {
 
     #[test]
     fn what_was_stored_before_is_known_and_what_is_new_is_not() {
-        let mut recent = Recent::new(vec![1, 2], 0);
+        let mut recent = Recent::new([1, 2]);
         assert!(recent.knows(1) && recent.knows(2) && !recent.knows(3));
-        recent.add(3);
+        recent.add(3, 5);
         assert!(recent.knows(3));
-        assert_eq!(recent.turn(5), None, "it is not time yet");
+        assert_eq!(recent.turn(), None, "it is not time yet");
+    }
+
+    #[test]
+    fn no_id_that_is_known_is_forgotten_in_the_store_when_the_clock_was_set_back() {
+        let mut recent = Recent::new([1]);
+        recent.add(2, 7_000);
+        recent.add(3, 1_000);
+        recent.add(4, 7_100);
+        assert_eq!(recent.turned(), 1_000);
+        assert!(!recent.knows(1) && recent.knows(2) && recent.knows(3) && recent.knows(4));
     }
 }

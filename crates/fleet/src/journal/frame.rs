@@ -32,7 +32,7 @@ pub(crate) fn frames(bytes: &[u8]) -> impl Iterator<Item = Frame<'_>> {
     std::iter::from_fn(move || {
         let (end, record) = next(bytes, at)?;
         // Of a wrong checksum at the end the frame was never finished. Where others follow, it was.
-        if record.is_none() && !next(bytes, end).is_some_and(|(_, record)| record.is_some()) {
+        if record.is_none() && next(bytes, end).is_none_or(|(_, record)| record.is_none()) {
             return None;
         }
         at = end;

@@ -137,7 +137,8 @@ fn collective(push: &Push, call: &Call) -> AnyValue {
         text("datatype", told.datatype),
         text("reduce_op", told.reduce_op),
         number("start_ns", told.start_ns),
-        number("pid", 1000 + u64::from(push.rank)),
+        // Those of another load are other processes.
+        number("pid", (u64::from(std::process::id()) << 16) + u64::from(push.rank)),
     ];
     values.extend(told.seq.map(|seq| number("seq", seq)));
     values.extend(told.peer.map(|peer| number("peer", u64::from(peer))));

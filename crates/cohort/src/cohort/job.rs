@@ -82,6 +82,10 @@ impl Job {
     }
 
     pub(super) fn collective(&mut self, rank: u32, node: &str, record: &Record<'_>, seen_ns: u64) -> bool {
+        if self.joiner.starts_again(rank, record.pid, seen_ns) {
+            // What the process before it did says nothing of this one.
+            self.members.remove(&Who::Rank(rank));
+        }
         self.member(&Who::Rank(rank), node, seen_ns);
         let mut waits = std::mem::take(&mut self.waits);
         let taken = self.joiner.take(rank, node, record, seen_ns, &mut waits);

@@ -84,6 +84,11 @@ pub(super) struct Joined {
 }
 
 impl Communicator {
+    /// Of collectives that are not complete.
+    pub(super) fn waiting_arrivals(&self) -> usize {
+        self.rounds.values().map(|round| round.arrivals.len()).sum()
+    }
+
     pub(super) fn new(id: u32, nranks: u32) -> Communicator {
         Communicator {
             id,

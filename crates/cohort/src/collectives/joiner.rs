@@ -19,6 +19,8 @@ const COMMUNICATORS: usize = 4096;
 const NODES: usize = 65_536;
 /// Longer than pushes are apart: whoever has not told a collective by then does not tell it.
 const PATIENCE_NS: u64 = 6_000_000_000;
+/// A process that has told nothing for so long, while another one has its rank, has ended.
+const ENDED_NS: u64 = 2_500_000_000;
 /// Stretches of time in which ranks are compared take at least so long.
 const STRETCH_NS: f64 = 200e6;
 
@@ -52,12 +54,15 @@ pub(super) struct StackNote {
 #[derive(Debug, Clone, Default)]
 pub struct Joiner {
     pub(super) comms: BTreeMap<String, Communicator>,
+    next_comm: u32,
     pub(super) nodes: Vec<String>,
     node_ids: BTreeMap<String, u32>,
     clocks: Clocks,
     /// By rank in the job.
     anchors: BTreeMap<u32, Anchor>,
     pub(super) stacks: BTreeMap<u32, StackNote>,
+    /// The process each rank's records come from, and when it last told one.
+    processes: BTreeMap<u32, (u64, u64)>,
     /// When each rank was last heard of.
     pub(super) heard: BTreeMap<u32, u64>,
     arrivals: usize,
@@ -69,6 +74,28 @@ impl Joiner {
     /// is not one of its communicator, or there are too many communicators or nodes.
     pub fn push(&mut self, rank: u32, node: &str, record: &Record<'_>, seen_ns: u64) -> bool {
         self.take(rank, node, record, seen_ns, &mut Vec::new())
+    }
+
+    /// Whether a rank's records come from another process than before, because its job was started again. What the one before
+    /// was in is forgotten then: nobody waits there any more. Two that tell by turns share a number, and neither is new.
+    pub(crate) fn starts_again(&mut self, rank: u32, pid: Option<u64>, seen_ns: u64) -> bool {
+        let Some(pid) = pid else { return false };
+        let before = *self.processes.entry(rank).or_insert((pid, seen_ns));
+        if before.0 == pid {
+            self.processes.insert(rank, (pid, seen_ns));
+            return false;
+        }
+        if seen_ns.saturating_sub(before.1) < ENDED_NS {
+            return false;
+        }
+        self.processes.insert(rank, (pid, seen_ns));
+        for comm in self.comms.values_mut() {
+            comm.seats.retain(|_, seat| seat.rank != rank);
+        }
+        self.comms.retain(|_, comm| !comm.seats.is_empty());
+        self.arrivals = self.comms.values().map(Communicator::waiting_arrivals).sum();
+        self.stacks.remove(&rank);
+        true
     }
 
     /// The same, and tells when ranks were in collectives.
@@ -90,7 +117,8 @@ impl Joiner {
         let node = self.node_id(node);
         self.heard.insert(rank, seen_ns);
         if !self.comms.contains_key(record.comm) {
-            let id = self.comms.len() as u32;
+            let id = self.next_comm;
+            self.next_comm += 1;
             self.comms.insert(record.comm.into(), Communicator::new(id, record.nranks));
         }
         let Some(comm) = self.comms.get_mut(record.comm) else { return false };
@@ -313,7 +341,42 @@ mod tests {
             peer: None,
             start_ns: seq * MS,
             duration_ns: done.then_some(MS / 2),
+            pid: None,
         }
+    }
+
+    /// Four ranks, the last of which hangs in its third collective as process 100 and more; then all come again as others.
+    #[test]
+    fn who_hung_in_a_job_that_was_started_again_hangs_no_more() {
+        let mut joiner = Joiner::default();
+        let second = 1000 * MS;
+        let mut push = |comm: &'static str, seq: u64, rank: u32, pid: u64, done: bool, at: u64| {
+            let again = joiner.starts_again(rank, Some(pid), at);
+            joiner.push(rank, "n", &record(comm, seq, rank, 4, done), at);
+            again
+        };
+        for rank in 0..4 {
+            for seq in 1..=6 {
+                let is_last = seq == 6;
+                if !(is_last && rank == 3) {
+                    assert!(!push("0xa", seq, rank, 100 + u64::from(rank), !is_last, second));
+                }
+            }
+        }
+        let hangs = |joiner: &Joiner, at: u64| joiner.autopsies("c", "j", at, 6 * second).len();
+        assert_eq!(hangs(&joiner, 8 * second), 1, "they wait for the last one");
+        let mut push = |comm: &'static str, seq: u64, rank: u32, pid: u64, at: u64| {
+            let again = joiner.starts_again(rank, Some(pid), at);
+            joiner.push(rank, "n", &record(comm, seq, rank, 4, true), at);
+            again
+        };
+        for rank in 0..4 {
+            assert!(push("0xb", 1, rank, 200 + u64::from(rank), 9 * second));
+            assert!(!push("0xb", 2, rank, 200 + u64::from(rank), 9 * second));
+            assert!(!push("0xb", 3, rank, 300, 10 * second), "two that tell by turns");
+        }
+        assert_eq!(hangs(&joiner, 20 * second), 0);
+        assert_eq!(joiner.reports().len(), 1);
     }
 
     #[test]

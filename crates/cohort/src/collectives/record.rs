@@ -22,6 +22,8 @@ pub struct Record<'a> {
     pub start_ns: u64,
     /// Until the host knew it to be done; nothing while it runs.
     pub duration_ns: Option<u64>,
+    /// Of the process, where it is known: a rank of a job that was started again is another process.
+    pub pid: Option<u64>,
 }
 
 impl Record<'_> {

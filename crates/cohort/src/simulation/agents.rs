@@ -53,6 +53,7 @@ impl Push {
             peer: call.peer,
             start_ns,
             duration_ns: call.end.map(|end| self.node_ns(end).saturating_sub(start_ns)),
+            pid: None,
         }
     }
 

@@ -79,6 +79,7 @@ pub(crate) fn take_collective(cohorts: &mut Cohorts, collective: &Collective, se
         peer: small(collective.peer),
         start_ns: u64::try_from(collective.start_ns).unwrap_or(0),
         duration_ns: whole(collective.duration_ns),
+        pid: whole(collective.pid),
     };
     // How many ranks the job has is told by its gauges; a communicator may stand in here.
     cohorts.collective(&Source { nranks: None, ..source }, &record, seen_ns);

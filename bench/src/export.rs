@@ -40,7 +40,9 @@ pub(crate) fn measure(events: u64, rounds: usize, figures: &mut Figures) -> Resu
     for format in FORMATS {
         let mut bytes = 0;
         let rate = rate(&mut || {
-            bytes = write(&format.shape, &Source::whole(&reader)).context(format.name)?;
+            // As `gpuwhy export` does it: without that each small read locks the file anew.
+            let source = Source::whole(&reader);
+            bytes = reader.at_one_moment(|| write(&format.shape, &source)).context(format.name)?;
             Ok(())
         })?;
         let note =

@@ -82,7 +82,7 @@ pub fn otlp_of(
         let is_last = to_ns > span.end_ns;
         let probes = if is_last { rows.probes()? } else { Vec::new() };
         state.see_probes(to_ns - 1, &probes);
-        for request in state.spans().map(|spans| spans.drain(&resource)).unwrap_or_default() {
+        while let Some(request) = state.spans().and_then(|spans| spans.next_request(&resource)) {
             items += write(&request, encoding, out)?;
         }
         if is_last {

@@ -81,9 +81,15 @@ impl Spans {
 
     /// All that wait, in as many requests as it takes.
     pub fn drain(&mut self, resource: &Resource) -> Vec<Request> {
-        let spans: Vec<Span> = self.waiting.iter().map(|slow| self.span(slow)).collect();
-        self.waiting.clear();
-        spans.chunks(MOST_IN_REQUEST).map(|spans| request(resource, spans.to_vec())).collect()
+        std::iter::from_fn(|| self.next_request(resource)).collect()
+    }
+
+    /// The oldest that wait, as many as go into one. A span has its stack in words: all at once may be gigabytes.
+    pub(crate) fn next_request(&mut self, resource: &Resource) -> Option<Request> {
+        let count = self.waiting.len().min(MOST_IN_REQUEST);
+        let oldest: Vec<Slow> = self.waiting.drain(..count).collect();
+        let spans: Vec<Span> = oldest.iter().map(|slow| self.span(slow)).collect();
+        (!spans.is_empty()).then(|| request(resource, spans))
     }
 
     fn span(&self, slow: &Slow) -> Span {

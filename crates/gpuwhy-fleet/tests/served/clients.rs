@@ -113,6 +113,8 @@ fn duckdb_opens_a_copy_and_the_documented_queries_run() {
         &[(0, 0.5), (1, 0.25)],
     );
     assert_eq!(server.push(A, &request).status, 200);
+    // A question waits until the store has what was taken before it.
+    assert_eq!(server.sql("SELECT count(*) AS count FROM events")[0]["count"], 2);
     // Killed: what is only in the log beside the file must be read, too.
     server.kill();
     let copy = folder.path().join("copy");

@@ -28,17 +28,9 @@ done
 
 echo
 echo "Once more, in case the machine was too busy: $(echo "$failed" | tr '\n' ' ')"
-again() {
-    status=0
-    for target in $(echo "$targets" | tr -d ' `'); do
-        # `-pNAME--testNAME`, as cargo names it without blanks. Names of tests have no blanks.
-        package=${target#-p}
-        # shellcheck disable=SC2086
-        tested "${CARGO:-cargo}" test -p "${package%%--test*}" --test "${package#*--test}" -- --exact $failed || status=$?
-    done
-    return "$status"
-}
-again
+# Of the whole workspace, as before: for a package alone cargo would choose other features, and compile everything anew.
+# shellcheck disable=SC2086 # names of tests have no blanks
+tested "${CARGO:-cargo}" test --workspace ${WITHOUT:-} --test e2e --test served -- --exact $failed
 status=$?
 echo
 if [ "$status" = 0 ]; then

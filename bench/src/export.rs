@@ -40,9 +40,7 @@ pub(crate) fn measure(events: u64, rounds: usize, figures: &mut Figures) -> Resu
     for format in FORMATS {
         let mut bytes = 0;
         let rate = rate(&mut || {
-            // As `gpuwhy export` does it: without that each small read locks the file anew.
-            let source = Source::whole(&reader);
-            bytes = reader.at_one_moment(|| write(&format.shape, &source)).context(format.name)?;
+            bytes = write(&format.shape, &Source::whole(&reader)).context(format.name)?;
             Ok(())
         })?;
         let note =
@@ -63,7 +61,8 @@ fn write(shape: &Shape, source: &Source<'_>) -> Result<u64> {
     match shape {
         Shape::Stream { write, .. } => {
             let mut count = Count::default();
-            write(source, &mut count)?;
+            // As `gpuwhy export` does it: without that each small read locks the file anew.
+            source.reader.at_one_moment(|| write(source, &mut count))?;
             Ok(count.bytes)
         }
         Shape::Folder { write } => {

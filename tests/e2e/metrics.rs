@@ -232,8 +232,7 @@ fn a_trace_file_as_otlp_has_its_sums_findings_and_slow_calls() {
         done(gpuwhy().args(["demo", scenario, "--replay", "--out"]).arg(trace.file()).output().unwrap());
         let reader = gpuwhy_store::Reader::open(&trace.file()).unwrap();
         let mut out = Vec::new();
-        gpuwhy_metrics::otlp_of(&reader, None, gpuwhy_metrics::Encoding::JsonLines, &mut out, &|_| true)
-            .unwrap();
+        gpuwhy_metrics::otlp_of(&reader, None, &mut out, &|_| true).unwrap();
         let lines = String::from_utf8(out).unwrap();
         let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let of =

@@ -2,7 +2,7 @@
 //! receiver reads them.
 
 use crate::{ExportError, Exported, Source};
-use gpuwhy_metrics::{Encoding, FileError, otlp_of};
+use gpuwhy_metrics::{FileError, otlp_of};
 use gpuwhy_store::Span;
 use std::io::Write;
 
@@ -17,7 +17,7 @@ pub(crate) fn write(source: &Source<'_>, out: &mut dyn Write) -> Result<Exported
         start_ns: source.filter.from_ns.unwrap_or(whole.start_ns),
         end_ns: source.filter.to_ns.map_or(whole.end_ns, |to| to.saturating_sub(1)),
     };
-    let rows = otlp_of(source.reader, Some(span), Encoding::JsonLines, out, source.go_on)?;
+    let rows = otlp_of(source.reader, Some(span), out, source.go_on)?;
     Ok(Exported { rows })
 }
 

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::fmt;
 
 /// Rows between two looks whether somebody wants to stop.
-const ROWS_A_LOOK: u64 = 4096;
+pub(crate) const ROWS_A_LOOK: u64 = 4096;
 
 pub struct Source<'a> {
     pub reader: &'a Reader,

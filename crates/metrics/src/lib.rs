@@ -18,7 +18,7 @@ pub mod push;
 pub mod ranks;
 
 pub use docs::markdown;
-pub use file::{Encoding, FileError, otlp_of};
+pub use file::{FileError, otlp_of};
 pub use prometheus::{Format, PageError, Server, Shared};
 pub use push::{Delivery, Pusher, Target};
 pub use state::State;

@@ -54,7 +54,7 @@ pub(crate) fn run(options: &ExportOptions) -> Result<(), Failure> {
     if to_stdout {
         write_stdout(format, &source)?;
     } else {
-        let exported = reader.at_one_moment(|| write(format, &source, options))?;
+        let exported = write(format, &source, options)?;
         progress.clear();
         tell(format, &source, &options.output, exported)?;
     }
@@ -122,7 +122,8 @@ fn write(format: &Format, source: &Source<'_>, options: &ExportOptions) -> Resul
         Shape::Stream { write, .. } => {
             let made = output::file(path)?;
             let mut out = BufWriter::with_capacity(1 << 16, made.as_file());
-            let exported = write(source, &mut out).map_err(|error| failure(error, path))?;
+            let written = source.reader.at_one_moment(|| write(source, &mut out));
+            let exported = written.map_err(|error| failure(error, path))?;
             out.flush().map_err(|error| output::unwritable(path, &error))?;
             drop(out);
             nothing(&source.filter, exported)?;
@@ -135,6 +136,7 @@ fn write(format: &Format, source: &Source<'_>, options: &ExportOptions) -> Resul
             let mut open = |name: &str| -> io::Result<Box<dyn Write + Send>> {
                 Ok(Box::new(BufWriter::with_capacity(1 << 16, File::create_new(folder.join(name))?)))
             };
+            // It sees to it that all tables are of one moment.
             let exported = write(source, &mut open).map_err(|error| failure(error, path))?;
             nothing(&source.filter, exported)?;
             output::keep_folder(made, path, format.name)?;

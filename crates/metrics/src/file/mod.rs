@@ -1,5 +1,5 @@
 //! A trace file as OTLP: what a server would have got if it had been pushed while the trace was made, with a point every
-//! ten seconds, or fewer of a long one.
+//! ten seconds, or fewer of a long one. A request a line, as the OpenTelemetry Collector reads and writes them.
 
 mod rows;
 
@@ -7,7 +7,6 @@ use crate::State;
 use crate::otlp::{Histograms, Request, Resource, logs, metrics};
 use gpuwhy_query::{ExplainRequest, QueryError, explain};
 use gpuwhy_store::{Reader, Span, StoreError};
-use prost::Message;
 use rows::Rows;
 use std::io::Write;
 
@@ -15,25 +14,6 @@ use std::io::Write;
 const STEP_NS: u64 = 10_000_000_000;
 /// Points a series has at most: those of a day.
 const MOST_STEPS: u64 = 8_640;
-
-/// How OTLP is written into a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Encoding {
-    /// One message `{ repeated MetricsData metrics = 1; repeated LogsData logs = 2; repeated TracesData traces = 3; }`.
-    Protobuf,
-    /// A request a line, as the OpenTelemetry Collector reads and writes them.
-    JsonLines,
-}
-
-impl Encoding {
-    /// By the end of a file's name.
-    pub fn of(name: &std::path::Path) -> Encoding {
-        match name.extension().and_then(|end| end.to_str()) {
-            Some("json" | "jsonl") => Encoding::JsonLines,
-            _ => Encoding::Protobuf,
-        }
-    }
-}
 
 /// Why a file could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +36,6 @@ pub enum FileError {
 pub fn otlp_of(
     reader: &Reader,
     span: Option<Span>,
-    encoding: Encoding,
     out: &mut dyn Write,
     go_on: &dyn Fn(u64) -> bool,
 ) -> Result<u64, FileError> {
@@ -82,14 +61,15 @@ pub fn otlp_of(
         let is_last = to_ns > span.end_ns;
         let probes = if is_last { rows.probes()? } else { Vec::new() };
         state.see_probes(to_ns - 1, &probes);
-        while let Some(request) = state.spans().and_then(|spans| spans.next_request(&resource)) {
-            items += write(&request, encoding, out)?;
+        while let Some((line, spans)) = next_spans(&mut state, &resource)? {
+            out.write_all(&line)?;
+            items += spans;
         }
         if is_last {
-            items += write_findings(reader, span, &mut state, &resource, encoding, out)?;
+            items += write_findings(reader, span, &mut state, &resource, out)?;
         }
         for request in metrics(&state, &resource, Histograms::Explicit) {
-            items += write(&request, encoding, out)?;
+            items += write(&request, out)?;
         }
         from_ns = to_ns;
     }
@@ -102,7 +82,6 @@ fn write_findings(
     span: Span,
     state: &mut State,
     resource: &Resource,
-    encoding: Encoding,
     out: &mut dyn Write,
 ) -> Result<u64, FileError> {
     let request = ExplainRequest {
@@ -118,36 +97,17 @@ fn write_findings(
     };
     let news = state.see_findings(&findings);
     match logs(news, span.end_ns, resource) {
-        Some(request) => write(&request, encoding, out),
+        Some(request) => write(&request, out),
         None => Ok(0),
     }
 }
 
-fn write(request: &Request, encoding: Encoding, out: &mut dyn Write) -> Result<u64, FileError> {
-    match encoding {
-        Encoding::JsonLines => {
-            out.write_all(request.json()?.as_bytes())?;
-            out.write_all(b"\n")?;
-        }
-        Encoding::Protobuf => {
-            let wrapped = match request {
-                Request::Metrics(_) => Wrapper { metrics: request.encode().into(), ..Wrapper::default() },
-                Request::Logs(_) => Wrapper { logs: request.encode().into(), ..Wrapper::default() },
-                Request::Traces(_) => Wrapper { traces: request.encode().into(), ..Wrapper::default() },
-            };
-            out.write_all(&wrapped.encode_to_vec())?;
-        }
-    }
-    Ok(request.items())
+fn next_spans(state: &mut State, resource: &Resource) -> Result<Option<(Vec<u8>, u64)>, FileError> {
+    Ok(state.spans().map(|spans| spans.next_line(resource)).transpose()?.flatten())
 }
 
-/// A message that is encoded already looks like bytes. One after the other they are one message.
-#[derive(Clone, PartialEq, Message)]
-struct Wrapper {
-    #[prost(bytes = "vec", tag = "1")]
-    metrics: Vec<u8>,
-    #[prost(bytes = "vec", tag = "2")]
-    logs: Vec<u8>,
-    #[prost(bytes = "vec", tag = "3")]
-    traces: Vec<u8>,
+fn write(request: &Request, out: &mut dyn Write) -> Result<u64, FileError> {
+    out.write_all(request.json()?.as_bytes())?;
+    out.write_all(b"\n")?;
+    Ok(request.items())
 }

@@ -2,6 +2,7 @@
 //! of the trace on: what is lost on the way is made good by the next that arrives.
 
 pub(crate) mod attributes;
+mod json;
 mod logs;
 mod metrics;
 mod spans;

@@ -17,9 +17,9 @@ pub(super) const LARGEST_VALUE: i32 = 16 << 20;
 const FORBIDDEN: &[&str] =
     &["load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "fsdir", "lsmode"];
 
-/// Pragmas that only describe tables.
+/// Pragmas that only describe tables, and the one that tells whether somebody has written.
 const PRAGMAS: &[&str] =
-    &["table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo"];
+    &["table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo", "data_version"];
 
 /// How long statements may run and how much they may spill to temporary files, shared with the handler that SQLite asks.
 #[derive(Debug, Clone)]

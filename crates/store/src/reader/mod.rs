@@ -3,6 +3,7 @@
 mod copy;
 mod facts;
 mod guard;
+mod moment;
 mod off_cpu;
 mod older;
 mod origin;
@@ -61,16 +62,19 @@ impl Reader {
             }
             Err(error) => return Err(error),
         };
+        Reader::guarded(opened, path, Deadline::default(), copy)
+    }
+
+    /// From now on it can only read, and stops at the deadline.
+    fn guarded(
+        opened: Opened,
+        path: &Path,
+        deadline: Deadline,
+        copy: Option<TempDir>,
+    ) -> Result<Reader, StoreError> {
         let Opened { db, origin, ingero } = opened;
-        let mut reader = Reader {
-            db,
-            path: path.into(),
-            deadline: Deadline::default(),
-            origin,
-            ingero,
-            missing: Vec::new(),
-            _copy: copy,
-        };
+        let mut reader =
+            Reader { db, path: path.into(), deadline, origin, ingero, missing: Vec::new(), _copy: copy };
         guard::set(&mut reader.db, &reader.deadline).map_err(|error| reader.fail(error))?;
         Ok(reader)
     }

@@ -90,16 +90,6 @@ impl Source<'_> {
 }
 
 impl Reader {
-    /// What `work` reads is the file as it is at this moment, whatever is written to it meanwhile.
-    pub fn at_one_moment<T, E: From<StoreError>>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-        let fail = |error| E::from(self.fail(error));
-        // A statement that has not ended keeps what it sees for all others of its connection.
-        let mut open = self.db.prepare("SELECT name FROM sqlite_master").map_err(fail)?;
-        let mut rows = open.query([]).map_err(fail)?;
-        rows.next().map_err(fail)?;
-        work()
-    }
-
     /// Every row that a statement of ours gives.
     pub fn stream<E: From<StoreError>>(
         &self,

@@ -90,3 +90,40 @@ fn an_empty_file_becomes_a_trace() {
     writer(file.path()).finish(1).unwrap();
     assert_eq!(Reader::open(file.path()).unwrap().sessions().unwrap().len(), 1);
 }
+
+#[test]
+fn readers_of_one_moment_see_the_same_however_fast_it_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.db");
+    let mut writer = writer(&path);
+    let reader = Reader::open(&path).unwrap();
+    let goes_on = std::sync::atomic::AtomicBool::new(true);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            for number in 0.. {
+                writer.write(&calls(number..number + 1), &Facts::default()).unwrap();
+                writer.commit().unwrap();
+                if !goes_on.load(std::sync::atomic::Ordering::Relaxed) {
+                    return;
+                }
+            }
+        });
+        let mut together = 0;
+        for _ in 0..50 {
+            let counted = reader.at_one_moment_with(2, |others| {
+                let counts = || -> Result<Vec<u64>, StoreError> {
+                    std::iter::once(&reader).chain(&others).map(Reader::event_count).collect()
+                };
+                let (before, after) = (counts()?, counts()?);
+                assert_eq!(before, after);
+                assert!(before.iter().all(|count| *count == before[0]), "{before:?}");
+                Ok::<_, StoreError>(before.len())
+            });
+            together += usize::from(counted.unwrap() == 3);
+        }
+        goes_on.store(false, std::sync::atomic::Ordering::Relaxed);
+        assert!(together > 0, "never three at once");
+    });
+    // And again after it, once nobody writes.
+    assert_eq!(reader.at_one_moment_with(2, |others| Ok::<_, StoreError>(others.len())).unwrap(), 2);
+}

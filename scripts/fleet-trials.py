@@ -69,7 +69,8 @@ def theft():
 
 
 NEAR, FAR, LOSSY_PORT, CLEAN_PORT = "10.88.0.1", "10.88.0.2", 4711, 4712
-LOSE_EVERY = 15
+LOST_PERCENT = 10
+WELL_S = 10
 
 
 def run(words):
@@ -78,7 +79,7 @@ def run(words):
 
 @contextmanager
 def loss():
-    """A store of batches behind a cable that loses every so manieth segment of one port."""
+    """A store of batches behind a cable that loses some of the segments to one port."""
     near, far = "gpuwhy-trial-near", "gpuwhy-trial-far"
     store = None
     try:
@@ -89,12 +90,11 @@ def loss():
             f"ip -n {near} link set cable up", f"ip -n {far} link set cable up", f"ip -n {near} link set lo up",
             f"ip netns exec {far} nft add table inet lossy",
             f"ip netns exec {far} nft add chain inet lossy arriving {{ type filter hook input priority 0 ; }}",
-            f"ip netns exec {far} nft add rule inet lossy arriving tcp dport {LOSSY_PORT} tcp flags & syn == 0 numgen inc mod {LOSE_EVERY} 0 drop",
         ):
             run(words)
         store = subprocess.Popen(["ip", "netns", "exec", far, sys.executable, __file__, "--store"])
         time.sleep(0.5)
-        yield
+        yield lambda: run(f"ip netns exec {far} nft add rule inet lossy arriving tcp dport {LOSSY_PORT} numgen random mod 100 < {LOST_PERCENT} drop")
     finally:
         if store:
             store.kill()
@@ -162,6 +162,7 @@ def straggler(fleet, trial, victim, patient):
                 continue
             after = round(time.monotonic() - began, 1)
             told["named_after_s"] = told["named_after_s"] or after
+            told.setdefault("first_said", verdict["said"])
             told["said"] = verdict["said"]
             cause, place = verdict.get("cause") or {}, verdict.get("place") or {}
             if cause.get("class") in trial.classes and is_in(place.get("line", ""), trial.function):
@@ -198,11 +199,15 @@ def play(options, name):
         try:
             fleet = Fleet(options.fleet, folder)
             ending.append(fleet)
-            with (trial.beside or no_fault)():
+            with (trial.beside or no_fault)() as begin:
                 ranks = Ranks(options.stand_in, folder, words, trial.before)
                 ending.append(ranks)
                 ending.append(Agent(options.gpuwhy, folder, fleet, ranks.pids, CLUSTER))
                 ranks.go()
+                if begin:
+                    # It befalls a job that runs well.
+                    time.sleep(WELL_S)
+                    begin()
                 common = fleet, trial, victim, options.patient
                 told = hang(*common, folder / "id.fault") if trial.hang else straggler(*common)
                 return {"trial": name, "rank": victim} | told

@@ -11,7 +11,7 @@ import socket
 import sys
 import time
 
-from simwork import HERE, Gate, Gpu
+from simwork import HERE, Gate, Gpu, parse_with_common
 
 FLOAT32, SUM = 7, 0
 ELEMENTS = 1 << 20
@@ -145,17 +145,11 @@ def parse():
     parser.add_argument("--hang-at", type=int, default=0, help="never reach the Nth collective: this rank is missing")
     parser.add_argument("--hang-busy", action="store_true", help="it computes meanwhile; else it sleeps")
     parser.add_argument("--mismatch-at", type=int, default=0, help="in the Nth collective use another count than the others")
-    parser.add_argument("--cpu", type=int, help="pin to this CPU")
-    parser.add_argument("--cudart", type=int, default=12, choices=[12, 13], help="which libcudart")
-    parser.add_argument("--start-file", help="when ready write FILE.ready (the pid), then wait until FILE exists")
-    parser.add_argument("--stop-file", help="stop when FILE exists")
-    return parser.parse_args()
+    return parse_with_common(parser)
 
 
 def main():
     options = parse()
-    if options.cpu is not None:
-        os.sched_setaffinity(0, {options.cpu})
     gpu = Gpu(options.cudart)
     gpu.driver.simgpu_set(b"kernel_ns", options.kernel_us * 1000)
     communicator, gate = Communicator(), Gate(options)

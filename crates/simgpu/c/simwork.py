@@ -243,6 +243,18 @@ def gil_in_call(gpu, gate, options):
 COMMANDS = {"train": train, "gil": gil, "gil-in-call": gil_in_call}
 
 
+def parse_with_common(parser):
+    """What every workload can be told."""
+    parser.add_argument("--cpu", type=int, help="pin to this CPU")
+    parser.add_argument("--cudart", type=int, default=12, choices=[12, 13], help="which libcudart")
+    parser.add_argument("--start-file", help="when ready write FILE.ready (the pid), then wait until FILE exists")
+    parser.add_argument("--stop-file", help="stop when FILE exists")
+    options = parser.parse_args()
+    if options.cpu is not None:
+        os.sched_setaffinity(0, {options.cpu})
+    return options
+
+
 def parse():
     parser = argparse.ArgumentParser(prog="simwork.py", description=__doc__.splitlines()[0])
     about = "train: a training loop; gil: beside a thread that keeps the GIL; gil-in-call: launches that need the GIL inside"
@@ -255,17 +267,11 @@ def parse():
     parser.add_argument("--seconds", type=float, default=0, help="stop after so long; 0: no limit")
     parser.add_argument("--keepers", type=int, default=1, help="gil: threads that keep the GIL")
     parser.add_argument("--hold-ms", type=int, default=40, help="gil-in-call: how long the other thread keeps the GIL")
-    parser.add_argument("--cpu", type=int, help="pin to this CPU")
-    parser.add_argument("--cudart", type=int, default=12, choices=[12, 13], help="which libcudart")
-    parser.add_argument("--start-file", help="when ready write FILE.ready (the pid), then wait until FILE exists")
-    parser.add_argument("--stop-file", help="stop when FILE exists")
-    return parser.parse_args()
+    return parse_with_common(parser)
 
 
 def main():
     options = parse()
-    if options.cpu is not None:
-        os.sched_setaffinity(0, {options.cpu})
     gpu = Gpu(options.cudart)
     if options.kernel_us:
         gpu.driver.simgpu_set(b"kernel_ns", options.kernel_us * 1000)

@@ -18,6 +18,8 @@ pub struct Cohorts {
     jobs: usize,
     ranks: usize,
     refused: u64,
+    /// When pushes were last turned away.
+    turned_away_ns: Option<u64>,
 }
 
 impl Cohorts {
@@ -88,9 +90,24 @@ impl Cohorts {
         self.chosen(cluster, job).map(|job| &job.threshold).max_by_key(|threshold| threshold.ranks).cloned()
     }
 
+    /// Pushes were told to come again: for a while the end of a collective may be on its way.
+    pub fn turned_away(&mut self, now_ns: u64) {
+        self.turned_away_ns = Some(now_ns);
+    }
+
+    /// What a collective without an end is a hang after.
+    pub fn hang_after_ns(&self, now_ns: u64) -> u64 {
+        let since = self.turned_away_ns.map(|then| now_ns.saturating_sub(then));
+        match since.is_some_and(|since| since < self.limits.hang_when_late_ns) {
+            true => self.limits.hang_when_late_ns,
+            false => self.limits.hang_ns,
+        }
+    }
+
     /// Hangs of all jobs of a cluster, or of one.
     pub fn autopsies(&self, cluster: &str, job: Option<&str>, now_ns: u64) -> Vec<Autopsy> {
-        let of = |job: &Job| job.joiner.autopsies(&job.cluster, &job.name, now_ns, self.limits.hang_ns);
+        let after_ns = self.hang_after_ns(now_ns);
+        let of = |job: &Job| job.joiner.autopsies(&job.cluster, &job.name, now_ns, after_ns);
         self.chosen(cluster, job).flat_map(of).collect()
     }
 
@@ -174,6 +191,33 @@ mod tests {
     fn push(cohorts: &mut Cohorts, job: &str, rank: u32, value: f64, at: u64) -> bool {
         let source = Source { cluster: "c", job, node: "n", rank: Some(rank), nranks: Some(8) };
         cohorts.sample(&Sample { source, signal: Signal::Health, value, seen_ns: at })
+    }
+
+    #[test]
+    fn what_may_still_come_is_waited_for() {
+        let mut cohorts = Cohorts::default();
+        let source = Source { cluster: "c", job: "j", node: "n", rank: Some(0), nranks: Some(2) };
+        let waits = Record {
+            comm: "0xa",
+            seq: Some(1),
+            op: "ALL_REDUCE",
+            rank: 0,
+            nranks: 2,
+            count: 1,
+            datatype: "f32",
+            reduce_op: "sum",
+            peer: None,
+            start_ns: SECOND,
+            duration_ns: None,
+            pid: None,
+        };
+        assert!(cohorts.collective(&source, &waits, SECOND));
+        let hangs = |cohorts: &Cohorts, at: u64| cohorts.autopsies("c", None, at * SECOND).len();
+        assert_eq!((hangs(&cohorts, 6), hangs(&cohorts, 7)), (0, 1));
+        cohorts.turned_away(5 * SECOND);
+        assert_eq!((hangs(&cohorts, 7), hangs(&cohorts, 30), hangs(&cohorts, 31)), (0, 0, 1));
+        // Long after the last one that was turned away, all is as before.
+        assert_eq!(cohorts.hang_after_ns(36 * SECOND), 6 * SECOND);
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub struct Limits {
     pub forget_ns: u64,
     /// A collective without an end for so long is a hang.
     pub hang_ns: u64,
+    /// The same while pushes are turned away, and for so long after it.
+    pub hang_when_late_ns: u64,
 }
 
 impl Default for Limits {
@@ -31,6 +33,7 @@ impl Default for Limits {
             hold_ns: 15 * SECOND,
             forget_ns: 600 * SECOND,
             hang_ns: 6 * SECOND,
+            hang_when_late_ns: 30 * SECOND,
         }
     }
 }

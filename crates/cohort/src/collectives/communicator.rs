@@ -72,8 +72,8 @@ pub(super) struct Communicator {
     waits: BTreeMap<(u32, u32), u64>,
     recent: VecDeque<RoundReport>,
     batch_from_ns: Option<u64>,
-    /// One of its collectives in so many is a mark.
-    pub every: u64,
+    /// One of its collectives in so many is a mark; nothing as long as its pace is not known.
+    every: Option<u64>,
     gaps_ns: VecDeque<f64>,
 }
 
@@ -109,15 +109,27 @@ impl Communicator {
             waits: BTreeMap::new(),
             recent: VecDeque::new(),
             batch_from_ns: None,
-            every: 1,
+            every: None,
             gaps_ns: VecDeque::new(),
         }
     }
 
     /// The time between its collectives, on average of the newest.
-    pub(super) fn gap_ns(&self) -> Option<f64> {
+    fn gap_ns(&self) -> Option<f64> {
         let count = self.gaps_ns.len();
         (count >= GAPS / 4).then(|| self.gaps_ns.iter().sum::<f64>() / count as f64)
+    }
+
+    /// One of its collectives in so many is a mark, so that from one to the next it takes about `stretch_ns`. A power of two,
+    /// and another one only if it is far off: whoever changes starts afresh, and a rank that is slow now and then makes the
+    /// steps of all much longer now and then.
+    pub(super) fn every(&mut self, stretch_ns: f64) -> Option<u64> {
+        let wanted = (stretch_ns / self.gap_ns()?.max(1.0)).log2();
+        let fits = |every: &u64| (-2.2..3.2).contains(&(every.ilog2() as f64 - wanted));
+        let nearest = || 1 << (wanted.ceil().max(0.0) as u32).min(20);
+        let every = self.every.filter(fits).unwrap_or_else(nearest);
+        self.every = Some(every);
+        Some(every)
     }
 
     pub(super) fn shape(&mut self, record: &Record<'_>) -> u32 {

@@ -7,6 +7,7 @@ use super::autopsy::Autopsy;
 use super::clocks::{Clock, Clocks};
 use super::communicator::Communicator;
 use super::hang;
+use super::holders::Holders;
 use super::record::{Record, Stuck};
 use super::report::CommunicatorReport;
 use super::roles;
@@ -19,8 +20,6 @@ const COMMUNICATORS: usize = 4096;
 const NODES: usize = 65_536;
 /// Longer than pushes are apart: whoever has not told a collective by then does not tell it.
 const PATIENCE_NS: u64 = 6_000_000_000;
-/// A process that has told nothing for so long, while another one has its rank, has ended.
-const ENDED_NS: u64 = 2_500_000_000;
 /// Stretches of time in which ranks are compared take at least so long.
 const STRETCH_NS: f64 = 200e6;
 
@@ -61,8 +60,7 @@ pub struct Joiner {
     /// By rank in the job.
     anchors: BTreeMap<u32, Anchor>,
     pub(super) stacks: BTreeMap<u32, StackNote>,
-    /// The process each rank's records come from, and when it last told one.
-    processes: BTreeMap<u32, (u64, u64)>,
+    holders: Holders,
     /// When each rank was last heard of.
     pub(super) heard: BTreeMap<u32, u64>,
     arrivals: usize,
@@ -76,19 +74,12 @@ impl Joiner {
         self.take(rank, node, record, seen_ns, &mut Vec::new())
     }
 
-    /// Whether a rank's records come from another process than before, because its job was started again. What the one before
-    /// was in is forgotten then: nobody waits there any more. Two that tell by turns share a number, and neither is new.
+    /// Whether a rank's records come from another process than before, because its job was started again.
+    /// What the one before was in is forgotten then: nobody waits there any more.
     pub(crate) fn starts_again(&mut self, rank: u32, pid: Option<u64>, seen_ns: u64) -> bool {
-        let Some(pid) = pid else { return false };
-        let before = *self.processes.entry(rank).or_insert((pid, seen_ns));
-        if before.0 == pid {
-            self.processes.insert(rank, (pid, seen_ns));
+        if !pid.is_some_and(|pid| self.holders.is_new(rank, pid, seen_ns)) {
             return false;
         }
-        if seen_ns.saturating_sub(before.1) < ENDED_NS {
-            return false;
-        }
-        self.processes.insert(rank, (pid, seen_ns));
         for comm in self.comms.values_mut() {
             comm.seats.retain(|_, seat| seat.rank != rank);
         }
@@ -138,6 +129,10 @@ impl Joiner {
             && let Some(round) = comm.rounds.remove(&seq)
         {
             self.settle(record.comm, seq, &round, waits);
+            // As soon as they can be known; later they are looked at once a second.
+            if self.anchors.is_empty() {
+                self.set_anchors();
+            }
         }
         if let Some(end_ns) = record.end_ns().filter(|_| is_blocking) {
             let seq = record.seq.filter(|_| record.is_barrier());
@@ -232,13 +227,8 @@ impl Joiner {
     fn set_anchors(&mut self) {
         let mut anchors: BTreeMap<u32, (usize, Anchor)> = BTreeMap::new();
         for comm in self.comms.values_mut().filter(|comm| comm.has_collectives) {
-            let Some(gap_ns) = comm.gap_ns() else { continue };
-            // A power of two, and another one only if it is clearly wrong: whoever changes starts afresh.
-            let wanted = (STRETCH_NS / gap_ns.max(1.0)).max(1.0).log2();
-            if (wanted - comm.every.ilog2() as f64).abs() > 1.2 || (wanted <= 0.0 && comm.every > 1) {
-                comm.every = 1 << (wanted.ceil() as u32).min(20);
-            }
-            let anchor = Anchor { comm: comm.id, every: comm.every };
+            let Some(every) = comm.every(STRETCH_NS) else { continue };
+            let anchor = Anchor { comm: comm.id, every };
             for seat in comm.seats.values() {
                 let best = anchors.entry(seat.rank).or_insert((0, anchor));
                 if comm.seats.len() > best.0 {

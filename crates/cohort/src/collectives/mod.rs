@@ -4,6 +4,7 @@ mod autopsy;
 mod clocks;
 mod communicator;
 mod hang;
+mod holders;
 mod joiner;
 mod record;
 mod report;

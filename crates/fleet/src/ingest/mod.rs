@@ -188,8 +188,8 @@ impl Ingest {
     /// Reads a body as far as is allowed.
     pub(crate) async fn read(&self, body: Body) -> Result<(Bytes, Taken), BodyError> {
         let mut taken = self.budget.none();
-        let body = body::read(body, &self.limits, &mut taken).await?;
-        Ok((body, taken))
+        let body = body::read(body, &self.limits, &mut taken).await;
+        Ok((body.inspect_err(|error| self.note_full(error))?, taken))
     }
 
     pub(crate) fn unpack(
@@ -198,7 +198,18 @@ impl Ingest {
         packing: Packing,
         taken: &mut Taken,
     ) -> Result<Bytes, BodyError> {
-        body::unpack(packed, packing, &self.limits, taken)
+        body::unpack(packed, packing, &self.limits, taken).inspect_err(|error| self.note_full(error))
+    }
+
+    fn note_full(&self, error: &BodyError) {
+        if matches!(error, BodyError::Full) {
+            self.turn_away();
+        }
+    }
+
+    fn turn_away(&self) {
+        self.tally.busy();
+        self.peers.turned_away();
     }
 
     /// Takes a push in; it is durable when this returns. `may_push` says of which clusters.
@@ -210,7 +221,7 @@ impl Ingest {
         let taken = self.taken(incoming, may_push).await;
         match &taken {
             Ok(taking) => self.tally.left_out(taking.left_out.count()),
-            Err(error) if error.is_for_later() => self.tally.busy(),
+            Err(error) if error.is_for_later() => self.turn_away(),
             Err(_) => self.tally.refused(),
         }
         taken

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// Rows of one transaction.
 const GROUP_ROWS: usize = 200_000;
+/// As many bytes of the journal as hold such a group and some more: the rest would be read again for the next one.
+const GROUP_BYTES: u64 = 8 << 20;
 /// It is written twice a second, or when there is so much.
 const PACE: Pace = Pace { every: Duration::from_millis(500), bytes: 4 << 20 };
 /// How often it is looked for what is too old.
@@ -137,11 +139,17 @@ impl Work {
     fn group(&mut self, part: Part) -> Result<Position, StoreError> {
         let failed =
             |error: std::io::Error| StoreError::Write(format!("the journal cannot be read: {error}"));
-        let bytes = self.tail.bytes(part).map_err(failed)?;
+        let near = Part { to: part.to.min(part.from.offset + GROUP_BYTES), ..part };
+        let mut bytes = self.tail.bytes(near).map_err(failed)?;
+        let mut is_whole = near.to == part.to;
+        if !is_whole && frames(&bytes).next().is_none() {
+            // One push is larger than that.
+            (bytes, is_whole) = (self.tail.bytes(part).map_err(failed)?, true);
+        }
         let (mut batches, mut rows, mut end, mut bad) = (Vec::new(), 0, 0, 0);
         // After a failure one at a time, so that one push cannot hold up the others.
         let most = if self.failures > 0 { 1 } else { GROUP_ROWS };
-        let mut is_all = true;
+        let mut is_all = is_whole;
         for frame in frames(&bytes) {
             if rows >= most {
                 is_all = false;

@@ -17,7 +17,9 @@ use crate::point::{Batch, Collective, Found};
 use found::{of_autopsy, of_verdict};
 use gpuwhy_cohort::{Autopsy, Cohorts, Limits, Threshold, Verdict};
 use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Ranks without a job are peers of each other.
 const NO_JOB: &str = "default";
@@ -40,6 +42,8 @@ impl From<Threshold> for Advice {
 pub struct Peers {
     /// Pushes that were taken, and not yet looked at.
     inbox: Mutex<Vec<Delivery>>,
+    /// Some were turned away since the last judgement.
+    turned_away: AtomicBool,
     /// For long at a time only where nobody waits.
     inner: Mutex<Inner>,
     told: Mutex<Arc<Told>>,
@@ -73,6 +77,7 @@ struct Told {
     thresholds: BTreeMap<String, BTreeMap<String, Threshold>>,
     verdicts: Vec<Verdict>,
     hangs: Vec<Autopsy>,
+    hang_after_ns: u64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -83,6 +88,11 @@ impl Peers {
     /// Puts a push down, to be looked at soon.
     pub(crate) fn give(&self, batch: Arc<Batch>, now: Now, taken: Taken) {
         lock(&self.inbox).push(Delivery { batch, now, _taken: taken });
+    }
+
+    /// A push was told to come again.
+    pub(crate) fn turned_away(&self) {
+        self.turned_away.store(true, Ordering::Relaxed);
     }
 
     /// Looks at what was put down.
@@ -136,13 +146,23 @@ impl Peers {
         found.cloned().collect()
     }
 
+    /// How long a collective goes on before it is said to hang, where that is longer than usual.
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        let after_ns = self.told().hang_after_ns;
+        (after_ns > Limits::default().hang_ns).then(|| Duration::from_nanos(after_ns))
+    }
+
     /// Judges all ranks, and gives what is new to be written down.
     pub(crate) fn judge(&self, now: Now) -> Vec<Found> {
         self.absorb();
         let now_ns = now.steady_ns as u64;
         let mut inner = lock(&self.inner);
+        if self.turned_away.swap(false, Ordering::Relaxed) {
+            inner.cohorts.turned_away(now_ns);
+        }
         let verdicts = inner.cohorts.judge(now_ns);
-        let mut told = Told { verdicts, ..Told::default() };
+        let hang_after_ns = inner.cohorts.hang_after_ns(now_ns);
+        let mut told = Told { verdicts, hang_after_ns, ..Told::default() };
         for (cluster, job) in inner.cohorts.jobs() {
             let threshold = inner.cohorts.threshold(cluster, Some(job));
             let jobs = told.thresholds.entry(cluster.into()).or_default();

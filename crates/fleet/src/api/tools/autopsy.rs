@@ -56,9 +56,15 @@ pub(super) fn autopsy(work: &Work<'_>, request: &AutopsyRequest) -> Result<Autop
         }
         hangs.push(Hang { autopsy, last_findings });
     }
-    let notes = match hangs.is_empty() {
+    let mut notes: Vec<String> = match hangs.is_empty() {
         true => vec!["no collective of these clusters hangs now".into()],
         false => Vec::new(),
     };
+    if let Some(after) = work.peers.patience() {
+        notes.push(format!(
+            "pushes were turned away lately, so the end of a collective may still come: hangs are told after {} s",
+            after.as_secs()
+        ));
+    }
     Ok(AutopsyAnswer { hangs, coverage: Coverage { notes, ..Coverage::default() } })
 }

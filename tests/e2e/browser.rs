@@ -5,24 +5,15 @@ use crate::support::{Running, Trace, can_trace, done, gpuwhy, simwork, skip, una
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+
+#[path = "browser/found.rs"]
+mod found;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/e2e/browser/main.py");
 
 /// Python with Playwright and axe, and the system's Chromium; None, and a skip, where one cannot be had.
 fn browser(test: &str) -> Option<(PathBuf, PathBuf)> {
-    static BROWSER: OnceLock<Result<(PathBuf, PathBuf), String>> = OnceLock::new();
-    let found = BROWSER.get_or_init(|| {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/browser.sh");
-        let output = Command::new(script).output().map_err(|error| error.to_string())?;
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let mut lines = said.lines().map(PathBuf::from);
-        match (output.status.success(), lines.next(), lines.next()) {
-            (true, Some(python), Some(chromium)) => Ok((python, chromium)),
-            _ => Err(String::from_utf8_lossy(&output.stderr).trim().to_string()),
-        }
-    });
-    match found {
+    match found::browser() {
         Ok(found) => Some(found.clone()),
         Err(reason) => {
             unavailable(test, reason);

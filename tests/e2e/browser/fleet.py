@@ -3,7 +3,7 @@
 import os
 import re
 
-from page import Dashboard
+from page import Dashboard, every_view_is_there
 
 VIEWS = ["overview", "job", "hangs", "nodes", "cost", "events", "sql"]
 #: What was planted, as the test wrote it: "JOB RANK" of the straggler and of the hang.
@@ -13,7 +13,7 @@ PLANTED = {"straggler": os.environ.get("GPUWHY_STRAGGLER", "").split(), "hang": 
 def all_of_it(chromium, base, axe, token):
     login(chromium, base, token)
     the_overview_answers_at_once(chromium, base, token)
-    every_view_is_there(chromium, base, axe, token)
+    every_view_is_there(chromium, base, axe, VIEWS, "· gpuwhy fleet", token)
     the_job_shows_its_ranks(chromium, base, token)
     the_hang_has_its_stack(chromium, base, token)
     cost_and_events_say_what_the_api_says(chromium, base, token)
@@ -28,11 +28,9 @@ def login(chromium, base, token):
     page = dashboard.page
     page.goto(f"{dashboard.base}/#nodes?sort=node_id")
     assert page.title() == "gpuwhy fleet: log in" and "silent" not in page.inner_text("body").lower()
-    page.get_by_label("Token").fill("not the token, but as long")
-    page.get_by_role("button", name="Log in").click()
+    dashboard.show_token("not the token, but as long")
     page.wait_for_selector("text=That is no token of this server.")
-    page.get_by_label("Token").fill(token)
-    page.get_by_role("button", name="Log in").click()
+    dashboard.show_token(token)
     page.wait_for_selector("[data-panel=nodes] table")
     # The link that was asked for is shown; the token is in no address and in no store that scripts see.
     assert page.url.endswith("#nodes?sort=node_id"), page.url
@@ -43,8 +41,7 @@ def login(chromium, base, token):
     # A session that ended asks for the token again, and so does who logged out.
     dashboard.context.clear_cookies()
     page.wait_for_selector("#token")
-    page.get_by_label("Token").fill(token)
-    page.get_by_role("button", name="Log in").click()
+    dashboard.show_token(token)
     page.wait_for_selector("[data-panel=nodes] table")
     page.get_by_role("button", name="Log out").click()
     page.wait_for_selector("#token")
@@ -84,26 +81,6 @@ def the_overview_answers_at_once(chromium, base, token):
     dashboard.until("document.querySelector('main').dataset.view === 'job'")
     assert f"job={job}" in page.url
     dashboard.close()
-
-
-def every_view_is_there(chromium, base, axe, token):
-    """Text, titles, both colour schemes, a phone's width, and what keeps people out."""
-    for options in [dict(), dict(color_scheme="dark", viewport={"width": 380, "height": 780}, has_touch=True, reduced_motion="reduce")]:
-        dashboard = Dashboard(chromium, base, token, **options)
-        page = dashboard.open("overview")
-        for view in VIEWS:
-            page.locator(f"nav a[href^='#{view}']").click()
-            dashboard.until("(view) => document.querySelector('main').dataset.view === view", view)
-            dashboard.loaded()
-            assert page.title().endswith("· gpuwhy fleet"), page.title()
-            assert page.get_attribute("nav [aria-current=page]", "href").startswith(f"#{view}")
-            assert len(dashboard.text()) > 100, (view, dashboard.text())
-            assert "cannot be drawn" not in dashboard.text(), (view, dashboard.text())
-            wide, room = dashboard.widths()
-            assert wide <= room, (view, options, wide)
-            serious = dashboard.serious(axe)
-            assert not serious, (view, options, serious)
-        dashboard.close()
 
 
 def the_job_shows_its_ranks(chromium, base, token):

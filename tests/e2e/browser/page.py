@@ -42,9 +42,12 @@ class Dashboard:
 
     def log_in(self):
         self.page.goto(self.base)
-        self.page.get_by_label("Token").fill(self.token)
-        self.page.get_by_role("button", name="Log in").click()
+        self.show_token(self.token)
         self.page.wait_for_selector("main h1")
+
+    def show_token(self, token):
+        self.page.get_by_label("Token").fill(token)
+        self.page.get_by_role("button", name="Log in").click()
 
     def _console(self, message):
         # Chromium notes each status 404, which here says that the trace has no such data.
@@ -116,3 +119,23 @@ class Dashboard:
 
 def number(text):
     return float(re.sub(r"[^\d.]", "", text))
+
+
+def every_view_is_there(chromium, base, axe, views, title, token=None):
+    """Text, titles, both colour schemes, a phone's width, and what keeps people out."""
+    for options in [dict(), dict(color_scheme="dark", viewport={"width": 380, "height": 780}, has_touch=True, reduced_motion="reduce")]:
+        dashboard = Dashboard(chromium, base, token, **options)
+        page = dashboard.open(views[-1])
+        for view in views:
+            page.locator(f"nav a[href^='#{view}']").click()
+            dashboard.until("(view) => document.querySelector('main').dataset.view === view", view)
+            dashboard.loaded()
+            assert page.title().endswith(title), page.title()
+            assert page.get_attribute("nav [aria-current=page]", "href").startswith(f"#{view}")
+            assert len(dashboard.text()) > 100, (view, dashboard.text())
+            assert "cannot be drawn" not in dashboard.text(), (view, dashboard.text())
+            wide, room = dashboard.widths()
+            assert wide <= room, (view, options, wide)
+            serious = dashboard.serious(axe)
+            assert not serious, (view, options, serious)
+        dashboard.close()

@@ -1,26 +1,6 @@
 """Each view of recorded traces, against the numbers of the API."""
 
-from page import VIEWS, Dashboard, number
-
-
-def every_view_is_there(chromium, base, axe):
-    """Text, titles, both colour schemes, a phone's width, and what keeps people out."""
-    for options in [dict(), dict(color_scheme="dark", viewport={"width": 380, "height": 780}, has_touch=True, reduced_motion="reduce")]:
-        dashboard = Dashboard(chromium, base, **options)
-        page = dashboard.open("coverage")
-        for view in VIEWS:
-            page.locator(f"nav a[href^='#{view}']").click()
-            dashboard.until("(view) => document.querySelector('main').dataset.view === view", view)
-            dashboard.loaded()
-            assert page.title().endswith("· gpuwhy"), page.title()
-            assert page.get_attribute("nav [aria-current=page]", "href").startswith(f"#{view}")
-            assert len(dashboard.text()) > 100, (view, dashboard.text())
-            assert "cannot be drawn" not in dashboard.text(), (view, dashboard.text())
-            wide, room = dashboard.widths()
-            assert wide <= room, (view, options, wide)
-            serious = dashboard.serious(axe)
-            assert not serious, (view, options, serious)
-        dashboard.close()
+from page import VIEWS, Dashboard, every_view_is_there, number
 
 
 def the_overview_answers_at_once(chromium, base):
@@ -145,7 +125,7 @@ def the_timeline_asks_for_what_is_seen(chromium, base):
     dashboard.until("(before) => location.href !== before", before)
     # By the keyboard alone: all of it, down to the first track, to its next slice, and into it.
     canvas.press("0")
-    page.wait_for_load_state("networkidle")
+    dashboard.loaded()
     answer = dashboard.ask("timeline", slices=200)
     canvas.press("ArrowDown")
     page.wait_for_selector("section[aria-label=Details] h2")
@@ -280,7 +260,7 @@ def keys_lead_everywhere(chromium, base):
 
 
 def every_recorded_view(chromium, base, axe):
-    every_view_is_there(chromium, base, axe)
+    every_view_is_there(chromium, base, axe, VIEWS, "· gpuwhy")
     the_overview_answers_at_once(chromium, base)
     operations_are_counted_sorted_and_filtered(chromium, base)
     filters_and_links_hold(chromium, base)

@@ -113,8 +113,11 @@ class Timeline {
   moved() {
     if (!this.started) return;
     this.draw();
+    // What is drawn now is of the old stretch of time, and readers of the page are told.
+    this.canvas.ariaBusy = "true";
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
+      this.timer = undefined;
       // Browsers refuse an address that changes with every move.
       this.context.note({ from: this.absolute(this.view.from), to: this.absolute(this.view.to), since: undefined });
       this.load();
@@ -161,6 +164,7 @@ class Timeline {
         ),
       );
     }
+    this.canvas.ariaBusy = String(this.timer !== undefined);
     this.draw();
   }
 

@@ -19,7 +19,9 @@ pub(crate) fn inspect(socket: &Path, id: &str) -> Option<Value> {
     let mut stream = UnixStream::connect(socket).ok()?;
     stream.set_write_timeout(Some(PATIENCE)).ok()?;
     // The old version of the protocol: the answer comes in one piece and ends with the connection.
-    write!(stream, "GET /containers/{id}/json HTTP/1.0\r\nHost: localhost\r\n\r\n").ok()?;
+    let question = format!("GET /containers/{id}/json HTTP/1.0\r\nHost: localhost\r\n\r\n");
+    // In one piece: who answers the first of several and hangs up would break the pipe of the next.
+    stream.write_all(question.as_bytes()).ok()?;
     body(&all(&mut stream)?).and_then(|body| serde_json::from_slice(body).ok())
 }
 

@@ -163,7 +163,7 @@ impl Stacks {
         });
         let python: Vec<Ran> = python.collect();
         let mut stack = Stack { pid: raw.pid, addresses, complete, ..Stack::default() };
-        stack.stack_id = stack_id(&stack, &python);
+        stack.stack_id = stack_id(raw.pid, &stack.addresses, python.iter().map(|ran| &ran.function));
         Unnamed { stack, stack_pointers, python, is_at_return: true }
     }
 
@@ -173,15 +173,12 @@ impl Stacks {
         let Outside { pid, registers, copied, python } = outside;
         let unwound = registers.map_or_else(Unwound::default, |registers| {
             let at = Registers { ip: registers.ip, sp: registers.sp, bp: registers.bp };
-            let swapped = registers.swapped.iter();
-            let swapped: Vec<Swapped> =
-                swapped.map(|(at, original)| Swapped { at: *at, original: *original }).collect();
-            self.symbols.unwind(pid, at, &copied, &swapped, MOST_FRAMES)
+            self.symbols.unwind(pid, at, &copied, &swapped(&registers.swapped), MOST_FRAMES)
         });
         let Unwound { addresses, stack_pointers, complete } = unwound;
         let of_python = stack_of(pid, python.iter().map(|ran| ran.function.clone()).collect());
         let mut whole = Stack { pid, addresses, complete, ..Stack::default() };
-        whole.stack_id = stack_id(&whole, &python);
+        whole.stack_id = stack_id(pid, &whole.addresses, python.iter().map(|ran| &ran.function));
         let place = Place {
             stack_id: of_python.as_ref().map(|stack| stack.stack_id),
             whole: (!whole.addresses.is_empty()).then_some(whole.stack_id),
@@ -205,8 +202,7 @@ impl Stacks {
             return self.believable(raw);
         }
         let registers = Registers { ip: raw.ip, sp: raw.sp, bp: raw.bp };
-        let swapped: Vec<Swapped> =
-            raw.swapped.iter().map(|(at, original)| Swapped { at: *at, original: *original }).collect();
+        let swapped = swapped(&raw.swapped);
         let unwound = self.symbols.unwind(raw.pid, registers, &raw.copied, &swapped, MOST_FRAMES);
         match unwound.complete || unwound.addresses.len() >= raw.native.len() {
             true => unwound,
@@ -230,22 +226,21 @@ impl Stacks {
 /// Python's frames alone; nothing where there are none.
 pub(crate) fn stack_of(pid: u32, mut frames: Vec<Frame>) -> Option<Stack> {
     frames.truncate(MOST_FRAMES);
-    let mut hasher = DefaultHasher::new();
-    pid.hash(&mut hasher);
-    for frame in &frames {
-        (&frame.function, &frame.file, frame.line).hash(&mut hasher);
-    }
-    let stack_id = hasher.finish() as i64;
+    let stack_id = stack_id(pid, &[], frames.iter());
     (!frames.is_empty()).then_some(Stack { stack_id, pid, frames, ..Stack::default() })
 }
 
-fn stack_id(stack: &Stack, python: &[Ran]) -> i64 {
+fn stack_id<'a>(pid: u32, addresses: &[u64], python: impl Iterator<Item = &'a Frame>) -> i64 {
     let mut hasher = DefaultHasher::new();
-    (stack.pid, &stack.addresses).hash(&mut hasher);
-    for Ran { function, .. } in python {
-        (&function.function, &function.file, function.line).hash(&mut hasher);
+    (pid, addresses).hash(&mut hasher);
+    for frame in python {
+        (&frame.function, &frame.file, frame.line).hash(&mut hasher);
     }
     hasher.finish() as i64
+}
+
+fn swapped(pairs: &[(u64, u64)]) -> Vec<Swapped> {
+    pairs.iter().map(|(at, original)| Swapped { at: *at, original: *original }).collect()
 }
 
 /// Those whose stacks are here first. Where processes come by the thousand, the others' turn is later.

@@ -124,9 +124,13 @@ mod tests {
         // Its thread is in the next call by then.
         let next = InFlight { start_ns: 5, ..call(1, LONG_CALL_NS) };
         stuck.complete(&mut returned, |_| Some(1), || Some(vec![next]), place);
-        assert_eq!(returned.in_flight.unwrap()[0].line, None);
+        stuck.tell_stacks(&mut returned, |place| place.stack_id);
+        let call = &returned.in_flight.unwrap()[0];
+        assert_eq!((call.stack_id, &call.line, returned.stacks.len()), (None, &None, 0));
         let mut unseen = batch(&long);
         stuck.complete(&mut unseen, |_| Some(1), || None, place);
-        assert_eq!(unseen.in_flight.unwrap()[0].line, None);
+        stuck.tell_stacks(&mut unseen, |place| place.stack_id);
+        let call = &unseen.in_flight.unwrap()[0];
+        assert_eq!((call.stack_id, &call.line, unseen.stacks.len()), (None, &None, 0));
     }
 }

@@ -42,8 +42,7 @@ pub(crate) fn rust_types(object: &[u8]) -> String {
         }
         match ty.kind {
             STRUCT if !ty.name.is_empty() => write_struct(&mut out, &types, ty),
-            // The kernel's own are asked for by programs only.
-            ENUM if !ty.name.starts_with("bpf_") => write_enum(&mut out, ty),
+            ENUM => write_enum(&mut out, ty),
             _ => {}
         }
     }

@@ -135,16 +135,11 @@ struct registers {
     struct swap swap[MOST_SWAPS]; /* return addresses that probes have put their own in place of */
 };
 
-/* The helper came with 5.15. */
-static __always_inline bool has_task_pt_regs(void) {
-    return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs);
-}
-
 SEC("iter/task")
 int each_registers(struct bpf_iter__task *ctx) {
     struct task_struct *thread = ctx->task;
     struct task *task = thread ? bpf_task_storage_get(&tasks, thread, 0, 0) : 0;
-    if (!task || !task->target || !task->flights[0].start_ns || !has_task_pt_regs())
+    if (!task || !task->target || !task->flights[0].start_ns)
         return 0;
     struct pt_regs *regs = (void *)bpf_task_pt_regs(thread);
     struct registers out = {

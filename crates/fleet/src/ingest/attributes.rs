@@ -90,12 +90,22 @@ impl Object {
         self.0.is_empty()
     }
 
-    /// This one's fields and then the other's.
-    pub(super) fn and(&self, other: &Object) -> String {
-        match self.is_empty() {
-            true => other.text(),
-            false => format!("{{{},{}}}", self.0, other.0),
+    /// For another one; its room stays.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// The fields of these, in their order.
+    pub(super) fn put_together<'a>(&'a self, other: &'a Object, out: &'a mut String) -> &'a str {
+        out.clear();
+        out.push('{');
+        out.push_str(&self.0);
+        if !self.is_empty() && !other.is_empty() {
+            out.push(',');
         }
+        out.push_str(&other.0);
+        out.push('}');
+        out
     }
 
     pub(super) fn text(&self) -> String {
@@ -150,7 +160,11 @@ pub(super) fn hex(out: &mut String, bytes: &[u8]) {
 
 fn quoted(out: &mut String, text: &str) {
     out.push('"');
-    for c in text.chars() {
+    // What needs no thought, which is nearly all of it, is copied as a whole.
+    let plain = |byte: u8| byte.is_ascii() && !byte.is_ascii_control() && byte != b'"' && byte != b'\\';
+    let first = text.bytes().position(|byte| !plain(byte)).unwrap_or(text.len());
+    out.push_str(&text[..first]);
+    for c in text[first..].chars() {
         let _ = match c {
             '"' => out.write_str("\\\""),
             '\\' => out.write_str("\\\\"),

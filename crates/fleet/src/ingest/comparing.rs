@@ -1,4 +1,4 @@
-//! The thread that compares: it looks at what was pushed, judges all ranks once a second, and takes down what it finds.
+//! The thread that compares: it looks at what was pushed, judges all ranks, and takes down what it finds.
 
 use super::{Signal, id};
 use crate::clock::Now;
@@ -7,6 +7,7 @@ use crate::journal::Journal;
 use crate::peers::Peers;
 use crate::point::Batch;
 use crate::store::StoreError;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -14,7 +15,8 @@ use std::time::{Duration, Instant};
 
 /// Pushes wait for so long until they are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-const JUDGE_EVERY: Duration = Duration::from_secs(1);
+/// Ranks are judged so often where that takes little, and as often as takes a tenth of the time where there are many.
+const JUDGE_EVERY: RangeInclusive<Duration> = Duration::from_millis(250)..=Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Comparing {
@@ -28,13 +30,14 @@ impl Comparing {
         let (end, is_over) = channel();
         let work = move || {
             give_way();
-            let mut judged = Instant::now();
+            let mut due = Instant::now() + *JUDGE_EVERY.end();
             while is_over.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
-                match judged.elapsed() < JUDGE_EVERY {
+                let now = Instant::now();
+                match now < due {
                     true => peers.absorb(),
                     false => {
-                        judged = Instant::now();
                         judge(&peers, &journal);
+                        due = now + pause(now.elapsed());
                     }
                 }
             }
@@ -54,6 +57,11 @@ impl Drop for Comparing {
             let _ = thread.join();
         }
     }
+}
+
+/// From one judgement to the next, where the last took so long.
+fn pause(took: Duration) -> Duration {
+    (took * 10).clamp(*JUDGE_EVERY.start(), *JUDGE_EVERY.end())
 }
 
 fn judge(peers: &Peers, journal: &Journal) {

@@ -86,8 +86,16 @@ pub(super) struct Decoding<'a> {
     pub(super) now: Now,
     /// Of all attributes so far.
     pub(super) attribute_bytes: usize,
+    pub(super) room: Room,
     pub(super) batch: Batch,
     pub(super) left_out: LeftOut,
+}
+
+/// To write the attributes of a point in, which is used for the next one again.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    own: Object,
+    text: String,
 }
 
 /// What all points of a scope share.
@@ -103,11 +111,11 @@ pub(super) struct Around {
 
 impl Around {
     /// Its attributes, with those of a point.
-    fn with(&mut self, own: &Object) -> Option<Arc<str>> {
-        match (own.is_empty(), self.attrs.is_empty()) {
+    fn with(&mut self, room: &mut Room) -> Option<Arc<str>> {
+        match (room.own.is_empty(), self.attrs.is_empty()) {
             (true, true) => None,
             (true, false) => Some(self.shared.get_or_insert_with(|| self.attrs.text().into()).clone()),
-            (false, _) => Some(self.attrs.and(own).into()),
+            (false, _) => Some(self.attrs.put_together(&room.own, &mut room.text).into()),
         }
     }
 }
@@ -156,11 +164,12 @@ impl Decoding<'_> {
             self.left_out.add(Why::Attributes, 1);
             return None;
         }
-        let mut own = Object::default();
+        let own = &mut self.room.own;
+        own.clear();
         for pair in pairs.iter().filter(|pair| !is_lifted(&pair.key)) {
             own.add(&pair.key, pair.value.as_ref());
         }
-        add(&mut own);
+        add(own);
         if own.len() + around.attrs.len() > self.limits.attribute_bytes {
             self.left_out.add(Why::Attributes, 1);
             return None;
@@ -173,7 +182,7 @@ impl Decoding<'_> {
             self.left_out.add(Why::Attributes, 1);
             return None;
         }
-        let attrs = around.with(&own);
+        let attrs = around.with(&mut self.room);
         match self.about(around, pairs) {
             Ok(origin) => Some((origin, attrs)),
             Err(why) => {
@@ -219,9 +228,9 @@ impl Decoding<'_> {
             None => None,
         };
         Ok(Origin {
-            cluster: self.names.clusters.of(cluster).ok_or(Why::Names)?,
-            node: self.names.nodes.of(node).ok_or(Why::Names)?,
-            job,
+            cluster: own(&self.names.clusters.of(cluster).ok_or(Why::Names)?),
+            node: own(&self.names.nodes.of(node).ok_or(Why::Names)?),
+            job: job.as_ref().map(own),
             rank: lifted.rank,
             nranks: lifted.nranks,
         })
@@ -231,7 +240,7 @@ impl Decoding<'_> {
     pub(super) fn name(&mut self, name: &str, points: usize) -> Option<Arc<str>> {
         let found = match name.len() > self.limits.name_bytes {
             true => Err(Why::LongName),
-            false => self.names.metrics.of(name).ok_or(Why::Names),
+            false => self.names.metrics.of(name).as_ref().map(own).ok_or(Why::Names),
         };
         found.map_err(|why| self.left_out.add(why, points as u64)).ok()
     }
@@ -264,8 +273,13 @@ impl Decoding<'_> {
         let origins = origins.chain(batch.collectives[first.1..].iter().map(|collective| &collective.origin));
         let origins = origins.chain(batch.findings[first.2..].iter().map(|found| &found.origin));
         let mut seen: HashMap<(&Arc<str>, &Arc<str>), u64> = HashMap::new();
-        for origin in origins {
-            *seen.entry((&origin.cluster, &origin.node)).or_default() += 1;
+        // Most of them are of the one that those before them are of.
+        let is_same = |one: &&Origin, other: &&Origin| {
+            Arc::ptr_eq(&one.cluster, &other.cluster) && Arc::ptr_eq(&one.node, &other.node)
+        };
+        let origins: Vec<&Origin> = origins.collect();
+        for run in origins.chunk_by(is_same) {
+            *seen.entry((&run[0].cluster, &run[0].node)).or_default() += run.len() as u64;
         }
         let seen = seen.into_iter().map(|((cluster, node), points)| Seen {
             cluster: cluster.clone(),
@@ -289,6 +303,11 @@ fn is_lifted(key: &str) -> bool {
 
 fn is_rank(key: &str) -> bool {
     matches!(key, "rank" | "nranks")
+}
+
+/// For the rows of one push: were it all pushes', every thread would count who has it at the same place, and wait for it.
+fn own(name: &Arc<str>) -> Arc<str> {
+    Arc::from(&**name)
 }
 
 /// An event without a value.

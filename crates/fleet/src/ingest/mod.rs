@@ -35,7 +35,7 @@ use crate::tally::Tally;
 use axum::body::Body;
 use bytes::Bytes;
 use comparing::Comparing;
-use decode::{AllNames, Decoding};
+use decode::{AllNames, Decoding, Room};
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -273,6 +273,7 @@ impl Ingest {
             may_push,
             now,
             attribute_bytes: 0,
+            room: Room::default(),
             batch,
             left_out: LeftOut::default(),
         };

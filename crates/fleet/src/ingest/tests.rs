@@ -2,7 +2,7 @@
 
 #![allow(clippy::needless_pass_by_value)]
 
-use super::decode::{AllNames, Decoding, LeftOut};
+use super::decode::{AllNames, Decoding, LeftOut, Room};
 use crate::clock::Now;
 use crate::limits::Limits;
 use crate::point::{Batch, Kind};
@@ -26,6 +26,7 @@ fn decoded<M: DeserializeOwned>(
         may_push: &|cluster| cluster != "theirs",
         now: Now::at(NOW),
         attribute_bytes: 0,
+        room: Room::default(),
         batch: Batch::default(),
         left_out: LeftOut::default(),
     };
@@ -231,6 +232,7 @@ fn taken(now: Now, times: &[i64]) -> Vec<i64> {
         may_push: &|_| true,
         now,
         attribute_bytes: 0,
+        room: Room::default(),
         batch: Batch::default(),
         left_out: LeftOut::default(),
     };

@@ -15,18 +15,20 @@ impl Texts {
     }
 
     /// One of them once more: it is the newest again.
-    fn again(&mut self, back: usize) -> Option<Arc<str>> {
+    fn again(&mut self, back: usize) -> Option<&Arc<str>> {
         let at = self.0.len().checked_sub(back + 1)?;
-        let text = self.0.remove(at);
-        self.0.push(text.clone());
-        Some(text)
+        self.0[at..].rotate_left(1);
+        self.0.last()
     }
 
     fn add(&mut self, text: Arc<str>) {
-        if self.0.len() == TEXTS {
-            self.0.remove(0);
+        match self.0.len() < TEXTS {
+            true => self.0.push(text),
+            false => {
+                self.0.rotate_left(1);
+                self.0[TEXTS - 1] = text;
+            }
         }
-        self.0.push(text);
     }
 }
 
@@ -188,7 +190,7 @@ impl Coded for Arc<str> {
                 from.texts.add(text.clone());
                 Some(text)
             }
-            back => from.texts.again(usize::from(back) - 1),
+            back => from.texts.again(usize::from(back) - 1).cloned(),
         }
     }
 }

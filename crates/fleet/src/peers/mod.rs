@@ -1,5 +1,5 @@
-//! Peers compared: what comes in goes to the cohorts, a push's answer says what its cohort's threshold is, and once a
-//! second all ranks are judged.
+//! Peers compared: what comes in goes to the cohorts, a push's answer says what its cohort's threshold is, and all
+//! ranks are judged every now and then.
 //!
 //! Whoever pushes or asks never waits for a judgement: pushes are put down to be taken up soon, and answers are what the last
 //! judgement said.

@@ -6,9 +6,9 @@ use gpuwhy_model::{Batch, BetweenCalls, Frame, Part};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// No more often than this.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// A look that took long is followed by a pause that is so many times longer: looking takes at most 1% of a core.
+/// No more often than this: at every turn of the agent's loop, which is a little longer.
+const LOOK_EVERY: Duration = Duration::from_millis(40);
+/// From one look to the next it is so many times what it cost: looking takes at most 1% of a core.
 const PAUSE: u32 = 100;
 /// Where looking pauses for long, a thread that is met stands for no more than this.
 const MOST_WEIGHT: Duration = Duration::from_secs(1);
@@ -35,9 +35,9 @@ impl Looks {
         Some(since.min(MOST_WEIGHT))
     }
 
-    pub(crate) fn done(&mut self, now: Instant) {
-        let took = self.began.map_or(Duration::ZERO, |began| now - began);
-        self.next = Some(now + (took * PAUSE).max(LOOK_EVERY));
+    /// `cost` is the time of a CPU: a look that waits for one takes nothing from others.
+    pub(crate) fn done(&mut self, cost: Duration) {
+        self.next = self.began.map(|began| began + (cost * PAUSE).max(LOOK_EVERY));
     }
 }
 
@@ -163,12 +163,12 @@ mod tests {
         let at = |ms: u64| begin + Duration::from_millis(ms);
         let mut looks = Looks::default();
         assert_eq!(looks.due(at(0)), Some(LOOK_EVERY));
-        looks.done(at(0));
-        assert_eq!(looks.due(at(49)), None);
+        looks.done(Duration::ZERO);
+        assert_eq!(looks.due(at(39)), None);
         assert_eq!(looks.due(at(60)), Some(Duration::from_millis(60)), "the time since the last look");
-        looks.done(at(63));
-        assert_eq!(looks.due(at(362)), None, "it took 3 ms");
-        assert_eq!(looks.due(at(363)), Some(Duration::from_millis(303)));
+        looks.done(Duration::from_millis(3));
+        assert_eq!(looks.due(at(359)), None);
+        assert_eq!(looks.due(at(360)), Some(Duration::from_millis(300)));
     }
 
     #[test]

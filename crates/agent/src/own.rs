@@ -41,6 +41,12 @@ fn rss_bytes() -> u64 {
     pages * rustix::param::page_size() as u64
 }
 
+/// Of the calling thread.
+pub(crate) fn thread_cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
 fn cpu_time() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let ticks: u64 = stat

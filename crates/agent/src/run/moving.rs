@@ -5,6 +5,7 @@ use crate::between::meet;
 use crate::governor::Action;
 use crate::kernel_names::KernelNames;
 use crate::outside::{self, Target};
+use crate::own;
 use crate::{AgentError, Update};
 use gpuwhy_cause::{blame_rows, slow_limit_ns};
 use gpuwhy_model::{
@@ -92,9 +93,10 @@ impl Run {
             if self.pythons.are_known()
                 && let Some(weight) = self.looks.due(Instant::now())
             {
+                let spent = own::thread_cpu_time();
                 let read = |met: &BetweenCalls| self.pythons.frames_in(met.pid, met.tid, met.thread_pointer);
                 meet(batch, &mut self.looks, weight, read, || self.engine.between_calls());
-                self.looks.done(Instant::now());
+                self.looks.done(own::thread_cpu_time().saturating_sub(spent));
             }
         }
         self.host_events.complete(batch, self.census.by_pid());

@@ -53,7 +53,6 @@ impl Present<'_> {
 pub(super) fn judge(job: &mut Job, now_ns: u64, limits: &Limits) {
     job.tick(now_ns);
     job.set_threshold(now_ns, limits);
-    job.members.values_mut().for_each(|member| member.learn_past(now_ns, limits.stale_ns));
     let roles = job.joiner.roles();
     let (present, all) = present(&job.members, now_ns, limits.stale_ns);
     let quorum = job.has_quorum(all.len());

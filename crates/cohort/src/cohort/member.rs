@@ -38,19 +38,22 @@ impl Member {
             Use::Explains | Use::Told => FEW,
         };
         self.signals.entry(signal).or_default().push(seen_ns, value, most);
+        if signal == Signal::OwnSeconds {
+            self.learn_past(seen_ns);
+        }
     }
 
-    /// The past follows slowly, and not at all while the rank is slower than it was.
-    pub(super) fn learn_past(&mut self, now_ns: u64, stale_ns: u64) {
+    /// With each new value: the past follows slowly, and not at all while the rank is slower than it was.
+    fn learn_past(&mut self, now_ns: u64) {
         const FOLLOWS: f64 = 0.002;
         const SLOWER: f64 = 1.02;
         let Some(series) = self.signals.get(&Signal::OwnSeconds).filter(|series| series.len() >= WARM) else {
             return;
         };
-        let Some(recent) = series.recent(now_ns, stale_ns) else { return };
+        let Some(recent) = series.recent(now_ns, 0) else { return };
         match &mut self.own_past {
             None => {
-                let mut all: Vec<f64> = series.newest(now_ns, stale_ns).collect();
+                let mut all: Vec<f64> = series.newest(now_ns, 0).collect();
                 self.own_past = crate::robust::median(&mut all);
             }
             Some(past) if recent <= *past * SLOWER => *past += FOLLOWS * (recent - *past),

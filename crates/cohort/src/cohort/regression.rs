@@ -47,7 +47,7 @@ impl Regression {
             self.close(now_ns);
             self.slot = slot;
         }
-        /// Judgements are a second apart; more in a slot tell nothing more.
+        /// Judgements are a quarter of a second apart or more; more in a slot tell nothing more.
         const MOST: usize = 64;
         if self.values.len() < MOST {
             self.values.push(value);

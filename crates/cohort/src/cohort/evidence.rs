@@ -7,14 +7,14 @@
 
 use crate::robust::{MAD_TO_SIGMA, mad, median, quantile};
 
-/// What must be reached, before the number of ranks.
-const NEED: f64 = 18.0;
 /// The newest must agree with the whole, else it is over.
 const NEWEST: usize = 8;
 
 /// What observations of a kind are worth.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rule {
+    /// What must be reached, before the number of ranks.
+    pub need: f64,
     /// Ranks differ by so much for no reason.
     pub floor: f64,
     /// What one observation counts at most.
@@ -52,7 +52,7 @@ impl Evidence {
 /// Of each rank, what speaks most for its being slow, where it is enough to keep a name at least. `series` are differences from
 /// the peers, the newest first. Most ranks of a healthy job cost a few medians: the rest is looked at where it may matter.
 pub(super) fn weigh(series: &[Vec<f64>], rule: Rule) -> Vec<Option<Evidence>> {
-    let need = NEED + (series.len().max(1) as f64).ln();
+    let need = rule.need + (series.len().max(1) as f64).ln();
     let mut best: Vec<Option<Evidence>> = vec![None; series.len()];
     let longest = series.iter().map(Vec::len).max().unwrap_or(0);
     let mut widths: Option<Vec<f64>> = None;
@@ -135,7 +135,7 @@ fn noise(series: &[Vec<f64>], floor: f64) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    const RULE: Rule = Rule { floor: 0.006, cap: 5.5, least: 0.02, fewest: 4, k: 3.0 };
+    const RULE: Rule = Rule { need: 18.0, floor: 0.006, cap: 5.5, least: 0.02, fewest: 4, k: 3.0 };
 
     /// Eight ranks with noise of about 1%, the same each time; one of them later by `by` for the newest `since`.
     fn ranks(by: f64, since: usize) -> Vec<Vec<f64>> {

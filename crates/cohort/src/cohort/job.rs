@@ -126,7 +126,7 @@ impl Job {
             .members
             .values()
             .filter(fresh)
-            .filter_map(|member| member.signals.get(&Signal::Health)?.recent(now_ns, limits.stale_ns))
+            .filter_map(|member| member.recent(Signal::Health, now_ns, limits.stale_ns))
             .collect();
         let middle = median(&mut healths.clone());
         let spread = middle.map(|middle| mad(&healths, middle));

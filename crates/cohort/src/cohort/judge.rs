@@ -9,14 +9,20 @@ use super::{Limits, Signal, Verdict, spikes, telling};
 use crate::collectives::Anchor;
 use crate::robust::median;
 use gpuwhy_model::Cause;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Time in collectives: an observation is a fifth of a second or a step, the longer.
-const SHARES: Rule = Rule { floor: 0.006, cap: 5.5, least: 0.02, fewest: 4, k: 3.0 };
+const SHARES: Rule = Rule { need: 18.0, floor: 0.006, cap: 5.5, least: 0.02, fewest: 4, k: 3.0 };
 /// A gauge is a mean over the time between two pushes, so a single long delay shows in it.
-const GAUGES: Rule = Rule { floor: 0.005, cap: 5.5, least: 0.02, fewest: 4, k: 3.0 };
+const GAUGES: Rule = Rule { need: 18.0, floor: 0.005, cap: 5.5, least: 0.02, fewest: 4, k: 3.0 };
 /// Clocks and healths of equal GPUs differ more than the time they take.
-const STATES: Rule = Rule { floor: 0.015, cap: 5.5, least: 0.06, fewest: 4, k: 3.0 };
+const STATES: Rule = Rule { need: 18.0, floor: 0.015, cap: 5.5, least: 0.06, fewest: 4, k: 3.0 };
+/// What a rank loses to a cause is told by its own agent to the nanosecond, so little of it is noise.
+const CAUSES: Rule = Rule { fewest: 3, ..GAUGES };
+/// Nobody sleeps by chance.
+const SLEEPS: Rule = Rule { floor: 0.004, cap: 7.0, ..CAUSES };
+/// Of a rank that loses time to something its peers do not, it is enough that it seems to keep them waiting.
+const HINTS: Rule = Rule { need: 2.0, fewest: 8, ..SHARES };
 
 /// What speaks against a rank.
 #[derive(Debug, Clone, Copy)]
@@ -37,8 +43,8 @@ pub(super) struct Present<'a> {
 }
 
 impl Present<'_> {
-    fn recent(&self, rank: usize, signal: Signal) -> Option<f64> {
-        self.members[rank].signals.get(&signal)?.recent(self.now_ns, self.stale_ns)
+    pub(super) fn recent(&self, rank: usize, signal: Signal) -> Option<f64> {
+        self.members[rank].recent(signal, self.now_ns, self.stale_ns)
     }
 
     pub(super) fn recents(&self, ranks: &[usize], signal: Signal) -> Vec<(usize, f64)> {
@@ -61,11 +67,18 @@ pub(super) fn judge(job: &mut Job, now_ns: u64, limits: &Limits) {
         job.slower.see(now_ns, step);
     }
     let mut charges: BTreeMap<usize, Charge> = BTreeMap::new();
+    let mut losses: Vec<(usize, Charge)> = Vec::new();
     let groups = groups(&present, roles.as_ref());
     if quorum {
         for group in groups.iter().filter(|group| group.len() >= 3) {
             accuse(&mut charges, gauges(&present, group, step, limits.k));
             accuse(&mut charges, shares(&present, group, step, limits.k));
+            let of_group = losing(&present, group, limits.k);
+            let mut explained = explained(&present, group, &of_group, limits.k);
+            losses.extend(of_group);
+            // What it costs its peers says more, once it is sure.
+            explained.retain(|(rank, _)| charges.get(rank).is_none_or(|known| !known.evidence.names()));
+            accuse(&mut charges, explained);
         }
         let alone: Vec<usize> = groups.iter().filter(|group| group.len() < 3).flatten().copied().collect();
         if !alone.is_empty() {
@@ -82,6 +95,13 @@ pub(super) fn judge(job: &mut Job, now_ns: u64, limits: &Limits) {
             (present.whos[rank].clone(), charge, verdict)
         })
         .collect();
+    let mut losing: BTreeMap<Who, Vec<Signal>> = BTreeMap::new();
+    for (rank, charge) in losses {
+        losing.entry(present.whos[rank].clone()).or_default().push(charge.signal);
+    }
+    for (who, member) in &mut job.members {
+        member.note_losses(losing.remove(who).unwrap_or_default());
+    }
     for (who, charge, verdict) in verdicts {
         let Some(member) = job.members.get_mut(&who) else { continue };
         match &mut member.named {
@@ -164,18 +184,17 @@ fn by_rank(columns: &[Vec<(usize, f64)>], ranks: usize) -> Vec<Vec<f64>> {
     series
 }
 
+/// The signals that some of them have told.
+fn told(present: &Present<'_>, group: &[usize], is_wanted: impl Fn(Signal) -> bool) -> BTreeSet<Signal> {
+    let all = group.iter().flat_map(|rank| present.members[*rank].signals.keys().copied());
+    all.filter(|signal| is_wanted(*signal)).collect()
+}
+
 /// What agents tell, push by push: the newest values of all ranks are lined up, then the ones before, and so on.
 fn gauges(present: &Present<'_>, group: &[usize], step: Option<f64>, k: f64) -> Vec<(usize, Charge)> {
     let has_records = group.iter().any(|rank| present.members[*rank].meter.end() > 0);
-    let mut signals: Vec<Signal> = group
-        .iter()
-        .flat_map(|rank| present.members[*rank].signals.keys().copied())
-        .filter(|signal| accuses(*signal, has_records))
-        .collect();
-    signals.sort_unstable();
-    signals.dedup();
     let mut found = Vec::new();
-    for signal in signals {
+    for signal in told(present, group, |signal| accuses(signal, has_records)) {
         let facts = signal.facts();
         let Some(middle) = present.median(group, signal) else { continue };
         let scale = match facts.scale {
@@ -209,8 +228,55 @@ fn gauges(present: &Present<'_>, group: &[usize], step: Option<f64>, k: f64) -> 
 
 /// Where collectives are told, they tell what a rank costs the others; else what it loses time to must do.
 fn accuses(signal: Signal, has_records: bool) -> bool {
-    signal.facts().used == Use::Accuses
-        || matches!(signal, Signal::Blame(cause) if !has_records && (cause.is_taken() || cause == Cause::SelfSleep))
+    signal.facts().used == Use::Accuses || !has_records && explains(signal)
+}
+
+/// A cause that makes a rank slow, and does not come of its being so.
+fn explains(signal: Signal) -> bool {
+    matches!(signal, Signal::Blame(cause) if cause.is_taken() || cause == Cause::SelfSleep)
+}
+
+/// Ranks that lose more time to something than their peers do.
+fn losing(present: &Present<'_>, group: &[usize], k: f64) -> Vec<(usize, Charge)> {
+    let mut found = Vec::new();
+    for signal in told(present, group, explains) {
+        let Some(median) = present.median(group, signal) else { continue };
+        let columns = differences(lined_up(present, group, signal, |value| value), group.len() / 2);
+        let rule = if signal == Signal::Blame(Cause::SelfSleep) { SLEEPS } else { CAUSES };
+        let weighed = evidence::weigh(&by_rank(&columns, group.len()), Rule { k, ..rule });
+        for (rank, evidence) in group.iter().zip(weighed) {
+            let evidence = evidence.filter(|evidence| evidence.excess >= evidence.threshold);
+            found.extend(evidence.map(|evidence| (*rank, Charge { signal, evidence, scale: 1.0, median })));
+        }
+    }
+    found
+}
+
+/// Those of them that seem to keep their peers waiting, in all the time since. On a busy host everybody is late by turns, and
+/// who is late most shows after a long time only; what each lost its time to shows at once.
+fn explained(
+    present: &Present<'_>,
+    group: &[usize],
+    losing: &[(usize, Charge)],
+    k: f64,
+) -> Vec<(usize, Charge)> {
+    let mut found = Vec::new();
+    for ranks in meeting(present, group).filter(|_| !losing.is_empty()) {
+        let columns = differences(stretches(present, &ranks), ranks.len() / 2);
+        let series = by_rank(&columns, ranks.len());
+        for (rank, charge) in losing {
+            let Some(at) = ranks.iter().position(|met| met == rank) else { continue };
+            let fewest = present.members[*rank].stretches_losing(charge.signal).max(HINTS.fewest);
+            let late = evidence::weigh(&series, Rule { k, fewest, ..HINTS })[at];
+            // What nobody waits for half as long is no matter to them.
+            if let Some(late) = late.filter(|late| late.excess >= charge.evidence.excess / 2.0) {
+                let score = charge.evidence.score + late.score;
+                let evidence = Evidence { score, ..charge.evidence };
+                found.push((*rank, Charge { evidence, ..*charge }));
+            }
+        }
+    }
+    found
 }
 
 /// (place in the group, value), the newest column first.
@@ -222,8 +288,8 @@ fn lined_up(
 ) -> Vec<Vec<(usize, f64)>> {
     let mut columns: Vec<Vec<(usize, f64)>> = Vec::new();
     for (at, rank) in group.iter().enumerate() {
-        let Some(series) = present.members[*rank].signals.get(&signal) else { continue };
-        for (column, told) in series.newest(present.now_ns, present.stale_ns).enumerate() {
+        let told = present.members[*rank].newest(signal, present.now_ns, present.stale_ns);
+        for (column, told) in told.into_iter().enumerate() {
             if columns.len() <= column {
                 columns.push(Vec::new());
             }
@@ -235,17 +301,18 @@ fn lined_up(
 
 /// What the collectives themselves tell, of ranks that meet in the same communicator.
 fn shares(present: &Present<'_>, group: &[usize], step: Option<f64>, k: f64) -> Vec<(usize, Charge)> {
+    meeting(present, group).flat_map(|ranks| shares_of(present, &ranks, step, k)).collect()
+}
+
+/// Those of a group that meet each other.
+fn meeting(present: &Present<'_>, group: &[usize]) -> impl Iterator<Item = Vec<usize>> + use<> {
     let mut meeting: BTreeMap<Anchor, Vec<usize>> = BTreeMap::new();
     for rank in group {
         if let Some(anchor) = present.members[*rank].meter.anchor() {
             meeting.entry(anchor).or_default().push(*rank);
         }
     }
-    meeting
-        .values()
-        .filter(|ranks| ranks.len() >= 3)
-        .flat_map(|ranks| shares_of(present, ranks, step, k))
-        .collect()
+    meeting.into_values().filter(|ranks| ranks.len() >= 3)
 }
 
 fn shares_of(present: &Present<'_>, ranks: &[usize], step: Option<f64>, k: f64) -> Vec<(usize, Charge)> {

@@ -1,6 +1,5 @@
 //! The newest values of one signal of one rank.
 
-use crate::robust::median;
 use std::collections::VecDeque;
 
 /// A minute of pushes, one a second.
@@ -35,10 +34,25 @@ impl Series {
         self.values.iter().rev().take(taken).map(|(_, value)| f64::from(*value))
     }
 
-    /// Of the newest few.
-    pub(super) fn recent(&self, now_ns: u64, stale_ns: u64) -> Option<f64> {
-        const RECENT: usize = 5;
-        median(&mut self.newest(now_ns, stale_ns).take(RECENT).collect::<Vec<f64>>())
+    /// The newest first, of each time that something was told; 0 where this signal was not.
+    pub(super) fn at_each<'a>(
+        &'a self,
+        heard: &'a Series,
+        now_ns: u64,
+        stale_ns: u64,
+    ) -> impl Iterator<Item = f64> + 'a {
+        let mut told = self.values.iter().rev().peekable();
+        let times = heard.newest(now_ns, stale_ns).zip(heard.values.iter().rev());
+        times.map(move |(_, (at, _))| {
+            // What is newer than that was not heard of, so it is not compared.
+            while told.next_if(|(of, _)| of != at && at.wrapping_sub(*of) > u32::MAX / 2).is_some() {}
+            told.next_if(|(of, _)| of == at).map_or(0.0, |(_, value)| f64::from(*value))
+        })
+    }
+
+    /// Whether the newest is of that time.
+    pub(super) fn has(&self, seen_ns: u64) -> bool {
+        self.values.back().is_some_and(|(at, _)| *at == ms(seen_ns))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -67,14 +81,32 @@ mod tests {
             series.push(100 * SECOND + at, 1.0, VALUES);
         }
         assert_eq!(series.len(), VALUES);
-        assert_eq!(series.recent(101 * SECOND, 10 * SECOND), Some(1.0));
+        assert_eq!(series.newest(101 * SECOND, 10 * SECOND).next(), Some(1.0));
+    }
+
+    #[test]
+    fn what_was_not_told_beside_others_is_zero() {
+        let (mut heard, mut told) = (Series::default(), Series::default());
+        for at in 1..=6 {
+            heard.push(at * SECOND, 0.0, VALUES);
+            if at % 2 == 0 {
+                told.push(at * SECOND, at as f64, VALUES);
+            }
+        }
+        let each = |heard: &Series, now: u64| -> Vec<f64> {
+            told.at_each(heard, now * SECOND, 10 * SECOND).collect()
+        };
+        assert_eq!(each(&heard, 6), [6.0, 0.0, 4.0, 0.0, 2.0, 0.0]);
+        assert!(each(&heard, 60).is_empty());
+        heard.push(7 * SECOND, 0.0, VALUES);
+        assert_eq!(each(&heard, 7)[..2], [0.0, 6.0]);
     }
 
     #[test]
     fn what_was_not_told_lately_is_nothing() {
         let mut series = Series::default();
         series.push(SECOND, 1.0, VALUES);
-        assert_eq!(series.recent(12 * SECOND, 10 * SECOND), None);
-        assert_eq!(series.recent(5 * SECOND, 10 * SECOND), Some(1.0));
+        assert_eq!(series.newest(12 * SECOND, 10 * SECOND).next(), None);
+        assert_eq!(series.newest(5 * SECOND, 10 * SECOND).next(), Some(1.0));
     }
 }

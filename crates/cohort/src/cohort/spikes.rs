@@ -11,7 +11,7 @@ const CULPRIT: f64 = 0.9;
 /// or one that is late in so many stretches,
 const OFTEN: f64 = 0.3;
 /// where a healthy one is late in so many at least, whatever the others were seen to be: what one delay counts has an end.
-const SELDOM: f64 = 0.003;
+const SELDOM: f64 = 0.002;
 const FEWEST: usize = 4;
 /// What a large delay is, in units of what is worth telling. On busy hosts everybody is late by a little all the time, and only
 /// the large ones tell who is to blame; on quiet ones small ones do.

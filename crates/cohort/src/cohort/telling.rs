@@ -54,9 +54,9 @@ pub(super) fn straggler(
 fn readings(present: &Present<'_>, rank: usize, peers: &[usize]) -> Vec<Reading> {
     let mut readings: Vec<Reading> = present.members[rank]
         .signals
-        .iter()
-        .filter_map(|(signal, series)| {
-            let value = series.recent(present.now_ns, present.stale_ns)?;
+        .keys()
+        .filter_map(|signal| {
+            let value = present.recent(rank, *signal)?;
             let median = present.median(peers, *signal)?;
             Some(Reading { signal: *signal, value, median, unit: signal.unit() })
         })
@@ -68,16 +68,12 @@ fn readings(present: &Present<'_>, rank: usize, peers: &[usize]) -> Vec<Reading>
 
 /// What it loses more time to than its peers.
 fn cause(present: &Present<'_>, rank: usize, peers: &[usize]) -> Option<CauseReading> {
-    let signals = present.members[rank].signals.iter();
+    let signals = present.members[rank].signals.keys();
     signals
-        .filter_map(|(signal, series)| {
+        .filter_map(|signal| {
             let Signal::Blame(class) = *signal else { return None };
-            let share = series.recent(present.now_ns, present.stale_ns)?;
-            // Whoever does not tell a cause lost nothing to it.
-            let mut all: Vec<f64> =
-                present.recents(peers, *signal).into_iter().map(|(_, value)| value).collect();
-            all.resize(peers.len().max(all.len()), 0.0);
-            let median = crate::robust::median(&mut all)?;
+            let share = present.recent(rank, *signal)?;
+            let median = present.median(peers, *signal)?;
             let by_itself = matches!(class, Cause::SelfSleep | Cause::CpuSelf | Cause::NetWait);
             let is_cause = class.is_taken() || by_itself;
             (is_cause && share - median >= CAUSE_SHARE).then_some(CauseReading { class, share, median })
@@ -131,19 +127,25 @@ fn said(verdict: &Verdict) -> String {
             format!("keeps its {peers} peers waiting for {pct:.1}% of the time, {value} a step")
         }
         Signal::LateSeconds => format!("keeps its {peers} peers waiting for {pct:.1}% of the time"),
+        Signal::Blame(class) => format!(
+            "loses {:.1}% of its time to {}, its {peers} peers {:.1}%",
+            100.0 * verdict.value,
+            class.name(),
+            100.0 * verdict.median
+        ),
         signal => {
             let median = amount(verdict.median, verdict.unit);
             format!("is an outlier among {} ranks: {signal} is {value}, the median {median}", verdict.ranks)
         }
     };
     let cause = match &verdict.cause {
-        Some(cause) => format!(
+        Some(cause) if verdict.signal != Signal::Blame(cause.class) => format!(
             "; it loses {:.1}% of its time to {}, its peers {:.1}%",
             100.0 * cause.share,
             cause.class.name(),
             100.0 * cause.median
         ),
-        None => String::new(),
+        _ => String::new(),
     };
     let place = verdict.place.as_ref().map_or_else(String::new, |place| format!(", at {}", place.line));
     format!("{who} {what}{cause}{place}")

@@ -2,6 +2,7 @@
 
 mod cases;
 mod clocks;
+mod explained;
 mod hangs;
 mod noise;
 mod planted;

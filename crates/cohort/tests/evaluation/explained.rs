@@ -1,0 +1,58 @@
+//! What a rank loses its time to says sooner than anything else that it is the one, but not by itself.
+
+use crate::cases::{ONSET, fault};
+use gpuwhy_cohort::simulation::{Agents, FaultKind, Machine, Noise, Plan, trial};
+use gpuwhy_cohort::{Cohorts, Sample, Signal, Source};
+use gpuwhy_model::Cause;
+
+/// As eight ranks on two cores.
+const BUSY: Noise = Noise { sigma: 0.12, spikes: 0.1, spike: 0.4, bias: 0.005 };
+
+fn named_after(cause: Cause) -> f64 {
+    let after = |seed: u64| {
+        let mut slow = fault(5, FaultKind::Sleep { seconds: 0.003 });
+        slow.cause = cause;
+        let plan = Plan { faults: vec![slow], noise: BUSY, step_seconds: 0.05, ..Plan::new(seed) };
+        let outcome = trial(&plan, 60.0);
+        assert!(outcome.named.keys().all(|rank| *rank == 5), "seed {seed}: {:?}", outcome.first);
+        outcome.named.get(&5).map_or(40.0, |at| at - ONSET)
+    };
+    let mut all: Vec<f64> = (0..9).map(after).collect();
+    all.sort_by(f64::total_cmp);
+    all[4]
+}
+
+#[test]
+fn on_a_busy_host_a_rank_that_sleeps_is_named_sooner_than_one_of_which_nobody_knows_why() {
+    // No agent of the simulation tells that one.
+    let unknown = named_after(Cause::MemFault);
+    let known = named_after(Cause::SelfSleep);
+    assert!(known <= 12.0 && known * 2.0 <= unknown, "{known} s, without the cause {unknown} s");
+}
+
+#[test]
+fn a_rank_that_loses_time_and_keeps_nobody_waiting_is_left_in_peace() {
+    for seed in 0..16 {
+        let noise = [Noise::CALM, Noise::USUAL, Noise::ROUGH, BUSY][seed as usize % 4];
+        let plan = Plan { noise, ..Plan::new(seed) };
+        let (mut machine, mut agents) = (Machine::new(&plan), Agents::new(&plan));
+        let mut cohorts = Cohorts::default();
+        for second in 1..=300 {
+            let at = f64::from(second);
+            machine.run_to(at);
+            for push in agents.pushes_to(&mut machine, at) {
+                let rank = Some(push.rank);
+                let source = Source { cluster: "sim", job: "job", node: &push.node, rank, nranks: Some(8) };
+                let hidden = (push.rank == 3).then_some((Signal::Blame(Cause::LockFutex), 0.05));
+                for (signal, value) in push.samples.iter().copied().chain(hidden) {
+                    cohorts.sample(&Sample { source, signal, value, seen_ns: push.seen_ns });
+                }
+                for call in &push.calls {
+                    cohorts.collective(&source, &push.record(call), push.seen_ns);
+                }
+            }
+            let verdicts = cohorts.judge(plan.fleet_ns(at) + 60_000_000);
+            assert!(verdicts.is_empty(), "seed {seed}, after {second} s: {}", verdicts[0].said);
+        }
+    }
+}

@@ -79,7 +79,7 @@ def run(words):
 
 @contextmanager
 def loss():
-    """A store of batches behind a cable that loses some of the segments to one port."""
+    """A store of batches behind a cable that loses some of the segments to and from one port."""
     near, far = "gpuwhy-trial-near", "gpuwhy-trial-far"
     store = None
     try:
@@ -90,11 +90,17 @@ def loss():
             f"ip -n {near} link set cable up", f"ip -n {far} link set cable up", f"ip -n {near} link set lo up",
             f"ip netns exec {far} nft add table inet lossy",
             f"ip netns exec {far} nft add chain inet lossy arriving {{ type filter hook input priority 0 ; }}",
+            f"ip netns exec {far} nft add chain inet lossy leaving {{ type filter hook output priority 0 ; }}",
         ):
             run(words)
         store = subprocess.Popen(["ip", "netns", "exec", far, sys.executable, __file__, "--store"])
         time.sleep(0.5)
-        yield lambda: run(f"ip netns exec {far} nft add rule inet lossy arriving tcp dport {LOSSY_PORT} numgen random mod 100 < {LOST_PERCENT} drop")
+
+        def begin():
+            for way in ("arriving tcp dport", "leaving tcp sport"):
+                run(f"ip netns exec {far} nft add rule inet lossy {way} {LOSSY_PORT} numgen random mod 100 < {LOST_PERCENT} drop")
+
+        yield begin
     finally:
         if store:
             store.kill()

@@ -6,8 +6,8 @@ use gpuwhy_model::{Batch, BetweenCalls, Frame, Part};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// No more often than this: at every turn of the agent's loop, which is a little longer.
-const LOOK_EVERY: Duration = Duration::from_millis(40);
+/// No more often than this.
+const LOOK_EVERY: Duration = Duration::from_millis(25);
 /// From one look to the next it is so many times what it cost: looking takes at most 1% of a core.
 const PAUSE: u32 = 100;
 /// Where looking pauses for long, a thread that is met stands for no more than this.
@@ -25,9 +25,14 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
+    /// How long it is until the next one.
+    pub(crate) fn pause(&self, now: Instant) -> Duration {
+        self.next.map_or(Duration::ZERO, |next| next.saturating_duration_since(now))
+    }
+
     /// What a thread stands for that is met now; nothing where it is too early to look.
     pub(crate) fn due(&mut self, now: Instant) -> Option<Duration> {
-        if self.next.is_some_and(|next| now < next) {
+        if !self.pause(now).is_zero() {
             return None;
         }
         let since = self.began.map_or(LOOK_EVERY, |began| now - began);
@@ -164,7 +169,8 @@ mod tests {
         let mut looks = Looks::default();
         assert_eq!(looks.due(at(0)), Some(LOOK_EVERY));
         looks.done(Duration::ZERO);
-        assert_eq!(looks.due(at(39)), None);
+        assert_eq!(looks.due(at(24)), None);
+        assert_eq!(looks.pause(at(20)), Duration::from_millis(5));
         assert_eq!(looks.due(at(60)), Some(Duration::from_millis(60)), "the time since the last look");
         looks.done(Duration::from_millis(3));
         assert_eq!(looks.due(at(359)), None);

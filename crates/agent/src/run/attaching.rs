@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// The longest the loop sleeps; records and mappings wake it earlier.
 const TURN: Duration = Duration::from_millis(50);
+/// Less would be no sleep at all.
+const LEAST_TURN: Duration = Duration::from_millis(1);
 /// Lines of coverage kept for the screen and the summary.
 const MOST_SAID: usize = 100;
 /// Going through all processes' mappings takes a while on a large host.
@@ -19,10 +21,15 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 impl Run {
     /// Sleeps until records gathered, something was mapped, or the turn is over; attaches what was mapped.
     pub(super) fn wait_for_news(&mut self, updates: &Sender<Update>) -> Result<(), AgentError> {
+        let turn = if self.meets_threads() {
+            self.looks.pause(Instant::now()).clamp(LEAST_TURN, TURN)
+        } else {
+            TURN
+        };
         let (mapped, complete) = match &self.watch {
-            Some(watch) => watch.wait(self.engine.ready_fd(), TURN),
+            Some(watch) => watch.wait(self.engine.ready_fd(), turn),
             None => {
-                std::thread::sleep(TURN);
+                std::thread::sleep(turn);
                 (Vec::new(), false)
             }
         };
@@ -44,6 +51,11 @@ impl Run {
             }
         }
         Ok(())
+    }
+
+    /// Whether threads are looked at between their calls.
+    pub(super) fn meets_threads(&self) -> bool {
+        self.config.stacks != StackMode::Off && self.pythons.are_known()
     }
 
     /// What stacks are read with is opened while the process lives, which may not be long.

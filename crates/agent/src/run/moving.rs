@@ -90,7 +90,7 @@ impl Run {
         self.stacks.complete(batch, &mut self.pythons);
         if self.config.stacks != StackMode::Off {
             self.tell_stuck(batch);
-            if self.pythons.are_known()
+            if self.meets_threads()
                 && let Some(weight) = self.looks.due(Instant::now())
             {
                 let spent = own::thread_cpu_time();

@@ -74,7 +74,7 @@ pub(super) fn judge(job: &mut Job, now_ns: u64, limits: &Limits) {
             accuse(&mut charges, gauges(&present, group, step, limits.k));
             accuse(&mut charges, shares(&present, group, step, limits.k));
             let of_group = losing(&present, group, limits.k);
-            let mut explained = explained(&present, group, &of_group, limits.k);
+            let mut explained = explained(&present, group, &of_group, step, limits.k);
             losses.extend(of_group);
             // What it costs its peers says more, once it is sure.
             explained.retain(|(rank, _)| charges.get(rank).is_none_or(|known| !known.evidence.names()));
@@ -258,25 +258,36 @@ fn explained(
     present: &Present<'_>,
     group: &[usize],
     losing: &[(usize, Charge)],
+    step: Option<f64>,
     k: f64,
 ) -> Vec<(usize, Charge)> {
-    let mut found = Vec::new();
-    for ranks in meeting(present, group).filter(|_| !losing.is_empty()) {
-        let columns = differences(stretches(present, &ranks), ranks.len() / 2);
-        let series = by_rank(&columns, ranks.len());
-        for (rank, charge) in losing {
-            let Some(at) = ranks.iter().position(|met| met == rank) else { continue };
-            let fewest = present.members[*rank].stretches_losing(charge.signal).max(HINTS.fewest);
-            let late = evidence::weigh(&series, Rule { k, fewest, ..HINTS })[at];
-            // What nobody waits for half as long is no matter to them.
-            if let Some(late) = late.filter(|late| late.excess >= charge.evidence.excess / 2.0) {
-                let score = charge.evidence.score + late.score;
-                let evidence = Evidence { score, ..charge.evidence };
-                found.push((*rank, Charge { evidence, ..*charge }));
-            }
-        }
+    if losing.is_empty() {
+        return Vec::new();
     }
-    found
+    // By the collectives themselves, and as its agent adds it up: (who, how late, observations a second at most).
+    let mut views: Vec<(Vec<usize>, Vec<Vec<f64>>, usize)> = Vec::new();
+    for ranks in meeting(present, group) {
+        let series = by_rank(&differences(stretches(present, &ranks), ranks.len() / 2), ranks.len());
+        views.push((ranks, series, 5));
+    }
+    if let Some(step) = step.filter(|step| *step > 0.0) {
+        let own = lined_up(present, group, Signal::OwnSeconds, |value| value / step);
+        views.push((group.to_vec(), by_rank(&differences(own, group.len() / 2), group.len()), 1));
+    }
+    let seems_late = |(rank, charge): &(usize, Charge)| {
+        let since = present.members[*rank].stretches_losing(charge.signal);
+        let hints = views.iter().filter_map(|(ranks, series, rate)| {
+            let at = ranks.iter().position(|met| met == rank)?;
+            let fewest = (since * rate / 5).max(if *rate == 1 { CAUSES.fewest } else { HINTS.fewest });
+            evidence::weigh(series, Rule { k, fewest, ..HINTS })[at]
+        });
+        // What nobody waits for half as long is no matter to them.
+        let hints = hints.filter(|late| late.excess >= charge.evidence.excess / 2.0);
+        let late = hints.map(|late| late.score).reduce(f64::max)?;
+        let evidence = Evidence { score: charge.evidence.score + late, ..charge.evidence };
+        Some((*rank, Charge { evidence, ..*charge }))
+    };
+    losing.iter().filter_map(seems_late).collect()
 }
 
 /// (place in the group, value), the newest column first.

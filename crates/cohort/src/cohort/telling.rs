@@ -1,7 +1,8 @@
 //! Verdicts in numbers and in a sentence.
 
 use super::job::Job;
-use super::judge::{Charge, Present};
+use super::judge::Charge;
+use super::present::Present;
 use super::regression::Slower;
 use super::{CauseReading, PlaceReading, Reading, Signal, Verdict, VerdictKind};
 use gpuwhy_model::Cause;

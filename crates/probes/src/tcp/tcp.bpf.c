@@ -45,8 +45,15 @@ int BPF_PROG(on_state, struct sock *sk, int before, int after) {
     return 0;
 }
 
+/* Newer kernels tell of attempts as well that came to nothing, as while the segment itself has not left yet. */
+struct trace_event_raw_tcp_retransmit_skb___newer {
+    int err;
+} __attribute__((preserve_access_index));
+
 SEC("tp_btf/tcp_retransmit_skb")
 int BPF_PROG(on_retransmit, struct sock *sk, struct sk_buff *skb) {
+    if (bpf_core_field_exists(struct trace_event_raw_tcp_retransmit_skb___newer, err) && (int)ctx[2])
+        return 0;
     u64 now = bpf_ktime_get_ns();
     u32 cpu = bpf_get_smp_processor_id();
     void *ring = ring_of_cpu(cpu);

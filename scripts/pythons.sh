@@ -95,9 +95,3 @@ if [ "${FREE_THREADED:-}" = 1 ]; then
     free_threaded 3.13
     free_threaded 3.14
 fi
-
-# An independent reader, to compare with.
-if [ ! -x "$folder/py-spy/bin/py-spy" ]; then
-    { python3 -m venv "$folder/py-spy" && "$folder/py-spy/bin/pip" install -q py-spy; } >/dev/null 2>&1 ||
-        { rm -rf "$folder/py-spy"; echo "skipped: py-spy, which pip cannot install" >&2; }
-fi

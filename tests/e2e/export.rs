@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 /// A Python with the readers, from `scripts/readers.sh`; nothing, and a skip, where they cannot be had.
-fn readers(test: &str) -> Option<&'static Path> {
+pub(crate) fn readers(test: &str) -> Option<&'static Path> {
     static PYTHON: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let python = PYTHON.get_or_init(|| {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/readers.sh");

@@ -1,6 +1,7 @@
 //! Python's frames on the stacks of GPU calls, against what a program knows of itself. The interpreters are the python3 of
 //! the PATH, those of GPUWHY_PYTHONS (commands, a colon between them), and those `scripts/pythons.sh` fetched.
 
+use crate::export::readers;
 use crate::frames::Stored;
 use crate::support::{PATIENCE, Trace, alone, can_trace, sim, skip, wait_until};
 use crate::victim::Victim;
@@ -358,11 +359,8 @@ fn py_spy_agrees() {
     if !can_trace(test) {
         return;
     }
-    let fetched = cache_folder().join("py-spy/bin/py-spy");
-    let spy = if fetched.is_file() { fetched } else { "py-spy".into() };
-    if Command::new(&spy).arg("--version").output().is_err() {
-        return skip(test, "py-spy is not installed");
-    }
+    let Some(readers) = readers(test) else { return };
+    let spy = readers.with_file_name("py-spy");
     let (pythons, _turn, trace) = (pythons(test), alone(), Trace::new());
     let sleep = [("SIMGPU_ALLOC_SLEEP_NS", OsStr::new("8000000000"))];
     let mut traced = Traced::start(&pythons, &trace, "callbacks", &sleep);

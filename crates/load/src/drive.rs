@@ -14,6 +14,7 @@ use gpuwhy_connect::grpc::{LOGS, METRICS};
 use prost::Message;
 use serde_json::json;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -65,7 +66,7 @@ impl Default for Load {
     }
 }
 
-/// Runs it to its end.
+/// Runs it to its end, or until Ctrl-C: what was found by then is told.
 pub fn load(load: &Load) -> Result<Report, LoadError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(run(load))
@@ -82,8 +83,12 @@ async fn run(load: &Load) -> Result<Report, LoadError> {
     let (mut said, mut points, mut late) = (Said::default(), 0, 0);
     let mut asked = Instant::now();
     let mut at = 0.0;
+    let mut interrupted = pin!(tokio::signal::ctrl_c());
     while at < load.seconds {
-        tokio::time::sleep(TICK).await;
+        tokio::select! {
+            () = tokio::time::sleep(TICK) => {}
+            _ = &mut interrupted => break,
+        }
         at = begun.elapsed().as_secs_f64();
         for (number, job) in jobs.iter_mut().enumerate() {
             job.machine.run_to(at);
@@ -120,7 +125,8 @@ async fn run(load: &Load) -> Result<Report, LoadError> {
     ask(&asker, load, &mut said).await?;
     let seconds = begun.elapsed().as_secs_f64();
     let clock_worst_error_ns = clocks(&asker, load, &jobs, seconds).await?;
-    report(load, &jobs, &sender, &said, (points, late), clock_worst_error_ns)
+    let load = Load { seconds: at.min(load.seconds), ..load.clone() };
+    report(&load, &jobs, &sender, &said, (points, late), clock_worst_error_ns)
 }
 
 async fn ask(asker: &Asker, load: &Load, said: &mut Said) -> Result<(), LoadError> {

@@ -135,6 +135,8 @@ fn every_view_of_the_fleet_shows_what_was_planted_and_everybody_can_use_it() {
     log(&server, ALL, "load", slow["node"].as_str().unwrap(), &places);
     driven(&browser, "fleet-place", &server, &planted);
     // The load knows what it planted: both were named, and nobody else.
+    let pid = load.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
     let output = load.wait_with_output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     for sort in ["stragglers", "hangs"] {

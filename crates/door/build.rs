@@ -8,7 +8,8 @@ use std::{env, fs, io};
 const FOLDERS: [(&str, &str); 3] = [("SHARED", "shared"), ("NODE", "node"), ("FLEET", "fleet")];
 
 fn main() -> io::Result<()> {
-    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
+    // Of this run: a program that was built in another checkout may be run in this one.
+    let web = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../../web");
     println!("cargo:rerun-if-changed={}", web.display());
     let mut lists = String::new();
     for (list, folder) in FOLDERS {

@@ -6,6 +6,7 @@
 mod cgroup;
 mod frames;
 mod ftrace;
+mod readers;
 mod refusal;
 mod support;
 

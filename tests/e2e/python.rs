@@ -1,8 +1,8 @@
 //! Python's frames on the stacks of GPU calls, against what a program knows of itself. The interpreters are the python3 of
 //! the PATH, those of GPUWHY_PYTHONS (commands, a colon between them), and those `scripts/pythons.sh` fetched.
 
-use crate::export::readers;
 use crate::frames::Stored;
+use crate::readers::readers;
 use crate::support::{PATIENCE, Trace, alone, can_trace, sim, skip, wait_until};
 use crate::victim::Victim;
 use serde::Deserialize;

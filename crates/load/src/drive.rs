@@ -125,8 +125,8 @@ async fn run(load: &Load) -> Result<Report, LoadError> {
     ask(&asker, load, &mut said).await?;
     let seconds = begun.elapsed().as_secs_f64();
     let clock_worst_error_ns = clocks(&asker, load, &jobs, seconds).await?;
-    let load = Load { seconds: at.min(load.seconds), ..load.clone() };
-    report(&load, &jobs, &sender, &said, (points, late), clock_worst_error_ns)
+    let ran = Ran { seconds: at.min(load.seconds), points, late_pushes: late, clock_worst_error_ns };
+    report(load.seed, &jobs, &sender, &said, &ran)
 }
 
 async fn ask(asker: &Asker, load: &Load, said: &mut Said) -> Result<(), LoadError> {
@@ -145,14 +145,15 @@ async fn clocks(asker: &Asker, load: &Load, jobs: &[Job], seconds: f64) -> Resul
     Ok((told > 0).then_some(worst))
 }
 
-fn report(
-    load: &Load,
-    jobs: &[Job],
-    sender: &Sender,
-    said: &Said,
-    (points, late_pushes): (u64, u64),
+/// What came of a run, beside what the server and the connections tell.
+struct Ran {
+    seconds: f64,
+    points: u64,
+    late_pushes: u64,
     clock_worst_error_ns: Option<u64>,
-) -> Result<Report, LoadError> {
+}
+
+fn report(seed: u64, jobs: &[Job], sender: &Sender, said: &Said, ran: &Ran) -> Result<Report, LoadError> {
     let counts = &sender.counts;
     let (requests, failed) = (counts.taken.load(Ordering::Relaxed), counts.failed.load(Ordering::Relaxed));
     if requests == 0 {
@@ -166,22 +167,22 @@ fn report(
         f64::from(micros.get(at).copied().unwrap_or(0)) / 1e3
     };
     Ok(Report {
-        seed: load.seed,
+        seed,
         agents: jobs.iter().map(|job| job.plan.ranks).sum(),
         jobs: jobs.len(),
-        seconds: load.seconds,
+        seconds: ran.seconds,
         requests,
         requests_again: counts.again.load(Ordering::Relaxed),
         requests_failed: failed,
-        points,
+        points: ran.points,
         bytes: counts.bytes.load(Ordering::Relaxed),
         reply_p50_ms: quantile(0.5),
         reply_p99_ms: quantile(0.99),
         reply_max_ms: quantile(1.0),
-        late_pushes,
+        late_pushes: ran.late_pushes,
         stragglers: score::stragglers(jobs, said),
         hangs: score::hangs(jobs, said),
-        clock_worst_error_ns,
+        clock_worst_error_ns: ran.clock_worst_error_ns,
     })
 }
 

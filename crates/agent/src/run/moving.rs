@@ -90,14 +90,14 @@ impl Run {
         self.stacks.complete(batch, &mut self.pythons);
         if self.config.stacks != StackMode::Off {
             self.tell_stuck(batch);
-            if self.meets_threads()
-                && let Some(weight) = self.looks.due(Instant::now())
-            {
-                let spent = own::thread_cpu_time();
-                let read = |met: &BetweenCalls| self.pythons.frames_in(met.pid, met.tid, met.thread_pointer);
-                meet(batch, &mut self.looks, weight, read, || self.engine.between_calls());
-                self.looks.done(own::thread_cpu_time().saturating_sub(spent));
-            }
+        }
+        if self.meets_threads()
+            && let Some(weight) = self.looks.due(Instant::now())
+        {
+            let spent = own::thread_cpu_time();
+            let read = |met: &BetweenCalls| self.pythons.frames_in(met.pid, met.tid, met.thread_pointer);
+            meet(batch, &mut self.looks, weight, read, || self.engine.between_calls());
+            self.looks.done(own::thread_cpu_time().saturating_sub(spent));
         }
         self.host_events.complete(batch, self.census.by_pid());
         self.neighbours.take(batch, self.census.by_pid(), self.engine.now_ns());

@@ -5,6 +5,7 @@ use super::Signal;
 use super::evidence::{self, Evidence, Rule};
 use super::judge::{Charge, GAUGES, SHARES};
 use super::present::{Present, by_rank, differences};
+use crate::collectives::STRETCH_NS;
 use gpuwhy_model::Cause;
 
 /// What a rank loses to a cause is told by its own agent to the nanosecond, so little of it is noise.
@@ -14,7 +15,9 @@ const SLEEPS: Rule = Rule { floor: 0.004, cap: 7.0, ..CAUSES };
 /// Of a rank that loses time to something its peers do not, it is enough that it seems to keep them waiting.
 const HINTS: Rule = Rule { need: 2.0, ..SHARES };
 /// Stretches of a second at most.
-const STRETCHES_A_SECOND: usize = 5;
+const STRETCHES_A_SECOND: usize = (1e9 / STRETCH_NS) as usize;
+/// Stretches until it is sure that a rank loses more time than others: agents push once a second at most.
+pub(super) const SURE_AFTER: usize = CAUSES.fewest * STRETCHES_A_SECOND;
 /// Where more of a group lose time to something, the others are the exception.
 const MOST: usize = 16;
 

@@ -1,6 +1,7 @@
 //! What is known of one rank.
 
 use super::Signal;
+use super::losses::SURE_AFTER;
 use super::meter::Meter;
 use super::places::Places;
 use super::series::{Series, VALUES};
@@ -12,8 +13,6 @@ use std::collections::BTreeMap;
 const FEW: usize = 8;
 /// What is told of now is that of so many.
 const RECENT: usize = 5;
-/// Stretches until it is sure that a rank loses more time than others.
-const SURE_AFTER: u64 = 15;
 /// Values before a rank's own past counts.
 const WARM: usize = 30;
 
@@ -91,7 +90,7 @@ impl Member {
         self.losing.retain(|signal, _| now.contains(signal));
         for signal in now {
             // It was there for a few pushes before it was sure.
-            let since = self.meter.end().saturating_sub(SURE_AFTER);
+            let since = self.meter.end().saturating_sub(SURE_AFTER as u64);
             self.losing.entry(signal).or_insert(since);
         }
     }

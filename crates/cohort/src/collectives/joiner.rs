@@ -21,7 +21,7 @@ const NODES: usize = 65_536;
 /// Longer than pushes are apart: whoever has not told a collective by then does not tell it.
 const PATIENCE_NS: u64 = 6_000_000_000;
 /// Stretches of time in which ranks are compared take at least so long.
-const STRETCH_NS: f64 = 200e6;
+pub(crate) const STRETCH_NS: f64 = 200e6;
 
 /// The communicator at which a rank meets most others, and which of its collectives are taken as marks: one in `every`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -15,6 +15,6 @@ mod seat;
 pub use autopsy::{Autopsy, HangKind, Suspect, Waiter};
 pub use clocks::Clock;
 pub use joiner::Joiner;
-pub(crate) use joiner::{Anchor, Wait};
+pub(crate) use joiner::{Anchor, STRETCH_NS, Wait};
 pub use record::{Record, Stuck};
 pub use report::{CommunicatorReport, RankLateness, RoundReport};

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from onehost import PATIENCE_S, RANKS, Agent, Fleet, Ranks, until
@@ -200,57 +200,48 @@ def play(options, name):
     steps = random.randrange(60, 300)
     fault = {"missing": ["--hang-at", steps], "mismatch": ["--mismatch-at", steps]}.get(trial.hang, [])
     words = lambda rank: trial.options(rank, victim) + (fault if rank == victim else [])
-    with tempfile.TemporaryDirectory(prefix="gpuwhy-trial-") as folder:
-        folder, ending = Path(folder), []
-        try:
-            fleet = Fleet(options.fleet, folder)
-            ending.append(fleet)
-            with (trial.beside or no_fault)() as begin:
-                ranks = Ranks(options.stand_in, folder, words, trial.before)
-                ending.append(ranks)
-                ending.append(Agent(options.gpuwhy, folder, fleet, ranks.pids, CLUSTER))
-                ranks.go()
-                if begin:
-                    # It befalls a job that runs well.
-                    time.sleep(WELL_S)
-                    begin()
-                common = fleet, trial, victim, options.patient
-                told = hang(*common, folder / "id.fault") if trial.hang else straggler(*common)
-                return {"trial": name, "rank": victim} | told
-        finally:
-            for one in reversed(ending):
-                one.end()
+    # What was started last ends first.
+    with tempfile.TemporaryDirectory(prefix="gpuwhy-trial-") as folder, ExitStack() as ending:
+        folder = Path(folder)
+        fleet = ends_with(ending, Fleet(options.fleet, folder))
+        begin = ending.enter_context(trial.beside()) if trial.beside else None
+        ranks = ends_with(ending, Ranks(options.stand_in, folder, words, trial.before))
+        ends_with(ending, Agent(options.gpuwhy, folder, fleet, ranks.pids, CLUSTER))
+        ranks.go()
+        if begin:
+            # It befalls a job that runs well.
+            time.sleep(WELL_S)
+            begin()
+        common = fleet, trial, victim, options.patient
+        told = hang(*common, folder / "id.fault") if trial.hang else straggler(*common)
+        return {"trial": name, "rank": victim} | told
 
 
-@contextmanager
-def no_fault():
-    yield
+def ends_with(ending, one):
+    """Ends when all does."""
+    ending.callback(one.end)
+    return one
 
 
 def play_quiet(options):
     """Equal ranks with noise: nobody may be named."""
     words = lambda rank: ["--steps", 1_000_000, *STEP, "--decode-us", 300]
-    with tempfile.TemporaryDirectory(prefix="gpuwhy-trial-") as folder:
-        folder, ending, named, asked = Path(folder), [], {}, 0
-        try:
-            fleet = Fleet(options.fleet, folder)
-            ending.append(fleet)
-            ranks = Ranks(options.stand_in, folder, words)
-            ending.append(ranks)
-            ending.append(Agent(options.gpuwhy, folder, fleet, ranks.pids, CLUSTER))
-            ranks.go()
-            began = time.monotonic()
-            while time.monotonic() - began < options.quiet_for:
-                time.sleep(0.5)
-                asked += 1
-                for verdict in fleet.ask("find_outlier_nodes", cluster_id=CLUSTER)["verdicts"]:
-                    if verdict["kind"] == "straggler":
-                        named.setdefault(verdict["rank"], [round(time.monotonic() - began, 1), verdict["said"]])
-            seen = fleet.ask("collectives", cluster_id=CLUSTER)
-            return {"trial": "quiet", "seconds": options.quiet_for, "asked": asked, "named": named, "heard": bool(seen), "holds": not named}
-        finally:
-            for one in reversed(ending):
-                one.end()
+    with tempfile.TemporaryDirectory(prefix="gpuwhy-trial-") as folder, ExitStack() as ending:
+        folder, named, asked = Path(folder), {}, 0
+        fleet = ends_with(ending, Fleet(options.fleet, folder))
+        ranks = ends_with(ending, Ranks(options.stand_in, folder, words))
+        ends_with(ending, Agent(options.gpuwhy, folder, fleet, ranks.pids, CLUSTER))
+        ranks.go()
+        began = time.monotonic()
+        while time.monotonic() - began < options.quiet_for:
+            time.sleep(0.5)
+            asked += 1
+            for verdict in fleet.ask("find_outlier_nodes", cluster_id=CLUSTER)["verdicts"]:
+                if verdict["kind"] == "straggler":
+                    named.setdefault(verdict["rank"], [round(time.monotonic() - began, 1), verdict["said"]])
+        # Silence says nothing of a fleet that has heard nothing.
+        heard = fleet.ask("collectives", cluster_id=CLUSTER)["calls"] > 0
+        return {"trial": "quiet", "seconds": options.quiet_for, "asked": asked, "named": named, "heard": heard, "holds": heard and not named}
 
 
 def main():

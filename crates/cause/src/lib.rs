@@ -25,7 +25,7 @@ pub use compare::{Comparison, GpuChange, OpChange, OpSide, compare};
 pub use evidence::Evidence;
 pub use explain::{Explanation, explain};
 pub use idle::Idle;
-pub use rules::{RULES, Rule, lost_to_retransmits};
+pub use rules::{RETRANSMIT_TIMER_NS, RULES, Rule, lost_to_retransmits};
 pub use servers::{Coincidence, LatencyReport, ServerReport, Worst};
 pub use slow::slow_limit_ns;
 pub use tail::{Tail, TailShare, shares_by_cause};

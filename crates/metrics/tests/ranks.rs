@@ -3,8 +3,8 @@
 use gpuwhy_metrics::otlp::{Request, Resource};
 use gpuwhy_metrics::ranks::{Ranks, Report};
 use gpuwhy_model::{
-    Batch, BlameRow, Call, CallWindow, Cause, Collective, CollectiveWait, Facts, Family, Layer, OpId, OpInfo,
-    Process, Role,
+    Batch, BetweenCalls, BlameRow, Call, CallWindow, Cause, Collective, CollectiveWait, Facts, Family, Layer,
+    OpId, OpInfo, Part, Process, Reason, Role, TcpEvent,
 };
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
@@ -273,4 +273,91 @@ fn of_very_many_collectives_all_ranks_tell_the_same_numbers() {
     let (one, other) = (told(0), told(77));
     assert!(one.len() > 1_000 && one.len() <= 2_000, "{}", one.len());
     assert_eq!(one, other);
+}
+
+fn waited(cause: Cause, ns: u64) -> BlameRow {
+    BlameRow {
+        window_start_ns: 0,
+        pid: 10,
+        tid: 10,
+        op: OpId(0),
+        cause,
+        by_pid: 0,
+        by_tid: 0,
+        by_comm: String::new(),
+        by_cgroup_id: 0,
+        ns,
+        count: 1,
+    }
+}
+
+/// A rank waits for a batch from 0.3 s to 2.7 s, for segments that are lost: that is told while it waits, and each moment once.
+#[test]
+fn what_a_rank_waits_in_is_told_before_it_is_over() {
+    const SECOND: u64 = 2 * HALF;
+    let mut ranks = Ranks::new(&ops());
+    let resource = Resource::new("host", &[]);
+    let work = |start_ns| vec![window(start_ns, 10, REDUCE, 5, 0), window(start_ns, 10, LAUNCH, 5, 0)];
+    let met = |at_ns| BetweenCalls {
+        time_ns: at_ns,
+        pid: 10,
+        tid: 10,
+        since_ns: 3 * SECOND / 10,
+        part: Part::Blocked(Reason::Socket),
+        last_call_ns: 0,
+        weight_ns: 0,
+        stack_id: None,
+        thread_pointer: 0,
+    };
+    let again = |at_ns| TcpEvent { time_ns: at_ns, pid: 10, ..TcpEvent::default() };
+    let begin = Batch {
+        processes: vec![process(10, 0)],
+        windows: [work(0), work(HALF)].concat(),
+        between_calls: vec![met(SECOND)],
+        tcp_events: vec![again(SECOND / 2), again(9 * SECOND / 10)],
+        ..Batch::default()
+    };
+    let meanwhile = Batch {
+        between_calls: vec![met(2 * SECOND)],
+        tcp_events: vec![again(17 * SECOND / 10)],
+        ..Batch::default()
+    };
+    let end = Batch { windows: [work(5 * HALF), work(6 * HALF)].concat(), ..Batch::default() };
+    let whole = Facts { blame: vec![waited(Cause::NetWait, 24 * SECOND / 10)], ..Facts::default() };
+    let mut told = Vec::new();
+    for (second, (batch, facts)) in
+        [(begin, Facts::default()), (meanwhile, Facts::default()), (end, whole)].iter().enumerate()
+    {
+        ranks.take(batch, facts);
+        let points = points(&ranks.report((second as u64 + 1) * SECOND, &resource), 0);
+        told.push(
+            ["net.tcp", "net.wait", "cpu.self"]
+                .map(|class| points.get(&format!("gpuwhy.rank.blame_ratio {class}")).copied().unwrap_or(0.0)),
+        );
+    }
+    let expected = [[0.7, 0.0, 0.3], [1.0, 0.0, 0.0], [0.2, 0.5, 0.3]];
+    for (told, expected) in told.iter().flatten().zip(expected.iter().flatten()) {
+        assert!((told - expected).abs() < 1e-6, "{told:?}");
+    }
+}
+
+/// Of threads that nobody meets, a wait of 1.7 s in a second is told in two.
+#[test]
+fn no_more_than_the_time_there_was_is_told() {
+    let mut ranks = Ranks::new(&ops());
+    let resource = Resource::new("host", &[]);
+    let mut told = Vec::new();
+    for second in 0..3 {
+        let start = second * 2 * HALF;
+        let mut batch = Batch { processes: vec![process(10, 0)], ..Batch::default() };
+        batch.windows = vec![window(start, 10, REDUCE, 1, 0), window(start + HALF, 10, REDUCE, 1, 0)];
+        let row = (second == 0).then(|| waited(Cause::IoBlock, 17 * HALF / 5));
+        ranks.take(&batch, &Facts { blame: row.into_iter().collect(), ..Facts::default() });
+        let points = points(&ranks.report(start + 2 * HALF, &resource), 0);
+        told.push(points.get("gpuwhy.rank.blame_ratio io.block").copied().unwrap_or(0.0));
+    }
+    assert!(
+        told.iter().zip([1.0, 0.7, 0.0]).all(|(told, expected)| (told - expected).abs() < 1e-9),
+        "{told:?}"
+    );
 }

@@ -24,7 +24,7 @@ mod slow_calls;
 mod slower;
 mod tenants;
 
-pub use retransmits::lost_to_retransmits;
+pub use retransmits::{RETRANSMIT_TIMER_NS, lost_to_retransmits};
 
 use crate::case::Case;
 use crate::draft::Draft;

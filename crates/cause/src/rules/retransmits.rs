@@ -23,7 +23,7 @@ pub(super) const RULE: Rule = Rule {
 const LEAST: u64 = 10;
 /// Before a segment is sent again its timer has run out, which takes that long at first: other waits for sockets, as for
 /// the next request, are not the network's doing.
-const TIMER_NS: u64 = 200_000_000;
+pub const RETRANSMIT_TIMER_NS: u64 = 200_000_000;
 
 fn find(case: &Case<'_>) -> Vec<Draft> {
     let mut by_process: BTreeMap<u32, Vec<&Retransmits>> = BTreeMap::new();
@@ -36,7 +36,7 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
 
 /// What of the time waited for sockets the segments account for that were sent again meanwhile.
 pub fn lost_to_retransmits(segments: u64, waited_ns: u64) -> u64 {
-    waited_ns.min(segments.saturating_mul(TIMER_NS))
+    waited_ns.min(segments.saturating_mul(RETRANSMIT_TIMER_NS))
 }
 
 /// How long a process waited because its segments had to be sent again; nothing where that were few.

@@ -23,6 +23,8 @@ pub(super) struct Rule {
     pub least: f64,
     pub fewest: usize,
     pub k: f64,
+    /// It comes in bursts, and peers have none of it: much of it once and a little of it later speak for a rank, too.
+    pub in_bursts: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,7 +57,7 @@ pub(super) fn weigh(series: &[Vec<f64>], rule: Rule) -> Vec<Option<Evidence>> {
     let need = rule.need + (series.len().max(1) as f64).ln();
     let mut best: Vec<Option<Evidence>> = vec![None; series.len()];
     let longest = series.iter().map(Vec::len).max().unwrap_or(0);
-    let mut widths: Option<Vec<f64>> = None;
+    let mut widths: Option<Noise> = None;
     let mut length = rule.fewest.max(1);
     while length <= longest {
         let mut between: Option<f64> = None;
@@ -64,15 +66,19 @@ pub(super) fn weigh(series: &[Vec<f64>], rule: Rule) -> Vec<Option<Evidence>> {
             let Some(excess) = center(all, length).filter(|center| *center >= rule.least / 2.0) else {
                 continue;
             };
-            let told = |width: f64| {
-                let each = move |d: &f64| ((d.abs() - (d - excess).abs()) / width).clamp(-rule.cap, rule.cap);
+            let told = |late: f64, width: f64| {
+                let each = move |d: &f64| ((d.abs() - (d - late).abs()) / width).clamp(-rule.cap, rule.cap);
                 all[..length].iter().map(each)
             };
-            if told(rule.floor).map(|told| told.max(0.0)).sum::<f64>() < need / 2.0 {
+            let least = rule.in_bursts.then(|| all[..length].iter().copied().fold(f64::INFINITY, f64::min));
+            let most = |late: f64| told(late, rule.floor).map(|told| told.max(0.0)).sum::<f64>();
+            if most(excess).max(least.map_or(0.0, most)) < need / 2.0 {
                 continue;
             }
             let widths = widths.get_or_insert_with(|| noise(series, rule.floor));
-            let score: f64 = told(widths[rank]).sum();
+            let lasting: f64 = told(excess, widths.of_rank[rank]).sum();
+            let at_least: f64 = least.map_or(0.0, |least| told(least, widths.of_most).sum());
+            let score = lasting.max(at_least);
             if score < need / 2.0 {
                 continue;
             }
@@ -103,8 +109,14 @@ fn spread(series: &[Vec<f64>], length: usize) -> f64 {
     median(&mut centers.clone()).map_or(0.0, |middle| mad(&centers, middle))
 }
 
-/// By rank: what most vary by around their own level, and no less than it varies itself from one moment to the next.
-fn noise(series: &[Vec<f64>], floor: f64) -> Vec<f64> {
+struct Noise {
+    /// What most vary by around their own level.
+    of_most: f64,
+    /// By rank: no less than it varies itself from one moment to the next.
+    of_rank: Vec<f64>,
+}
+
+fn noise(series: &[Vec<f64>], floor: f64) -> Noise {
     /// Of Laplace's distribution, in units of its scale: the median and the ninth decile of the distance from the middle,
     /// and the median of the distance of two draws.
     const MEDIAN: f64 = std::f64::consts::LN_2;
@@ -128,14 +140,16 @@ fn noise(series: &[Vec<f64>], floor: f64) -> Vec<f64> {
     }
     let middle = median(&mut own.clone()).unwrap_or(0.0);
     let tail = median(&mut tails).unwrap_or(0.0);
-    own.into_iter().map(|own| floor.max(middle).max(tail).max(own)).collect()
+    let of_most = floor.max(middle).max(tail);
+    Noise { of_most, of_rank: own.into_iter().map(|own| of_most.max(own)).collect() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const RULE: Rule = Rule { need: 18.0, floor: 0.006, cap: 5.5, least: 0.02, fewest: 4, k: 3.0 };
+    const RULE: Rule =
+        Rule { need: 18.0, floor: 0.006, cap: 5.5, least: 0.02, fewest: 4, k: 3.0, in_bursts: false };
 
     /// Eight ranks with noise of about 1%, the same each time; one of them later by `by` for the newest `since`.
     fn ranks(by: f64, since: usize) -> Vec<Vec<f64>> {
@@ -148,7 +162,11 @@ mod tests {
     }
 
     fn named(series: &[Vec<f64>]) -> Vec<usize> {
-        let found = weigh(series, RULE);
+        named_by(series, RULE)
+    }
+
+    fn named_by(series: &[Vec<f64>], rule: Rule) -> Vec<usize> {
+        let found = weigh(series, rule);
         (0..series.len()).filter(|rank| found[*rank].is_some_and(|evidence| evidence.names())).collect()
     }
 
@@ -166,6 +184,23 @@ mod tests {
         series[5][0] = 50.0;
         series[5][1] = 50.0;
         assert!(named(&series).is_empty());
+    }
+
+    /// What segments that are lost cost from second to second.
+    #[test]
+    fn what_comes_in_bursts_is_believed_where_some_of_it_is_there_each_time() {
+        let bursts = Rule { in_bursts: true, ..RULE };
+        let with = |newest: [f64; 4]| {
+            let mut series = vec![vec![0.0; 8]; 8];
+            series[3][..4].copy_from_slice(&newest);
+            series
+        };
+        let lossy = with([0.64, 0.04, 0.45, 0.85]);
+        assert_eq!(named_by(&lossy, bursts), [3]);
+        assert!(named(&lossy).is_empty(), "by its middle alone it is not sure");
+        assert!(named_by(&with([0.64, 0.0, 0.45, 0.85]), bursts).is_empty(), "it may be over now and then");
+        assert!(named_by(&ranks(0.0, 100), bursts).is_empty());
+        assert_eq!(named_by(&ranks(0.05, 100), bursts), [3]);
     }
 
     #[test]

@@ -9,11 +9,12 @@ use super::{Limits, Signal, Verdict, losses, spikes, telling};
 use std::collections::BTreeMap;
 
 /// Time in collectives: an observation is a fifth of a second or a step, the longer.
-pub(super) const SHARES: Rule = Rule { need: 18.0, floor: 0.006, cap: 5.5, least: 0.02, fewest: 4, k: 3.0 };
+pub(super) const SHARES: Rule =
+    Rule { need: 18.0, floor: 0.006, cap: 5.5, least: 0.02, fewest: 4, k: 3.0, in_bursts: false };
 /// A gauge is a mean over the time between two pushes, so a single long delay shows in it.
-pub(super) const GAUGES: Rule = Rule { need: 18.0, floor: 0.005, cap: 5.5, least: 0.02, fewest: 4, k: 3.0 };
+pub(super) const GAUGES: Rule = Rule { floor: 0.005, ..SHARES };
 /// Clocks and healths of equal GPUs differ more than the time they take.
-const STATES: Rule = Rule { need: 18.0, floor: 0.015, cap: 5.5, least: 0.06, fewest: 4, k: 3.0 };
+const STATES: Rule = Rule { floor: 0.015, least: 0.06, ..SHARES };
 
 /// What speaks against a rank.
 #[derive(Debug, Clone, Copy)]

@@ -9,11 +9,13 @@ use crate::collectives::STRETCH_NS;
 use gpuwhy_model::Cause;
 
 /// What a rank loses to a cause is told by its own agent to the nanosecond, so little of it is noise.
-const CAUSES: Rule = Rule { fewest: 3, ..GAUGES };
+const CAUSES: Rule = Rule { fewest: 2, in_bursts: true, ..GAUGES };
 /// Nobody sleeps by chance.
 const SLEEPS: Rule = Rule { floor: 0.004, cap: 7.0, ..CAUSES };
 /// Of a rank that loses time to something its peers do not, it is enough that it seems to keep them waiting.
 const HINTS: Rule = Rule { need: 2.0, ..SHARES };
+/// Pushes after which what agents add up is a hint: one long stall is in two of them.
+const TOLD_OFTEN: usize = 3;
 /// Stretches of a second at most.
 const STRETCHES_A_SECOND: usize = (1e9 / STRETCH_NS) as usize;
 /// Stretches until it is sure that a rank loses more time than others: agents push once a second at most.
@@ -64,7 +66,7 @@ fn views(present: &Present<'_>, group: &[usize], step: Option<f64>) -> Vec<View>
     if let Some(step) = step.filter(|step| *step > 0.0) {
         let own = present.lined_up(group, Signal::OwnSeconds, |value| value / step);
         let series = by_rank(&differences(own, group.len() / 2), group.len());
-        views.push(View { ranks: group.to_vec(), series, observations: 1, fewest: CAUSES.fewest });
+        views.push(View { ranks: group.to_vec(), series, observations: 1, fewest: TOLD_OFTEN });
     }
     views
 }

@@ -56,3 +56,18 @@ fn a_rank_that_loses_time_and_keeps_nobody_waiting_is_left_in_peace() {
         }
     }
 }
+
+/// Once or twice, for two seconds at most, and its agent knows why: that is over before anybody could do something about it.
+#[test]
+fn a_stall_that_is_over_names_nobody() {
+    for seed in 0..32 {
+        let noise = [Noise::CALM, Noise::USUAL, Noise::ROUGH, BUSY][seed as usize % 4];
+        let seconds = [0.4, 0.8, 1.3, 1.9][seed as usize / 4 % 4];
+        let mut stall = fault(5, FaultKind::Sleep { seconds });
+        // A second one begins in what is left.
+        (stall.cause, stall.to_seconds) = (Cause::IoFile, stall.from_seconds + 0.95);
+        let plan = Plan { faults: vec![stall], noise, ..Plan::new(seed) };
+        let outcome = trial(&plan, 60.0);
+        assert!(outcome.named.is_empty(), "seed {seed}, {seconds} s: {:?}", outcome.first);
+    }
+}

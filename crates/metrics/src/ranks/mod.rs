@@ -3,6 +3,7 @@
 
 mod collectives;
 mod lines;
+mod open;
 mod otlp;
 mod places;
 mod rank;
@@ -104,9 +105,14 @@ impl Ranks {
                 rank.take_blame(row, kind);
             }
         }
+        for met in &batch.between_calls {
+            if let Some(rank) = self.ranks.get_mut(&met.pid) {
+                rank.is_met(met);
+            }
+        }
         for sent_again in &batch.tcp_events {
             if let Some(rank) = self.ranks.get_mut(&sent_again.pid) {
-                rank.sends_again();
+                rank.sends_again(sent_again);
             }
         }
         for time in &facts.gpu_times {
@@ -160,7 +166,7 @@ impl Ranks {
         let (mut points, mut records) = (Vec::new(), Vec::new());
         for pid in pids {
             let Some(rank) = self.ranks.get_mut(&pid) else { continue };
-            let signals = rank.signals();
+            let signals = rank.signals(now_ns, wall_ns);
             let who = otlp::Who { pid, rank: rank.number(), nranks: rank.size(), job: rank.job() };
             let collectives = self.collectives.told(pid, now_ns);
             let silent = rank.silent_since(now_ns);

@@ -1,9 +1,10 @@
 //! One rank: a process that drives a GPU, and usually others beside it.
 
 use super::Kind;
+use super::open::OpenWaits;
 use super::otlp::Signal;
-use gpuwhy_cause::lost_to_retransmits;
-use gpuwhy_model::{BlameRow, CallWindow, Cause, Collective, GpuTime, Process};
+use gpuwhy_cause::{RETRANSMIT_TIMER_NS, lost_to_retransmits};
+use gpuwhy_model::{BetweenCalls, BlameRow, CallWindow, Cause, Collective, GpuTime, Process, TcpEvent};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 #[derive(Debug, Default)]
@@ -25,6 +26,9 @@ pub(super) struct Rank {
     since: Since,
     /// A long wait is counted in the window in which it ends: what is more than that window's time belongs to those before.
     owed_ns: u64,
+    open: OpenWaits,
+    /// Segments sent again that no wait was told for: it is added up when it ends, which may be later.
+    sent_before: u64,
 }
 
 /// Sums since the last report.
@@ -82,14 +86,21 @@ impl Rank {
         if row.cause == Cause::CpuSelf {
             return;
         }
-        *self.since.blame.entry((row.tid, row.cause)).or_default() += row.ns;
+        let mut ns = row.ns;
         if !matches!(kind, Kind::Collective | Kind::Wait) {
-            *self.since.lost.entry(row.tid).or_default() += row.ns;
+            ns = self.open.untold(row.tid, row.cause, ns);
+            *self.since.lost.entry(row.tid).or_default() += ns;
         }
+        *self.since.blame.entry((row.tid, row.cause)).or_default() += ns;
     }
 
-    pub(super) fn sends_again(&mut self) {
+    pub(super) fn is_met(&mut self, met: &BetweenCalls) {
+        self.open.meet(met);
+    }
+
+    pub(super) fn sends_again(&mut self, event: &TcpEvent) {
         self.since.sent_again += 1;
+        self.open.sends_again(event.time_ns);
     }
 
     pub(super) fn take_gpu_time(&mut self, time: &GpuTime) {
@@ -122,15 +133,19 @@ impl Rank {
         self.last_ns.filter(|last| shared && *last < now_ns)
     }
 
-    /// Of the time since the last ones. Nothing where no window is over.
-    pub(super) fn signals(&mut self) -> Vec<(Signal, f64)> {
-        let since = std::mem::take(&mut self.since);
-        let wall_ns = since.windows.len() as u64 * since.window_ns;
-        let errors = std::mem::take(&mut self.errors);
-        if wall_ns == 0 || !self.works {
+    /// Of the time since the last report, `wall_ns` ago. Nothing where nothing is known of it.
+    pub(super) fn signals(&mut self, now_ns: u64, wall_ns: u64) -> Vec<(Signal, f64)> {
+        if !self.works {
+            (self.since, self.errors) = (Since::default(), 0);
             return Vec::new();
         }
+        if self.since.windows.is_empty() {
+            return self.without_calls(now_ns, wall_ns);
+        }
+        let since = std::mem::take(&mut self.since);
+        let wall_ns = since.windows.len() as u64 * since.window_ns;
         let wall = wall_ns as f64;
+        let errors = std::mem::take(&mut self.errors);
         let mut signals =
             vec![(Signal::LAUNCH_RATE, since.launches as f64 * 1e9 / wall), (Signal::ERRORS, errors as f64)];
         if let Some(tid) = self.caller() {
@@ -145,17 +160,10 @@ impl Rank {
                 signals.push((Signal::OWN, own));
                 signals.push((Signal::HEALTH, 1.0 - own / step));
             }
-            let mut blame: Vec<(Cause, u64)> = since
-                .blame
-                .iter()
-                .filter(|((of, cause), _)| *of == tid && *cause != Cause::GpuWait)
-                .map(|((_, cause), ns)| (*cause, *ns))
-                .collect();
-            tell_retransmits(&mut blame, since.sent_again);
-            let computed = own_ns.saturating_sub(since.lost.get(&tid).copied().unwrap_or(0));
-            blame.extend((computed > 0).then_some((Cause::CpuSelf, computed)));
-            blame.sort_by_key(|(cause, _)| cause.name());
-            signals.extend(blame.into_iter().map(|(cause, ns)| (Signal::blame(cause), ns as f64 / wall)));
+            let lost_ns = since.lost.get(&tid).copied().unwrap_or(0);
+            let unexplained_ns = own_ns.saturating_sub(lost_ns);
+            let open = self.open.tell(tid, now_ns, unexplained_ns);
+            signals.extend(self.blame(tid, &since, &open, unexplained_ns, wall_ns));
         }
         let (windows, busy) =
             since.busy.values().fold((0, 0), |(all, sum), (ns, busy)| (all + ns, sum + busy.min(ns)));
@@ -167,14 +175,67 @@ impl Rank {
         }
         signals
     }
-}
 
-/// Of the waits for sockets, what the network is to blame for.
-fn tell_retransmits(blame: &mut Vec<(Cause, u64)>, sent_again: u64) {
-    let Some(waited) = blame.iter_mut().find(|(cause, _)| *cause == Cause::NetWait) else { return };
-    let lost_ns = lost_to_retransmits(sent_again, waited.1);
-    waited.1 -= lost_ns;
-    if lost_ns > 0 {
-        blame.push((Cause::NetTcp, lost_ns));
+    /// No call has returned: what the thread is in may be known yet.
+    fn without_calls(&mut self, now_ns: u64, wall_ns: u64) -> Vec<(Signal, f64)> {
+        let Some(tid) = self.caller() else { return Vec::new() };
+        let lost_ns = self.since.lost.get(&tid).copied().unwrap_or(0);
+        let unexplained_ns = wall_ns.saturating_sub(lost_ns);
+        let open = self.open.tell(tid, now_ns, unexplained_ns);
+        if open.is_empty() {
+            return Vec::new();
+        }
+        let told = Since {
+            blame: std::mem::take(&mut self.since.blame),
+            lost: std::mem::take(&mut self.since.lost),
+            sent_again: std::mem::take(&mut self.since.sent_again),
+            ..Since::default()
+        };
+        // What is not known of the rest yet is told later.
+        self.blame(tid, &told, &open, 0, wall_ns)
+    }
+
+    /// Shares of the time by cause: what was added up, what it is in now, and the rest, which it computed.
+    fn blame(
+        &mut self,
+        tid: u32,
+        since: &Since,
+        open: &[(Cause, u64)],
+        unexplained_ns: u64,
+        wall_ns: u64,
+    ) -> Vec<(Signal, f64)> {
+        let mut blame: BTreeMap<&'static str, (Cause, u64)> = BTreeMap::new();
+        let mut add = |cause: Cause, ns: u64| blame.entry(cause.name()).or_insert((cause, 0)).1 += ns;
+        let its = since.blame.iter().filter(|((of, cause), _)| *of == tid && *cause != Cause::GpuWait);
+        for (key @ (_, cause), all_ns) in its {
+            // As with waits: more than the time there was belongs to the time before.
+            let ns = (*all_ns).min(wall_ns);
+            if *all_ns > ns {
+                *self.since.blame.entry(*key).or_default() += *all_ns - ns;
+                *self.since.lost.entry(tid).or_default() += *all_ns - ns;
+            }
+            let lost_ns = match cause {
+                Cause::NetWait => self.lost_to_network(since.sent_again, ns),
+                _ => 0,
+            };
+            add(Cause::NetTcp, lost_ns);
+            add(*cause, ns - lost_ns);
+        }
+        if !since.blame.contains_key(&(tid, Cause::NetWait)) {
+            self.sent_before = since.sent_again;
+        }
+        open.iter().for_each(|(cause, ns)| add(*cause, *ns));
+        let in_wait_ns: u64 = open.iter().map(|(_, ns)| ns).sum();
+        add(Cause::CpuSelf, unexplained_ns.saturating_sub(in_wait_ns));
+        let told = blame.into_values().filter(|(_, ns)| *ns > 0);
+        told.map(|(cause, ns)| (Signal::blame(cause), ns as f64 / wall_ns as f64)).collect()
+    }
+
+    /// Of the waits for sockets, what the network is to blame for.
+    fn lost_to_network(&mut self, sent_again: u64, waited_ns: u64) -> u64 {
+        let segments = sent_again + std::mem::take(&mut self.sent_before);
+        let lost_ns = lost_to_retransmits(segments, waited_ns);
+        self.sent_before = sent_again.min(segments - lost_ns.div_ceil(RETRANSMIT_TIMER_NS));
+        lost_ns
     }
 }

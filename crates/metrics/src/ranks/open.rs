@@ -1,0 +1,158 @@
+//! Waits that are not over. The kernel adds a wait up when it ends; one that takes seconds would be told of when it no longer
+//! matters. Threads are met between their calls, and what they are in then is known until that moment.
+
+use gpuwhy_cause::RETRANSMIT_TIMER_NS;
+use gpuwhy_model::{BetweenCalls, Cause, Part};
+use std::collections::HashMap;
+
+/// Shorter ones are over soon.
+const LONG_NS: u64 = 100_000_000;
+/// A wait that was met before may be over and added up by now.
+const RECENT_NS: u64 = 100_000_000;
+/// What was told before it was over is added up a report later, or two.
+const ADDED_UP_AFTER: u32 = 2;
+
+/// The last a thread was met in.
+#[derive(Debug, Clone, Copy)]
+struct Wait {
+    cause: Cause,
+    since_ns: u64,
+    met_ns: u64,
+    /// Of it, what is told.
+    told_ns: u64,
+    /// When a segment was last sent again in the meantime.
+    sent_again_ns: Option<u64>,
+}
+
+/// Of the threads of a rank.
+#[derive(Debug, Default)]
+pub(super) struct OpenWaits {
+    waits: HashMap<u32, Wait>,
+    /// By thread and cause: told, and not added up yet; and for how many reports.
+    ahead: HashMap<(u32, Cause), (u64, u32)>,
+}
+
+impl OpenWaits {
+    pub(super) fn meet(&mut self, met: &BetweenCalls) {
+        let Part::Blocked(_) = met.part else {
+            self.waits.remove(&met.tid);
+            return;
+        };
+        let cause = Cause::of_part(None, met.part, 0);
+        let known = self.waits.get(&met.tid).filter(|wait| wait.since_ns == met.since_ns).copied();
+        let (told_ns, sent_again_ns) = known.map_or((0, None), |wait| (wait.told_ns, wait.sent_again_ns));
+        let wait = Wait { cause, since_ns: met.since_ns, met_ns: met.time_ns, told_ns, sent_again_ns };
+        self.waits.insert(met.tid, wait);
+    }
+
+    /// A segment of the process was sent again.
+    pub(super) fn sends_again(&mut self, at_ns: u64) {
+        for wait in self.waits.values_mut().filter(|wait| wait.since_ns <= at_ns) {
+            wait.sent_again_ns = wait.sent_again_ns.max(Some(at_ns));
+        }
+    }
+
+    /// What a thread has waited since it was told last, while that is not over: at most `room_ns`.
+    pub(super) fn tell(&mut self, tid: u32, now_ns: u64, room_ns: u64) -> Vec<(Cause, u64)> {
+        self.ahead.retain(|_, (_, reports)| {
+            *reports += 1;
+            *reports <= ADDED_UP_AFTER
+        });
+        let Some(wait) = self.waits.get_mut(&tid) else { return Vec::new() };
+        let waited_ns = wait.met_ns.saturating_sub(wait.since_ns);
+        let new_ns = waited_ns.saturating_sub(wait.told_ns);
+        if waited_ns < LONG_NS || wait.met_ns + RECENT_NS < now_ns {
+            return Vec::new();
+        }
+        let told_ns = new_ns.min(room_ns);
+        let lost_ns = wait.lost_to_network_ns().saturating_sub(waited_ns - new_ns).min(told_ns);
+        wait.told_ns = waited_ns;
+        let ahead = self.ahead.entry((tid, wait.cause)).or_default();
+        *ahead = (ahead.0 + told_ns, 0);
+        let told = [(Cause::NetTcp, lost_ns), (wait.cause, told_ns - lost_ns)];
+        told.into_iter().filter(|(_, ns)| *ns > 0).collect()
+    }
+
+    /// Of a time that was added up, what is not told.
+    pub(super) fn untold(&mut self, tid: u32, cause: Cause, ns: u64) -> u64 {
+        let Some((ahead, _)) = self.ahead.get_mut(&(tid, cause)) else { return ns };
+        let told = ns.min(*ahead);
+        *ahead -= told;
+        ns - told
+    }
+}
+
+impl Wait {
+    /// From its beginning on: a segment is sent again after twice the time each time, so until the next one is due.
+    fn lost_to_network_ns(&self) -> u64 {
+        let Some(last_ns) = self.sent_again_ns.filter(|_| self.cause == Cause::NetWait) else { return 0 };
+        2 * last_ns.saturating_sub(self.since_ns) + RETRANSMIT_TIMER_NS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gpuwhy_model::Reason;
+
+    const MS: u64 = 1_000_000;
+
+    fn met(since_ms: u64, at_ms: u64, reason: Reason) -> BetweenCalls {
+        BetweenCalls {
+            time_ns: at_ms * MS,
+            pid: 7,
+            tid: 7,
+            since_ns: since_ms * MS,
+            part: Part::Blocked(reason),
+            last_call_ns: 0,
+            weight_ns: 0,
+            stack_id: None,
+            thread_pointer: 0,
+        }
+    }
+
+    #[test]
+    fn each_moment_of_a_wait_is_told_once() {
+        let mut open = OpenWaits::default();
+        open.meet(&met(200, 950, Reason::Sleep));
+        assert_eq!(open.tell(7, 1000 * MS, 1000 * MS), [(Cause::SelfSleep, 750 * MS)]);
+        open.meet(&met(200, 1950, Reason::Sleep));
+        assert_eq!(open.tell(7, 2000 * MS, 1000 * MS), [(Cause::SelfSleep, 1000 * MS)]);
+        // It ends at 2300.
+        assert_eq!(open.untold(7, Cause::SelfSleep, 2100 * MS), 350 * MS);
+        assert_eq!(open.untold(7, Cause::SelfSleep, 10 * MS), 10 * MS);
+        assert_eq!(open.tell(7, 3000 * MS, 1000 * MS), [], "it was met too long ago");
+    }
+
+    #[test]
+    fn what_is_not_added_up_under_that_name_is_not_taken_from_others_for_ever() {
+        let mut open = OpenWaits::default();
+        open.meet(&met(0, 900, Reason::Futex));
+        assert_eq!(
+            open.tell(7, 900 * MS, 500 * MS),
+            [(Cause::LockFutex, 500 * MS)],
+            "no more than there is room"
+        );
+        for report in 1..=3 {
+            open.tell(7, 900 * MS + report * 1000 * MS, 0);
+        }
+        assert_eq!(open.untold(7, Cause::LockFutex, 80 * MS), 80 * MS);
+    }
+
+    #[test]
+    fn a_segment_that_is_sent_again_and_again_explains_the_wait_until_the_next_one_is_due() {
+        let mut open = OpenWaits::default();
+        open.meet(&met(0, 100, Reason::Socket));
+        open.sends_again(200 * MS);
+        open.sends_again(600 * MS);
+        open.meet(&met(0, 1000, Reason::Socket));
+        assert_eq!(open.tell(7, 1000 * MS, 1000 * MS), [(Cause::NetTcp, 1000 * MS)]);
+        // The next one is due at 1400; then it waits for something else.
+        open.meet(&met(0, 2000, Reason::Socket));
+        assert_eq!(
+            open.tell(7, 2000 * MS, 1000 * MS),
+            [(Cause::NetTcp, 400 * MS), (Cause::NetWait, 600 * MS)]
+        );
+        assert_eq!(open.untold(7, Cause::NetWait, 2100 * MS), 100 * MS);
+    }
+}

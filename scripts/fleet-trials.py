@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from onehost import PATIENCE_S, RANKS, Agent, Fleet, Ranks, until
@@ -113,15 +113,14 @@ def serve_batches():
     """Answers with a byte to each request of 16 KiB."""
 
     def answer(connection):
-        wanted = 1 << 14
-        while True:
-            while wanted > 0:
-                got = len(connection.recv(wanted))
-                if not got:
-                    return
-                wanted -= got
-            connection.sendall(b"y")
+        # Until the rank ends.
+        with suppress(ConnectionError):
             wanted = 1 << 14
+            while got := len(connection.recv(wanted)):
+                wanted -= got
+                if not wanted:
+                    connection.sendall(b"y")
+                    wanted = 1 << 14
 
     def listen(port):
         listening = socket.create_server(("", port))

@@ -27,6 +27,13 @@ pub(super) struct Rule {
     pub in_bursts: bool,
 }
 
+impl Rule {
+    /// Nothing less than that is worth telling.
+    pub(super) fn at_least(self, least: f64) -> Rule {
+        Rule { least: self.least.max(least), ..self }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Evidence {
     pub score: f64,

@@ -6,6 +6,7 @@ use super::member::Named;
 use super::present::{Present, by_rank, differences, side_by_side};
 use super::signal::{Scale, Use};
 use super::{Limits, Signal, Verdict, losses, spikes, telling};
+use gpuwhy_model::Cause;
 use std::collections::BTreeMap;
 
 /// Time in collectives: an observation is a fifth of a second or a step, the longer.
@@ -15,6 +16,9 @@ pub(super) const SHARES: Rule =
 pub(super) const GAUGES: Rule = Rule { floor: 0.005, ..SHARES };
 /// Clocks and healths of equal GPUs differ more than the time they take.
 const STATES: Rule = Rule { floor: 0.015, least: 0.06, ..SHARES };
+
+/// Where all ranks wait for a CPU for much of their time, they differ by so much of it for no reason.
+const CROWDED: f64 = 0.1;
 
 /// What speaks against a rank.
 #[derive(Debug, Clone, Copy)]
@@ -41,9 +45,10 @@ pub(super) fn judge(job: &mut Job, now_ns: u64, limits: &Limits) {
     let groups = groups(&present, roles.as_ref());
     if quorum {
         for group in groups.iter().filter(|group| group.len() >= 3) {
-            accuse(&mut charges, gauges(&present, group, step, limits.k));
-            accuse(&mut charges, shares(&present, group, step, limits.k));
-            let of_group = losses::more_than_peers(&present, group, limits.k);
+            let by_chance = by_chance(&present, group);
+            accuse(&mut charges, gauges(&present, group, step, by_chance, limits.k));
+            accuse(&mut charges, shares(&present, group, step, by_chance, limits.k));
+            let of_group = losses::more_than_peers(&present, group, by_chance, limits.k);
             let mut explained = losses::that_others_wait_for(&present, group, &of_group, step, limits.k);
             losses.extend(of_group);
             // What it costs its peers says more, once it is sure.
@@ -114,6 +119,12 @@ fn groups(present: &Present<'_>, roles: Option<&BTreeMap<u32, u32>>) -> Vec<Vec<
     groups.into_values().collect()
 }
 
+/// By what share of the time ranks of a group are late by chance, where it has fewer CPUs than it needs: who has to share one,
+/// and with whom, stays the same for a while.
+fn by_chance(present: &Present<'_>, group: &[usize]) -> f64 {
+    CROWDED * present.median(group, Signal::Blame(Cause::CpuPreempted)).unwrap_or(0.0)
+}
+
 /// The strongest against each rank.
 fn accuse(charges: &mut BTreeMap<usize, Charge>, found: Vec<(usize, Charge)>) {
     for (rank, charge) in found {
@@ -128,7 +139,13 @@ fn accuse(charges: &mut BTreeMap<usize, Charge>, found: Vec<(usize, Charge)>) {
 }
 
 /// What agents tell, push by push: the newest values of all ranks are lined up, then the ones before, and so on.
-fn gauges(present: &Present<'_>, group: &[usize], step: Option<f64>, k: f64) -> Vec<(usize, Charge)> {
+fn gauges(
+    present: &Present<'_>,
+    group: &[usize],
+    step: Option<f64>,
+    by_chance: f64,
+    k: f64,
+) -> Vec<(usize, Charge)> {
     let has_records = group.iter().any(|rank| present.members[*rank].meter.end() > 0);
     let mut found = Vec::new();
     for signal in present.told(group, |signal| accuses(signal, has_records)) {
@@ -144,7 +161,7 @@ fn gauges(present: &Present<'_>, group: &[usize], step: Option<f64>, k: f64) -> 
         }
         let sign = if facts.higher_is_worse { 1.0 } else { -1.0 } / scale;
         let rule = match facts.scale {
-            Scale::Step => GAUGES,
+            Scale::Step => GAUGES.at_least(by_chance),
             Scale::Median | Scale::Plain => STATES,
         };
         let columns = differences(present.lined_up(group, signal, |value| sign * value), group.len() / 2);
@@ -169,13 +186,19 @@ fn accuses(signal: Signal, has_records: bool) -> bool {
 }
 
 /// What the collectives themselves tell, of ranks that meet in the same communicator.
-fn shares(present: &Present<'_>, group: &[usize], step: Option<f64>, k: f64) -> Vec<(usize, Charge)> {
-    present.meeting(group).flat_map(|ranks| shares_of(present, &ranks, step, k)).collect()
+fn shares(
+    present: &Present<'_>,
+    group: &[usize],
+    step: Option<f64>,
+    by_chance: f64,
+    k: f64,
+) -> Vec<(usize, Charge)> {
+    let rule = Rule { k, ..SHARES.at_least(by_chance) };
+    present.meeting(group).flat_map(|ranks| shares_of(present, &ranks, step, rule)).collect()
 }
 
-fn shares_of(present: &Present<'_>, ranks: &[usize], step: Option<f64>, k: f64) -> Vec<(usize, Charge)> {
+fn shares_of(present: &Present<'_>, ranks: &[usize], step: Option<f64>, rule: Rule) -> Vec<(usize, Charge)> {
     let mut columns = differences(present.stretches(ranks), ranks.len() / 2);
-    let rule = Rule { k, ..SHARES };
     let lasting = evidence::weigh(&by_rank(&columns, ranks.len()), rule);
     columns.reverse();
     let known: Vec<bool> = lasting.iter().map(|found| found.is_some_and(|found| found.names())).collect();

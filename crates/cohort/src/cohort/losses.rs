@@ -29,12 +29,21 @@ pub(super) fn makes_slow(signal: Signal) -> bool {
 }
 
 /// Ranks that lose more time to something than their peers do, those of which it is surest first.
-pub(super) fn more_than_peers(present: &Present<'_>, group: &[usize], k: f64) -> Vec<(usize, Charge)> {
+pub(super) fn more_than_peers(
+    present: &Present<'_>,
+    group: &[usize],
+    by_chance: f64,
+    k: f64,
+) -> Vec<(usize, Charge)> {
     let mut found = Vec::new();
     for signal in present.told(group, makes_slow) {
         let Some(median) = present.median(group, signal) else { continue };
         let columns = differences(present.lined_up(group, signal, |value| value), group.len() / 2);
-        let rule = if signal == Signal::Blame(Cause::SelfSleep) { SLEEPS } else { CAUSES };
+        let rule = match signal {
+            Signal::Blame(Cause::SelfSleep) => SLEEPS,
+            Signal::Blame(Cause::CpuPreempted) => CAUSES.at_least(by_chance),
+            _ => CAUSES,
+        };
         let weighed = evidence::weigh(&by_rank(&columns, group.len()), Rule { k, ..rule });
         for (rank, evidence) in group.iter().zip(weighed) {
             let evidence = evidence.filter(|evidence| evidence.excess >= evidence.threshold);

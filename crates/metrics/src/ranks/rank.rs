@@ -178,7 +178,14 @@ impl Rank {
 
     /// No call has returned: what the thread is in may be known yet.
     fn without_calls(&mut self, now_ns: u64, wall_ns: u64) -> Vec<(Signal, f64)> {
-        let Some(tid) = self.caller() else { return Vec::new() };
+        let Some(tid) = self.caller() else {
+            self.since = Since::default();
+            return Vec::new();
+        };
+        // This may go on for hours: only what will be told of is kept.
+        self.since.busy.clear();
+        self.since.blame.retain(|(of, _), _| *of == tid);
+        self.since.lost.retain(|of, _| *of == tid);
         let lost_ns = self.since.lost.get(&tid).copied().unwrap_or(0);
         let unexplained_ns = wall_ns.saturating_sub(lost_ns);
         let open = self.open.tell(tid, now_ns, unexplained_ns);

@@ -28,10 +28,18 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// Nothing less than that is worth telling.
-    pub(super) fn at_least(self, least: f64) -> Rule {
-        Rule { least: self.least.max(least), ..self }
+    /// Among ranks such as these.
+    pub(super) fn among(self, usual: Usual) -> Rule {
+        Rule { k: usual.k, least: self.least.max(usual.by_chance), ..self }
     }
+}
+
+/// By how much ranks of a group may differ for no reason.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Usual {
+    pub k: f64,
+    /// A share of the time.
+    pub by_chance: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,6 +1,6 @@
 //! Judges a job: each signal among ranks that do the same work, then what all signals together say of each rank.
 
-use super::evidence::{self, Evidence, Rule};
+use super::evidence::{self, Evidence, Rule, Usual};
 use super::job::{Job, Who};
 use super::member::Named;
 use super::present::{Present, by_rank, differences, side_by_side};
@@ -45,10 +45,10 @@ pub(super) fn judge(job: &mut Job, now_ns: u64, limits: &Limits) {
     let groups = groups(&present, roles.as_ref());
     if quorum {
         for group in groups.iter().filter(|group| group.len() >= 3) {
-            let by_chance = by_chance(&present, group);
-            accuse(&mut charges, gauges(&present, group, step, by_chance, limits.k));
-            accuse(&mut charges, shares(&present, group, step, by_chance, limits.k));
-            let of_group = losses::more_than_peers(&present, group, by_chance, limits.k);
+            let usual = Usual { k: limits.k, by_chance: by_chance(&present, group) };
+            accuse(&mut charges, gauges(&present, group, step, usual));
+            accuse(&mut charges, shares(&present, group, step, usual));
+            let of_group = losses::more_than_peers(&present, group, usual);
             let mut explained = losses::that_others_wait_for(&present, group, &of_group, step, limits.k);
             losses.extend(of_group);
             // What it costs its peers says more, once it is sure.
@@ -139,13 +139,7 @@ fn accuse(charges: &mut BTreeMap<usize, Charge>, found: Vec<(usize, Charge)>) {
 }
 
 /// What agents tell, push by push: the newest values of all ranks are lined up, then the ones before, and so on.
-fn gauges(
-    present: &Present<'_>,
-    group: &[usize],
-    step: Option<f64>,
-    by_chance: f64,
-    k: f64,
-) -> Vec<(usize, Charge)> {
+fn gauges(present: &Present<'_>, group: &[usize], step: Option<f64>, usual: Usual) -> Vec<(usize, Charge)> {
     let has_records = group.iter().any(|rank| present.members[*rank].meter.end() > 0);
     let mut found = Vec::new();
     for signal in present.told(group, |signal| accuses(signal, has_records)) {
@@ -161,11 +155,11 @@ fn gauges(
         }
         let sign = if facts.higher_is_worse { 1.0 } else { -1.0 } / scale;
         let rule = match facts.scale {
-            Scale::Step => GAUGES.at_least(by_chance),
-            Scale::Median | Scale::Plain => STATES,
+            Scale::Step => GAUGES.among(usual),
+            Scale::Median | Scale::Plain => Rule { k: usual.k, ..STATES },
         };
         let columns = differences(present.lined_up(group, signal, |value| sign * value), group.len() / 2);
-        let weighed = evidence::weigh(&by_rank(&columns, group.len()), Rule { k, ..rule });
+        let weighed = evidence::weigh(&by_rank(&columns, group.len()), rule);
         // Without collectives nobody knows who does the same work: many that differ alike are a kind of their own.
         let alike = weighed.iter().flatten().filter(|evidence| evidence.holds()).count();
         if !has_records && alike > (group.len() / 8).max(2) {
@@ -186,15 +180,8 @@ fn accuses(signal: Signal, has_records: bool) -> bool {
 }
 
 /// What the collectives themselves tell, of ranks that meet in the same communicator.
-fn shares(
-    present: &Present<'_>,
-    group: &[usize],
-    step: Option<f64>,
-    by_chance: f64,
-    k: f64,
-) -> Vec<(usize, Charge)> {
-    let rule = Rule { k, ..SHARES.at_least(by_chance) };
-    present.meeting(group).flat_map(|ranks| shares_of(present, &ranks, step, rule)).collect()
+fn shares(present: &Present<'_>, group: &[usize], step: Option<f64>, usual: Usual) -> Vec<(usize, Charge)> {
+    present.meeting(group).flat_map(|ranks| shares_of(present, &ranks, step, SHARES.among(usual))).collect()
 }
 
 fn shares_of(present: &Present<'_>, ranks: &[usize], step: Option<f64>, rule: Rule) -> Vec<(usize, Charge)> {

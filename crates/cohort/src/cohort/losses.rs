@@ -2,7 +2,7 @@
 //! what each lost its time to shows at once. But not every loss is one that others wait for.
 
 use super::Signal;
-use super::evidence::{self, Evidence, Rule};
+use super::evidence::{self, Evidence, Rule, Usual};
 use super::judge::{Charge, GAUGES, SHARES};
 use super::present::{Present, by_rank, differences};
 use crate::collectives::STRETCH_NS;
@@ -29,22 +29,17 @@ pub(super) fn makes_slow(signal: Signal) -> bool {
 }
 
 /// Ranks that lose more time to something than their peers do, those of which it is surest first.
-pub(super) fn more_than_peers(
-    present: &Present<'_>,
-    group: &[usize],
-    by_chance: f64,
-    k: f64,
-) -> Vec<(usize, Charge)> {
+pub(super) fn more_than_peers(present: &Present<'_>, group: &[usize], usual: Usual) -> Vec<(usize, Charge)> {
     let mut found = Vec::new();
     for signal in present.told(group, makes_slow) {
         let Some(median) = present.median(group, signal) else { continue };
         let columns = differences(present.lined_up(group, signal, |value| value), group.len() / 2);
         let rule = match signal {
-            Signal::Blame(Cause::SelfSleep) => SLEEPS,
-            Signal::Blame(Cause::CpuPreempted) => CAUSES.at_least(by_chance),
-            _ => CAUSES,
+            Signal::Blame(Cause::SelfSleep) => Rule { k: usual.k, ..SLEEPS },
+            Signal::Blame(Cause::CpuPreempted) => CAUSES.among(usual),
+            _ => Rule { k: usual.k, ..CAUSES },
         };
-        let weighed = evidence::weigh(&by_rank(&columns, group.len()), Rule { k, ..rule });
+        let weighed = evidence::weigh(&by_rank(&columns, group.len()), rule);
         for (rank, evidence) in group.iter().zip(weighed) {
             let evidence = evidence.filter(|evidence| evidence.excess >= evidence.threshold);
             found.extend(evidence.map(|evidence| (*rank, Charge { signal, evidence, scale: 1.0, median })));

@@ -213,6 +213,9 @@ impl Rank {
     ) -> Vec<(Signal, f64)> {
         let mut blame: BTreeMap<&'static str, (Cause, u64)> = BTreeMap::new();
         let mut add = |cause: Cause, ns: u64| blame.entry(cause.name()).or_insert((cause, 0)).1 += ns;
+        let for_sockets_ns = since.blame.get(&(tid, Cause::NetWait)).copied().unwrap_or(0).min(wall_ns);
+        let lost_ns = self.lost_to_network(since.sent_again, for_sockets_ns);
+        add(Cause::NetTcp, lost_ns);
         let its = since.blame.iter().filter(|((of, cause), _)| *of == tid && *cause != Cause::GpuWait);
         for (key @ (_, cause), all_ns) in its {
             // As with waits: more than the time there was belongs to the time before.
@@ -221,15 +224,7 @@ impl Rank {
                 *self.since.blame.entry(*key).or_default() += *all_ns - ns;
                 *self.since.lost.entry(tid).or_default() += *all_ns - ns;
             }
-            let lost_ns = match cause {
-                Cause::NetWait => self.lost_to_network(since.sent_again, ns),
-                _ => 0,
-            };
-            add(Cause::NetTcp, lost_ns);
-            add(*cause, ns - lost_ns);
-        }
-        if !since.blame.contains_key(&(tid, Cause::NetWait)) {
-            self.sent_before = since.sent_again;
+            add(*cause, if *cause == Cause::NetWait { ns - lost_ns } else { ns });
         }
         open.iter().for_each(|(cause, ns)| add(*cause, *ns));
         let in_wait_ns: u64 = open.iter().map(|(_, ns)| ns).sum();

@@ -2,6 +2,7 @@
 
 use crate::evidence::{Arrival, Billed, ColdCall, Evidence};
 use crate::op_ledger::OpLedger;
+use crate::path::{ProcessPath, paths};
 use crate::thread_ledger::{ThreadLedger, WINDOW_NS, thread_ledgers};
 use gpuwhy_model::{Cause, Family, Layer, OpInfo, Process, Span};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +13,7 @@ pub(crate) struct Case<'a> {
     /// In the order of process and operation.
     pub(crate) ops: Vec<OpLedger<'a>>,
     pub(crate) threads: Vec<ThreadLedger>,
+    pub(crate) paths: Vec<ProcessPath>,
     /// When each process used the GPU.
     walls: BTreeMap<u32, Span>,
     processes: BTreeMap<u32, &'a Process>,
@@ -70,6 +72,7 @@ impl<'a> Case<'a> {
             evidence,
             ops,
             threads,
+            paths: paths(evidence),
             walls,
             processes: evidence.processes.iter().map(|process| (process.pid, process)).collect(),
             cgroups: cgroups(evidence),

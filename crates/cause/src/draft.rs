@@ -24,6 +24,7 @@ pub(crate) struct Draft {
     pub(crate) fixes: Vec<String>,
     pub(crate) refuted_by: String,
     pub(crate) sql: String,
+    pub(crate) saves_ms_per_step: Option<f64>,
 }
 
 impl Draft {
@@ -69,6 +70,8 @@ impl Draft {
             refuted_by: self.refuted_by,
             sql: self.sql,
             steps: Vec::new(),
+            phase: case.evidence.phase.clone(),
+            saves_ms_per_step: self.saves_ms_per_step,
         }
     }
 }

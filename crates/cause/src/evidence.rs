@@ -1,5 +1,6 @@
 //! Everything `explain` may look at, as values: sums and rows of a trace, read by somebody else. Order does not matter.
 
+use crate::activity::Activity;
 use gpuwhy_model::{
     Blame, CallInFlight, Cause, Coverage, Frame, GpuError, Histogram, MemoryFailure, MemoryKind, MemoryUse,
     Neighbour, OomEvent, OpInfo, Part, Process, RdmaEvent, ServerSample, Span,
@@ -49,6 +50,9 @@ pub struct Evidence {
     /// When time was lost; gathered where there is something to compare it with.
     pub losses: Vec<LostAt>,
     pub servers: Vec<ServerSample>,
+    pub activity: Activity,
+    /// `start` or `loop`, where the rows are of that phase of each process alone.
+    pub phase: Option<String>,
 }
 
 /// A step, an epoch, a request that somebody marked.

@@ -3,11 +3,12 @@
 use crate::case::Case;
 use crate::evidence::Evidence;
 use crate::idle::{Idle, idle};
+use crate::path::{StepTree, trees};
 use crate::rules::RULES;
 use crate::servers::{ServerReport, servers};
 use crate::steps::tell_steps;
 use crate::tail::{Tail, tails};
-use gpuwhy_model::Finding;
+use gpuwhy_model::{Finding, Severity};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -18,6 +19,7 @@ pub struct Explanation {
     pub idle: Vec<Idle>,
     pub tail: Vec<Tail>,
     pub servers: Vec<ServerReport>,
+    pub steps: Vec<StepTree>,
 }
 
 pub fn explain(evidence: &Evidence) -> Explanation {
@@ -32,7 +34,22 @@ pub fn explain(evidence: &Evidence) -> Explanation {
     number_twins(&mut findings);
     tell_steps(evidence, &mut findings);
     let servers = servers(evidence, &findings);
-    Explanation { findings, idle: idle(&case), tail: tails(evidence), servers }
+    Explanation { findings, idle: idle(&case), tail: tails(evidence), servers, steps: trees(&case) }
+}
+
+/// Rules that tell of calls as such: a start has those findings of its own.
+const RULES_OF_CALLS: [&str; 4] = ["slow_calls", "gpu_waits", "copies", "recaptures"];
+
+impl Explanation {
+    /// Adds what was found of the start, behind the rest: a start is no alarm of the loop.
+    pub fn add_start(&mut self, start: Explanation) {
+        let of_calls = start.findings.into_iter().filter(|finding| RULES_OF_CALLS.contains(&finding.rule.as_str()));
+        self.findings.extend(of_calls.map(|finding| Finding {
+            severity: Severity::Low,
+            id: format!("start/{}", finding.id),
+            ..finding
+        }));
+    }
 }
 
 /// Findings of the same kind about the same operation get a number, so that each has an id of its own.

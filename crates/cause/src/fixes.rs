@@ -111,10 +111,16 @@ fn of(case: &Case<'_>, pid: u32, bills: &Bills, cause: Cause) -> Vec<String> {
         | Cause::RdmaFabric
         | Cause::GpuThrottle
         | Cause::GpuError => Vec::new(),
-        Cause::SelfSleep => words(&["the program sleeps there by itself"]),
+        Cause::SelfSleep => words(&["the program sleeps there by itself: wait for the event instead, or do it in another thread ahead of time"]),
         Cause::CpuSelf => words(&[
-            "perf record -g -p PID shows what the library computes; a debug or profiling layer inside it is usual",
+            "do it ahead of time in other processes (DataLoader num_workers), in vectorised code, or on the GPU",
+            "perf record -g -p PID shows what native code computes",
         ]),
+        Cause::PythonGc => words(&[
+            "gc.freeze() after loading, and gc.disable() with gc.collect() every N steps: the collector looks at every object of the heap",
+            "keep fewer Python objects: arrays and tensors instead of lists of small ones",
+        ]),
+        Cause::ProcWait => words(&["start the child ahead of time and wait for it later, or keep one running and talk to it"]),
         Cause::Unknown => words(&["what took this time is not covered by a probe; see coverage"]),
     }
 }

@@ -1,5 +1,6 @@
 //! From calls and waits to causes. Everything here takes values and gives values.
 
+pub mod activity;
 mod bills;
 mod blame;
 mod case;
@@ -10,6 +11,7 @@ mod explain;
 mod fixes;
 mod idle;
 mod op_ledger;
+mod path;
 mod rules;
 mod servers;
 mod severity;
@@ -24,7 +26,9 @@ pub use blame::blame_rows;
 pub use compare::{Comparison, GpuChange, OpChange, OpSide, compare};
 pub use evidence::Evidence;
 pub use explain::{Explanation, explain};
+pub use activity::Activity;
 pub use idle::Idle;
+pub use path::{PathPart, Stall, StepTree, loops};
 pub use rules::{RETRANSMIT_TIMER_NS, RULES, Rule, lost_to_retransmits};
 pub use servers::{Coincidence, LatencyReport, ServerReport, Worst};
 pub use slow::slow_limit_ns;

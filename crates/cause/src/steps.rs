@@ -235,6 +235,8 @@ mod tests {
             refuted_by: String::new(),
             sql: String::new(),
             steps: Vec::new(),
+            phase: None,
+            saves_ms_per_step: None,
         }
     }
 

@@ -54,6 +54,8 @@ causes! {
     DriverContention "driver.contention" "another process in the driver",
     RankStraggler "rank.straggler" "a rank arrives late at its collectives",
     RankHang "rank.hang" "a rank is missing at a collective or calls another one",
+    PythonGc "python.gc" "Python collected garbage",
+    ProcWait "proc.wait" "waiting for a child process",
     Unknown "unknown" "not explained by anything observed",
 }
 
@@ -69,6 +71,8 @@ impl Cause {
                 | Cause::GpuColdstart
                 | Cause::CopyPcie
                 | Cause::LaunchBound
+                | Cause::PythonGc
+                | Cause::ProcWait
                 | Cause::Unknown
         )
     }

@@ -58,6 +58,12 @@ pub struct Finding {
     /// The steps, epochs or requests in which its time was lost, where somebody marked them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Touched>,
+    /// Of which phase of the process: `start`, `loop` or `end`; shares are of that phase. Nothing where phases are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// What a step, or the whole phase where no steps were found, would take less without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saves_ms_per_step: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

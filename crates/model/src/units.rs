@@ -61,6 +61,13 @@ pub fn duration(ns: u64) -> String {
     }
 }
 
+/// A time of day, as `14:03:21.250 UTC`: traces travel between time zones.
+pub fn time_of_day(unix_ns: u64) -> String {
+    let ms = unix_ns / 1_000_000 % 86_400_000;
+    let (hours, minutes, seconds) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60);
+    format!("{hours:02}:{minutes:02}:{seconds:02}.{:03} UTC", ms % 1000)
+}
+
 /// A size for people: `512 B`, `1.5 MiB`.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];

@@ -1,11 +1,11 @@
 //! `explain`: what was slow, why, by whom, where in the code, what it cost and what to do.
 
 use crate::QueryError;
-use crate::evidence::gather;
+use crate::evidence::{Scope, gather, threads};
 use crate::since::{nothing, span};
 use crate::trace::nodes;
-use gpuwhy_cause::{Idle, ServerReport, Tail};
-use gpuwhy_model::{Coverage, Finding};
+use gpuwhy_cause::{Evidence, Idle, ServerReport, StepTree, Tail};
+use gpuwhy_model::{Coverage, Finding, Span};
 use gpuwhy_store::Reader;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,8 @@ pub struct ExplainRequest {
 pub struct Explained {
     pub trace: TraceInShort,
     pub coverage: Coverage,
+    /// What the steps of each process are made of.
+    pub steps: Vec<StepTree>,
     /// The worst first.
     pub findings: Vec<Finding>,
     /// By process: how long its GPU had no work, and what the launching thread did meanwhile.
@@ -56,7 +58,10 @@ pub struct TraceInShort {
 
 pub fn explain(reader: &Reader, request: &ExplainRequest) -> Result<Explained, QueryError> {
     let span = span(reader, request.since.as_deref(), request.from_ns, request.to_ns)?;
-    let evidence = gather(reader, span, request.per_process)?;
+    let mut evidence = threads(reader, span)?;
+    let loops = gpuwhy_cause::loops(&evidence);
+    let scope = if loops.is_empty() { Scope::All } else { Scope::Loop(loops.clone()) };
+    gather(reader, &scope, request.per_process, &mut evidence)?;
     let empty = evidence.sums.is_empty()
         && evidence.foreign.is_empty()
         && evidence.collectives.is_empty()
@@ -79,7 +84,13 @@ pub fn explain(reader: &Reader, request: &ExplainRequest) -> Result<Explained, Q
         let selection = crate::since::selection(request.op.as_deref(), request.pid, request.since.as_deref());
         return Err(nothing(reader, "calls", &selection)?);
     }
-    let explanation = gpuwhy_cause::explain(&evidence);
+    let mut explanation = gpuwhy_cause::explain(&evidence);
+    if !loops.is_empty() {
+        let end_ns = loops.iter().map(|(_, span)| span.start_ns).max().unwrap_or(span.start_ns);
+        let mut start = Evidence { span: Span { end_ns, ..span }, ..of_trace(&evidence) };
+        gather(reader, &Scope::Start(loops), false, &mut start)?;
+        explanation.add_start(gpuwhy_cause::explain(&start));
+    }
     let wanted = |finding: &Finding| {
         request.pid.is_none_or(|pid| finding.pid == Some(pid))
             && request.op.as_ref().is_none_or(|op| finding.op.as_ref() == Some(op))
@@ -105,5 +116,16 @@ pub fn explain(reader: &Reader, request: &ExplainRequest) -> Result<Explained, Q
             .filter(|tail| request.op.as_ref().is_none_or(|op| tail.op == *op))
             .collect(),
         servers: explanation.servers,
+        steps: explanation.steps.into_iter().filter(|tree| request.pid.is_none_or(|pid| tree.pid == pid)).collect(),
     })
+}
+
+/// What does not depend on the time looked at.
+fn of_trace(evidence: &Evidence) -> Evidence {
+    Evidence {
+        node: evidence.node.clone(),
+        ops: evidence.ops.clone(),
+        processes: evidence.processes.clone(),
+        ..Evidence::default()
+    }
 }

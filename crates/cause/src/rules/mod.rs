@@ -3,15 +3,13 @@
 
 mod clocks;
 mod copies;
+mod critical_path;
 mod driver_errors;
 mod fabric;
 mod foreign_calls;
 mod gpu_waits;
 mod hung_ranks;
-mod idle_between;
 mod late_ranks;
-mod launch_bound;
-mod lost_between;
 mod memory_failures;
 mod memory_growth;
 mod memory_pressure;
@@ -46,10 +44,8 @@ pub struct Rule {
 pub static RULES: &[Rule] = &[
     slow_calls::RULE,
     gpu_waits::RULE,
-    lost_between::RULE,
-    idle_between::RULE,
+    critical_path::RULE,
     copies::RULE,
-    launch_bound::RULE,
     recaptures::RULE,
     memory_failures::RULE,
     memory_growth::RULE,

@@ -71,6 +71,8 @@ fn finding() -> Finding {
         refuted_by: String::new(),
         sql: "SELECT 1".into(),
         steps: Vec::new(),
+        phase: None,
+        saves_ms_per_step: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Calls: exact sums of all, whom their time is billed to, and what starting took.
 
 use super::row::{Row, rows};
+use super::scope::Scope;
 use crate::QueryError;
 use gpuwhy_cause::Evidence;
 use gpuwhy_cause::evidence::{Billed, ColdCall, ForeignOp, OpSums, Pace};
@@ -8,7 +9,12 @@ use gpuwhy_model::{Blame, Cause, Family, Reason};
 use gpuwhy_store::{CallStats, Filter, Reader};
 use std::collections::{BTreeMap, HashMap};
 
-pub(super) fn sums(reader: &Reader, filter: &Filter, evidence: &mut Evidence) -> Result<(), QueryError> {
+pub(super) fn sums(
+    reader: &Reader,
+    filter: &Filter,
+    scope: &Scope,
+    evidence: &mut Evidence,
+) -> Result<(), QueryError> {
     let mut sums: BTreeMap<(u32, String), OpSums> = BTreeMap::new();
     let mut paces: BTreeMap<(u64, u32), Pace> = BTreeMap::new();
     let busy = BusyTimes::read(reader, filter)?;
@@ -17,6 +23,9 @@ pub(super) fn sums(reader: &Reader, filter: &Filter, evidence: &mut Evidence) ->
         ops.get(op).is_some_and(|op| matches!(op.family, Family::Launch | Family::Copy | Family::Graph))
     };
     reader.each_call_stats(filter, |stats| {
+        if !scope.has(stats.pid, stats.window_start_ns) {
+            return;
+        }
         if does_work(&stats.op) {
             let pace = paces.entry((stats.window_start_ns, stats.pid)).or_insert(Pace {
                 window_start_ns: stats.window_start_ns,
@@ -80,12 +89,18 @@ fn add(sums: &mut OpSums, stats: CallStats, is_busy: bool) {
     sums.op = stats.op;
 }
 
-pub(super) fn bills(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) -> Result<(), QueryError> {
-    let sql = "SELECT pid, tid, op, cause, by_pid, by_tid, by_comm, by_cgroup_id, sum(ns), sum(count), min(window_start_ns), \
-               max(window_start_ns) FROM blame WHERE window_start_ns >= ?1 AND window_start_ns < ?2 \
-               GROUP BY 1, 2, 3, 4, 5, 6, 7, 8 ORDER BY 1, 2, 3, 4, 5, 6, 7, 8";
+pub(super) fn bills(
+    reader: &Reader,
+    times: [u64; 2],
+    scope: &Scope,
+    evidence: &mut Evidence,
+) -> Result<(), QueryError> {
+    let scope = scope.condition("pid", "window_start_ns");
+    let sql = format!("SELECT pid, tid, op, cause, by_pid, by_tid, by_comm, by_cgroup_id, sum(ns), sum(count), min(window_start_ns), \
+               max(window_start_ns) FROM blame WHERE window_start_ns >= ?1 AND window_start_ns < ?2{scope} \
+               GROUP BY 1, 2, 3, 4, 5, 6, 7, 8 ORDER BY 1, 2, 3, 4, 5, 6, 7, 8");
     let causes: HashMap<&str, Cause> = Cause::ALL.iter().map(|cause| (cause.name(), *cause)).collect();
-    for row in rows(reader, sql, times)? {
+    for row in rows(reader, &sql, times)? {
         evidence.bills.push(Billed {
             pid: row.id(0),
             tid: row.id(1),
@@ -118,14 +133,20 @@ pub(super) fn blame(row: &Row<'_>, at: usize) -> Blame {
     blame
 }
 
-pub(super) fn cold(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) -> Result<(), QueryError> {
+pub(super) fn cold(
+    reader: &Reader,
+    times: [u64; 2],
+    scope: &Scope,
+    evidence: &mut Evidence,
+) -> Result<(), QueryError> {
     // The call itself has the parts of its time; where it is not on file, all of it was the call's own.
     let sql = format!(
         "SELECT e.pid, e.op, e.event, e.name, e.duration_ns, e.stack_id, c.duration_ns, {} FROM coldstart_events e \
          LEFT JOIN calls c ON c.timestamp_ns = e.timestamp_ns AND c.pid = e.pid AND c.tid = e.tid \
          AND c.op_id = (SELECT op_id FROM ops WHERE op = e.op) \
-         WHERE e.timestamp_ns >= ?1 AND e.timestamp_ns < ?2 ORDER BY e.duration_ns DESC, e.timestamp_ns, e.tid LIMIT 20000",
-        parts()
+         WHERE e.timestamp_ns >= ?1 AND e.timestamp_ns < ?2{} ORDER BY e.duration_ns DESC, e.timestamp_ns, e.tid LIMIT 20000",
+        parts(),
+        scope.condition("e.pid", "e.timestamp_ns")
     );
     for row in rows(reader, &sql, times)? {
         let duration_ns = row.number(4);

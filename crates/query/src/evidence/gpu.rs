@@ -1,6 +1,7 @@
 //! The GPU's side: streams, copies, graphs, memory, counters and errors.
 
 use super::row::rows;
+use super::scope::Scope;
 use crate::QueryError;
 use gpuwhy_cause::Evidence;
 use gpuwhy_cause::evidence::{GpuSum, GraphSum, HeldMemory, StreamTime};
@@ -9,10 +10,16 @@ use gpuwhy_store::Reader;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
-pub(super) fn work(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) -> Result<(), QueryError> {
-    let sql = "SELECT window_start_ns, max(window_ns), pid, sum(launches), max(busy_lower_ns), sum(busy_upper_ns) FROM gpu_time \
-               WHERE window_start_ns >= ?1 AND window_start_ns < ?2 GROUP BY 1, 3 ORDER BY 1, 3";
-    for row in rows(reader, sql, times)? {
+pub(super) fn work(
+    reader: &Reader,
+    times: [u64; 2],
+    scope: &Scope,
+    evidence: &mut Evidence,
+) -> Result<(), QueryError> {
+    let windows = scope.condition("pid", "window_start_ns");
+    let sql = format!("SELECT window_start_ns, max(window_ns), pid, sum(launches), max(busy_lower_ns), sum(busy_upper_ns) FROM gpu_time \
+               WHERE window_start_ns >= ?1 AND window_start_ns < ?2{windows} GROUP BY 1, 3 ORDER BY 1, 3");
+    for row in rows(reader, &sql, times)? {
         evidence.gpu_times.push(StreamTime {
             window_start_ns: row.number(0),
             window_ns: row.number(1),
@@ -22,10 +29,11 @@ pub(super) fn work(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) ->
             busy_upper_ns: row.number(5),
         });
     }
-    let sql = "SELECT pid, count(*), sum(capture_ns), sum(instantiate_ns), sum(launches), sum(updates), min(created_ns), \
-               max(created_ns), max(stack_id) FROM graphs WHERE created_ns >= ?1 AND created_ns < ?2 AND graph <> '0x0' \
-               GROUP BY 1 ORDER BY 1";
-    for row in rows(reader, sql, times)? {
+    let made = scope.condition("pid", "created_ns");
+    let sql = format!("SELECT pid, count(*), sum(capture_ns), sum(instantiate_ns), sum(launches), sum(updates), min(created_ns), \
+               max(created_ns), max(stack_id) FROM graphs WHERE created_ns >= ?1 AND created_ns < ?2 AND graph <> '0x0'{made} \
+               GROUP BY 1 ORDER BY 1");
+    for row in rows(reader, &sql, times)? {
         evidence.graphs.push(GraphSum {
             pid: row.id(0),
             graphs: row.number(1),

@@ -1,6 +1,7 @@
 //! The host's side: long waits, neighbours, retransmits, kills, and where threads run.
 
 use super::row::rows;
+use super::scope::Scope;
 use crate::QueryError;
 use gpuwhy_cause::Evidence;
 use gpuwhy_cause::evidence::{LongWait, Retransmits, ThreadHome, WaitSite};
@@ -11,7 +12,13 @@ use std::collections::BTreeMap;
 /// The waits that took most time, of each table.
 const MOST_WAITS: usize = 200;
 
-pub(super) fn waits(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) -> Result<(), QueryError> {
+pub(super) fn waits(
+    reader: &Reader,
+    times: [u64; 2],
+    scope: &Scope,
+    evidence: &mut Evidence,
+) -> Result<(), QueryError> {
+    let scope = scope.condition("pid", "timestamp_ns");
     // Table, what was waited for: file, device, peer.
     let tables = [
         ("sched_events", "NULL", "NULL", "NULL"),
@@ -22,7 +29,7 @@ pub(super) fn waits(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) -
     for (table, file, device, peer) in tables {
         let sql = format!(
             "SELECT pid, tid, op, event, {file}, {device}, {peer}, by_comm, stack_id, sum(duration_ns), count(*) FROM {table} \
-             WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 AND duration_ns > 0 GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9 \
+             WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 AND duration_ns > 0{scope} GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9 \
              ORDER BY 10 DESC, 1, 2, 3, 4, 5, 6, 7, 8, 9 LIMIT {MOST_WAITS}"
         );
         for row in rows(reader, &sql, times)? {
@@ -47,11 +54,13 @@ pub(super) fn waits(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) -
 pub(super) fn wait_sites(
     reader: &Reader,
     times: [u64; 2],
+    scope: &Scope,
     evidence: &mut Evidence,
 ) -> Result<(), QueryError> {
-    let sql = "SELECT pid, tid, reason, stack_id, sum(coalesce(weight_ns, 250000000)) FROM wait_samples WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 \
-               GROUP BY 1, 2, 3, 4 ORDER BY 5 DESC, 1, 2, 3, 4 LIMIT 10000";
-    for row in rows(reader, sql, times)? {
+    let scope = scope.condition("pid", "timestamp_ns");
+    let sql = format!("SELECT pid, tid, reason, stack_id, sum(coalesce(weight_ns, 250000000)) FROM wait_samples WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2{scope} \
+               GROUP BY 1, 2, 3, 4 ORDER BY 5 DESC, 1, 2, 3, 4 LIMIT 10000");
+    for row in rows(reader, &sql, times)? {
         let Some(part) = Part::of_name(&row.text(2)) else { continue };
         evidence.wait_sites.push(WaitSite {
             pid: row.id(0),

@@ -1,6 +1,7 @@
 //! Kept calls, read in one pass: where they were made, what the tails are made of, which of them failed.
 
 use super::calls::{blame, parts};
+use super::scope::Scope;
 use super::row::{Row, each_row, rows};
 use crate::QueryError;
 use gpuwhy_cause::Evidence;
@@ -20,6 +21,7 @@ const SAMPLE: u64 = 3;
 pub(super) fn kept(
     reader: &Reader,
     times: [u64; 2],
+    scope: &Scope,
     per_process: bool,
     evidence: &mut Evidence,
 ) -> Result<(), QueryError> {
@@ -41,9 +43,10 @@ pub(super) fn kept(
     let sql = format!(
         "SELECT c.pid, c.op_id, c.stack_id, c.duration_ns, c.kept, c.sample_weight, c.handle, c.ret, c.timestamp_ns, {} \
          FROM {table} WHERE c.timestamp_ns >= ?1 AND c.timestamp_ns < ?2 AND \
-         (c.kept IN ({ERROR}, {SLOW}) OR c.timestamp_ns % {SHUFFLE} % {} = 0)",
+         (c.kept IN ({ERROR}, {SLOW}) OR c.timestamp_ns % {SHUFFLE} % {} = 0){}",
         parts(),
-        read.every
+        read.every,
+        scope.condition("c.pid", "c.timestamp_ns")
     );
     each_row(reader, &sql, times, |row| read.take(row))?;
     let Read { sites, tails, failed, .. } = read;

@@ -5,12 +5,14 @@ use crate::QueryError;
 use gpuwhy_cause::Evidence;
 use gpuwhy_model::{Frame, FrameKind};
 use gpuwhy_store::Reader;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Stacks asked for at once.
 const AT_ONCE: usize = 500;
 /// Call sites of each operation that may be the worst.
 const MOST_SITES: usize = 2_000;
+/// Stacks of samples, those with most time first.
+const MAX_SAMPLED: usize = 5_000;
 
 pub(super) fn frames(reader: &Reader, evidence: &mut Evidence) -> Result<(), QueryError> {
     for ids in wanted(evidence).into_iter().collect::<Vec<_>>().chunks(AT_ONCE) {
@@ -39,6 +41,19 @@ pub(super) fn frames(reader: &Reader, evidence: &mut Evidence) -> Result<(), Que
     Ok(())
 }
 
+/// Of the samples, the stacks with most time.
+fn sampled(evidence: &Evidence) -> impl Iterator<Item = i64> {
+    let mut weights: BTreeMap<i64, u64> = BTreeMap::new();
+    for sample in &evidence.activity.samples {
+        if let Some(id) = sample.stack_id {
+            *weights.entry(id).or_default() += sample.weight_ns;
+        }
+    }
+    let mut ids: Vec<(i64, u64)> = weights.into_iter().collect();
+    ids.sort_by_key(|(id, weight)| (std::cmp::Reverse(*weight), *id));
+    ids.into_iter().take(MAX_SAMPLED).map(|(id, _)| id)
+}
+
 fn wanted(evidence: &Evidence) -> BTreeSet<i64> {
     let mut sites: Vec<_> = evidence.sites.iter().collect();
     sites.sort_by_key(|site| (std::cmp::Reverse(site.slow_ns.max(site.ns)), site.stack_id));
@@ -49,6 +64,7 @@ fn wanted(evidence: &Evidence) -> BTreeSet<i64> {
     ids.extend(evidence.graphs.iter().filter_map(|graph| graph.stack_id));
     ids.extend(evidence.failed_calls.iter().filter_map(|call| call.stack_id));
     ids.extend(evidence.in_flight.iter().filter_map(|hanging| hanging.call.stack_id));
+    ids.extend(sampled(evidence));
     for failure in &evidence.memory_failures {
         ids.extend(failure.stack_id);
         ids.extend(failure.holders.iter().filter_map(|holder| holder.stack_id));

@@ -1,0 +1,156 @@
+//! What threads did, one wait and one sample at a time: the input of the critical path.
+
+use gpuwhy_model::{OpId, Part};
+use std::collections::BTreeMap;
+
+#[derive(Debug, Clone, Default)]
+pub struct Activity {
+    pub waits: Vec<ThreadWait>,
+    pub samples: Vec<ThreadSample>,
+    /// By thread id: its process and its name.
+    pub threads: BTreeMap<u32, ThreadName>,
+    /// Files and peers that waits were for; a wait has its place in this list.
+    pub objects: Vec<String>,
+    /// Calls that happen once in a unit of work (a graph launch, a collective), by process, operation and time.
+    pub beats: Vec<Beat>,
+    /// When something was loaded, compiled or launched for the first time, by process.
+    pub cold: Vec<(u32, u64)>,
+    /// The GPU's own busy counter: process, time, percent of the second before.
+    pub busy: Vec<BusySample>,
+    /// Processes that ran a program of their own (exec) after the process that started them.
+    pub commands: BTreeMap<u32, Command>,
+    /// When each thread made traced calls: its first and last window.
+    pub callers: BTreeMap<u32, Caller>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ThreadName {
+    pub pid: u32,
+    pub comm: String,
+}
+
+/// A thread that makes GPU calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Caller {
+    pub pid: u32,
+    pub calls: u64,
+    pub first_ns: u64,
+    pub last_ns: u64,
+}
+
+/// A child that was started with a command.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Command {
+    pub parent_pid: u32,
+    pub command: String,
+    pub start_ns: u64,
+    pub end_ns: Option<u64>,
+}
+
+/// What ended a wait.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WokenBy {
+    #[default]
+    Unknown,
+    /// A task, on purpose.
+    Task,
+    /// Its own time-out.
+    Timer,
+    /// A device: a packet that arrived, a disk that answered.
+    Interrupt,
+}
+
+/// What a system call is for, as far as it matters here.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Syscall {
+    #[default]
+    Other,
+    /// Reads a file, pipe or socket.
+    Read,
+    /// Writes one.
+    Write,
+    /// Waits for a child process.
+    WaitChild,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct ThreadWait {
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub pid: u32,
+    pub tid: u32,
+    pub part: Part,
+    pub op: OpId,
+    /// 0 for nobody.
+    pub by_pid: u32,
+    pub by_tid: u32,
+    pub woken_by: WokenBy,
+    pub syscall: Syscall,
+    pub object: Option<u32>,
+}
+
+impl ThreadWait {
+    pub fn ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
+}
+
+/// Where a thread was at a moment.
+#[derive(Debug, Clone, Copy)]
+pub struct ThreadSample {
+    pub time_ns: u64,
+    pub pid: u32,
+    pub tid: u32,
+    pub part: Part,
+    pub op: OpId,
+    pub stack_id: Option<i64>,
+    pub weight_ns: u64,
+    pub in_gc: bool,
+    /// In the kernel, within this kind of system call.
+    pub syscall: Syscall,
+}
+
+/// One call that may mark a unit of work.
+#[derive(Debug, Clone, Copy)]
+pub struct Beat {
+    pub pid: u32,
+    pub kind: BeatKind,
+    /// Tells one sequence from another of the same kind.
+    pub key: u64,
+    pub time_ns: u64,
+}
+
+/// In the order in which they are believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum BeatKind {
+    /// The program marked it.
+    Mark,
+    /// A launch of a graph.
+    Graph,
+    Collective,
+    /// The main thread waits for a thread that launches, as for a backward pass.
+    HandOver,
+    /// A launch of the rarest kernel of the loop.
+    Kernel,
+    Wait,
+}
+
+impl BeatKind {
+    pub fn about(self) -> &'static str {
+        match self {
+            BeatKind::Mark => "the program's marks",
+            BeatKind::Graph => "graph launches",
+            BeatKind::Collective => "collectives",
+            BeatKind::HandOver => "hand-overs between its threads",
+            BeatKind::Kernel => "its rarest kernel",
+            BeatKind::Wait => "its regular waits",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct BusySample {
+    pub pid: u32,
+    pub time_ns: u64,
+    pub pct: f64,
+}

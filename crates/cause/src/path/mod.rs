@@ -1,0 +1,238 @@
+//! The critical path of each process that drives a GPU: what the time of its loop went to, along the wake-ups, across threads
+//! and processes.
+
+mod parts;
+mod period;
+mod phase;
+mod running;
+mod steps;
+mod timeline;
+mod tree;
+mod walk;
+mod words;
+
+pub(crate) use parts::{Key, Part, Parts};
+pub(crate) use steps::Turn;
+pub use tree::{PathPart, Stall, StepTree};
+pub(crate) use tree::{Scale, trees};
+pub(crate) use words::{describe, who};
+
+use crate::activity::{Activity, BeatKind, ThreadWait};
+use crate::evidence::Evidence;
+use gpuwhy_model::{Cause, Span};
+use parts::{Divider, short_waits};
+use period::{Period, period};
+use phase::{Life, Phases, phases};
+use running::Running;
+use std::collections::BTreeMap;
+use steps::{Turns, turns};
+use timeline::Timelines;
+use walk::{HandsOn, Hop, Walk, is_for_another, walk};
+
+/// What a process's time went to.
+#[derive(Debug)]
+pub(crate) struct ProcessPath {
+    pub(crate) pid: u32,
+    pub(crate) phases: Phases,
+    pub(crate) found_by: Option<BeatKind>,
+    pub(crate) turns: Option<Turns>,
+    pub(crate) loop_parts: Parts,
+    pub(crate) start_parts: Parts,
+    /// By thread at the end of the path: the waits that led there, most time first.
+    pub(crate) ways: BTreeMap<u32, Way>,
+    /// How busy its GPU was in the loop, by the GPU's own counter.
+    pub(crate) busy_pct: Option<f64>,
+}
+
+/// Waits that handed the path to a thread.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Way {
+    pub(crate) ns: u64,
+    pub(crate) count: u64,
+    pub(crate) from_pid: u32,
+    pub(crate) from_tid: u32,
+    pub(crate) class: Option<Cause>,
+    pub(crate) stack_id: Option<i64>,
+}
+
+/// Shorter ones say nothing about a loop.
+const MIN_LOOP_NS: u64 = 300_000_000;
+
+/// One for each process that makes GPU calls, by its number.
+pub(crate) fn paths(evidence: &Evidence) -> Vec<ProcessPath> {
+    let activity = &evidence.activity;
+    let timelines = Timelines::new(activity);
+    let mut divider =
+        Divider { activity, running: Running::new(evidence, activity), short_waits: BTreeMap::new() };
+    let mut pids: Vec<u32> = activity.callers.values().map(|caller| caller.pid).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    pids.into_iter().filter_map(|pid| process_path(evidence, &timelines, &mut divider, pid)).collect()
+}
+
+/// When each process that drives a GPU was in its loop.
+pub fn loops(evidence: &Evidence) -> Vec<(u32, Span)> {
+    let activity = &evidence.activity;
+    let mut pids: Vec<u32> = activity.callers.values().map(|caller| caller.pid).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    let of = |pid| {
+        let (found, _) = phases_of(evidence, pid)?;
+        (found.repeats.ns() >= MIN_LOOP_NS).then_some((pid, found.repeats))
+    };
+    pids.into_iter().filter_map(of).collect()
+}
+
+fn phases_of(evidence: &Evidence, pid: u32) -> Option<(Phases, Option<Period>)> {
+    let activity = &evidence.activity;
+    let mut calls: Option<Span> = None;
+    for caller in activity.callers.values().filter(|caller| caller.pid == pid) {
+        let span = calls.get_or_insert(Span { start_ns: caller.first_ns, end_ns: caller.last_ns });
+        span.start_ns = span.start_ns.min(caller.first_ns);
+        span.end_ns = span.end_ns.max(caller.last_ns);
+    }
+    let mut calls = calls?;
+    let process = evidence.processes.iter().rfind(|process| process.pid == pid);
+    let mut traced = evidence.span;
+    let mut began_before = true;
+    if let Some(process) = process {
+        began_before = process.start_ns < traced.start_ns;
+        traced.start_ns = traced.start_ns.max(process.start_ns.min(traced.end_ns));
+        traced.end_ns = process.end_ns.map_or(traced.end_ns, |end| traced.end_ns.min(end.max(traced.start_ns)));
+    }
+    // Windows begin before calls do, and end after them.
+    calls.start_ns = calls.start_ns.clamp(traced.start_ns, traced.end_ns);
+    calls.end_ns = calls.end_ns.clamp(calls.start_ns, traced.end_ns);
+    let period = period(activity, pid, calls);
+    let mut cold: Vec<u64> = activity.cold.iter().filter(|(of, _)| *of == pid).map(|(_, time)| *time).collect();
+    cold.sort_unstable();
+    let life = Life { traced, calls, began_before, period: period.as_ref(), cold: &cold };
+    Some((phases(&life), period))
+}
+
+fn process_path(
+    evidence: &Evidence,
+    timelines: &Timelines,
+    divider: &mut Divider<'_>,
+    pid: u32,
+) -> Option<ProcessPath> {
+    let (phases, period) = phases_of(evidence, pid)?;
+    if phases.repeats.ns() < MIN_LOOP_NS {
+        return None;
+    }
+    let root = root(&evidence.activity, pid)?;
+    let whole = Span {
+        start_ns: phases.start.map_or(phases.repeats.start_ns, |start| start.start_ns),
+        end_ns: phases.repeats.end_ns,
+    };
+    let walked = walk(timelines, root, whole, &Follows(divider));
+    divider.short_waits = unrecorded(evidence, timelines, divider, &walked, phases.repeats);
+    let loop_parts = divider.parts(&walked.segments, phases.repeats);
+    let turns = period.as_ref().map(|period| turns(period, phases.repeats, divider, &walked.segments));
+    divider.short_waits.clear();
+    let start_parts =
+        phases.start.map(|start| divider.parts(&walked.segments, start)).unwrap_or_default();
+    Some(ProcessPath {
+        pid,
+        phases,
+        found_by: period.map(|period| period.kind),
+        turns,
+        ways: ways(divider, &walked.hops, phases.repeats),
+        loop_parts,
+        start_parts,
+        busy_pct: busy(&evidence.activity, pid, phases.repeats),
+    })
+}
+
+/// The thread from which the path is walked: the main thread where it has a part in the calls, as it waits for the others;
+/// else the one with most calls.
+fn root(activity: &Activity, pid: u32) -> Option<u32> {
+    let calls: u64 =
+        activity.callers.values().filter(|caller| caller.pid == pid).map(|caller| caller.calls).sum();
+    if activity.callers.get(&pid).is_some_and(|main| main.calls * 20 >= calls) {
+        return Some(pid);
+    }
+    let of_process = activity.callers.iter().filter(|(_, caller)| caller.pid == pid);
+    of_process.max_by_key(|(tid, caller)| (caller.calls, std::cmp::Reverse(**tid))).map(|(tid, _)| *tid)
+}
+
+/// Which waits hand the path on.
+struct Follows<'a, 'b>(&'a Divider<'b>);
+
+impl HandsOn for Follows<'_, '_> {
+    fn hands_on(&self, wait: &ThreadWait) -> bool {
+        is_for_another(wait)
+            && !Divider::is_full_pipe(wait)
+            // What a command does is its own affair: that it is waited for is the program's.
+            && self.0.class_of_wait(wait) != Cause::ProcWait
+            && self.0.class_of_wait(wait) != Cause::GpuWait
+    }
+}
+
+/// The shares of waits that were too short, or too many, to be recorded one by one.
+fn unrecorded(
+    evidence: &Evidence,
+    timelines: &Timelines,
+    divider: &Divider<'_>,
+    walked: &Walk,
+    span: Span,
+) -> BTreeMap<u32, Vec<(Cause, u32, f64)>> {
+    let mut tids: Vec<u32> = walked.segments.iter().map(|segment| segment.tid).collect();
+    tids.sort_unstable();
+    tids.dedup();
+    let mut recorded: BTreeMap<(u32, Cause), u64> = BTreeMap::new();
+    let mut uncovered: BTreeMap<u32, u64> = BTreeMap::new();
+    for tid in &tids {
+        let mut covered = 0;
+        for wait in timelines.of(*tid) {
+            let start = wait.start_ns.max(span.start_ns);
+            let end = wait.end_ns.min(span.end_ns);
+            if end > start {
+                covered += end - start;
+                let op = divider.running.op(wait.op);
+                *recorded.entry((*tid, Cause::of_part(op, wait.part, wait.by_pid))).or_default() += end - start;
+            }
+        }
+        uncovered.insert(*tid, span.ns().saturating_sub(covered));
+    }
+    let of_path = |row: &&crate::evidence::Billed| tids.binary_search(&row.tid).is_ok();
+    let bills: Vec<&crate::evidence::Billed> = evidence.bills.iter().filter(of_path).collect();
+    short_waits(&bills, &recorded, &uncovered)
+}
+
+fn ways(divider: &Divider<'_>, hops: &[Hop], span: Span) -> BTreeMap<u32, Way> {
+    let mut by_pair: BTreeMap<(u32, u32), Way> = BTreeMap::new();
+    for Hop { wait } in hops.iter().filter(|hop| (span.start_ns..=span.end_ns).contains(&hop.wait.end_ns)) {
+        let way = by_pair.entry((wait.by_tid, wait.tid)).or_default();
+        way.ns += wait.ns();
+        way.count += 1;
+        way.from_pid = wait.pid;
+        way.from_tid = wait.tid;
+        way.class = Some(divider.class_of_wait(wait));
+        if way.stack_id.is_none() {
+            let samples = divider.running.waiting(wait.tid, wait.start_ns, wait.end_ns);
+            way.stack_id = samples.iter().find_map(|sample| sample.stack_id);
+        }
+    }
+    let mut ways: BTreeMap<u32, Way> = BTreeMap::new();
+    for ((to, _), way) in by_pair {
+        if ways.get(&to).is_none_or(|known| known.ns < way.ns) {
+            ways.insert(to, way);
+        }
+    }
+    ways
+}
+
+/// The mean of the GPU's own counter over the loop. A sample tells of the second before it.
+fn busy(activity: &Activity, pid: u32, span: Span) -> Option<f64> {
+    const SECOND: u64 = 1_000_000_000;
+    let of_process = || activity.busy.iter().filter(|sample| sample.pid == pid);
+    let within = |from: u64| {
+        let values: Vec<f64> = of_process()
+            .filter(|sample| sample.time_ns >= from && sample.time_ns <= span.end_ns + SECOND / 4)
+            .map(|sample| sample.pct)
+            .collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    };
+    within(span.start_ns + SECOND).or_else(|| within(span.start_ns + SECOND / 4))
+}

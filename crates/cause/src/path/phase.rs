@@ -1,0 +1,117 @@
+//! Start, loop and end of a process: importing, loading and warming up are no part of what repeats.
+
+use super::period::{Period, REGULAR};
+use gpuwhy_model::Span;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Phases {
+    pub(crate) start: Option<Span>,
+    pub(crate) repeats: Span,
+    pub(crate) end: Option<Span>,
+}
+
+/// What is known of a process's life.
+#[derive(Debug, Clone)]
+pub(crate) struct Life<'a> {
+    /// As far as it was traced.
+    pub(crate) traced: Span,
+    /// Of its GPU calls.
+    pub(crate) calls: Span,
+    /// It began before the trace did.
+    pub(crate) began_before: bool,
+    pub(crate) period: Option<&'a Period>,
+    /// When something was loaded, compiled or launched for the first time, in order.
+    pub(crate) cold: &'a [u64],
+}
+
+/// So many regular turns in a row are the loop; a warm-up has turns of its own, far longer ones.
+const STEADY_TURNS: usize = 3;
+/// Cold starts that follow each other within this are one start.
+const COLD_GAP_NS: u64 = 1_000_000_000;
+/// A start that takes more than this share of the calls' time is no start: a loop that compiles again and again.
+const MAX_START_SHARE: f64 = 0.6;
+
+pub(crate) fn phases(life: &Life<'_>) -> Phases {
+    let (begin, finish) = match life.period {
+        Some(period) => steady(period),
+        None => (after_cold_starts(life), life.calls.end_ns),
+    };
+    // A trace that begins in the middle of a loop has no start.
+    let turn = life.period.map_or(COLD_GAP_NS, |period| period.median_ns);
+    let begin = match life.began_before && begin <= life.traced.start_ns + 2 * turn + COLD_GAP_NS {
+        true => life.traced.start_ns,
+        false => begin.clamp(life.traced.start_ns, life.traced.end_ns),
+    };
+    let finish = finish.clamp(begin, life.traced.end_ns);
+    let span = |start_ns, end_ns| (end_ns > start_ns).then_some(Span { start_ns, end_ns });
+    Phases {
+        start: span(life.traced.start_ns, begin),
+        repeats: Span { start_ns: begin, end_ns: finish },
+        end: span(finish, life.traced.end_ns),
+    }
+}
+
+/// From the first of some regular turns on to the last of all.
+fn steady(period: &Period) -> (u64, u64) {
+    let times = &period.times;
+    let is_regular = |pair: &[u64]| pair[1] - pair[0] <= period.median_ns * REGULAR;
+    let first = (0..times.len().saturating_sub(STEADY_TURNS))
+        .find(|at| times[*at..=at + STEADY_TURNS].windows(2).all(is_regular))
+        .unwrap_or(0);
+    (times.get(first).copied().unwrap_or(0), times.last().copied().unwrap_or(0))
+}
+
+fn after_cold_starts(life: &Life<'_>) -> u64 {
+    let mut until = life.calls.start_ns;
+    for time in life.cold.iter().filter(|time| **time >= life.calls.start_ns) {
+        if *time > until + COLD_GAP_NS {
+            break;
+        }
+        until = *time;
+    }
+    let share = (until - life.calls.start_ns) as f64 / life.calls.ns().max(1) as f64;
+    if share > MAX_START_SHARE { life.calls.start_ns } else { until }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::activity::BeatKind;
+
+    const MS: u64 = 1_000_000;
+
+    fn life<'a>(period: Option<&'a Period>, cold: &'a [u64], began_before: bool) -> Life<'a> {
+        let span = |start, end| Span { start_ns: start * MS, end_ns: end * MS };
+        Life { traced: span(0, 10_000), calls: span(4_000, 9_500), began_before, period, cold }
+    }
+
+    fn period(times: impl Iterator<Item = u64>) -> Period {
+        Period { kind: BeatKind::HandOver, times: times.map(|ms| ms * MS).collect(), median_ns: 10 * MS }
+    }
+
+    #[test]
+    fn a_warm_up_is_start_and_a_stall_is_loop() {
+        // Two long turns to warm up; later one turn of two seconds.
+        let turns = (0..50).map(|n| 5_000 + 10 * n).chain((0..200).map(|n| 7_490 + 10 * n));
+        let period = period([4_100, 4_600].into_iter().chain(turns));
+        let found = phases(&life(Some(&period), &[], false));
+        assert_eq!(found.repeats, Span { start_ns: 5_000 * MS, end_ns: 9_480 * MS });
+        assert_eq!(found.start.unwrap().end_ns, 5_000 * MS);
+        assert_eq!(found.end.unwrap().start_ns, 9_480 * MS);
+    }
+
+    #[test]
+    fn without_a_period_the_cold_starts_tell() {
+        let cold: Vec<u64> = [4_000, 4_200, 4_900, 8_000].map(|ms| ms * MS).into();
+        assert_eq!(phases(&life(None, &cold, false)).repeats.start_ns, 4_900 * MS);
+        let storm: Vec<u64> = (0..50).map(|n| (4_000 + 100 * n) * MS).collect();
+        assert_eq!(phases(&life(None, &storm, false)).repeats.start_ns, 4_000 * MS);
+    }
+
+    #[test]
+    fn a_trace_that_begins_late_has_no_start() {
+        let period = period((0..900).map(|n| 15 + 10 * n));
+        let found = phases(&life(Some(&period), &[], true));
+        assert_eq!((found.start, found.repeats.start_ns), (None, 0));
+    }
+}

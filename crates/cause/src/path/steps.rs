@@ -1,0 +1,61 @@
+//! Turns of a loop: how long they take, and those that take far longer than the others.
+
+use super::parts::{Divider, Parts};
+use super::period::Period;
+use super::walk::Segment;
+use gpuwhy_model::Span;
+
+#[derive(Debug)]
+pub(crate) struct Turns {
+    pub(crate) count: u64,
+    pub(crate) mean_ns: u64,
+    pub(crate) median_ns: u64,
+    pub(crate) p99_ns: u64,
+    /// Far longer than the others, longest first.
+    pub(crate) outliers: Vec<Turn>,
+}
+
+/// One turn with its own path.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    pub(crate) span: Span,
+    pub(crate) parts: Parts,
+}
+
+/// A turn is an outlier from so many medians on,
+const TIMES_MEDIAN: u64 = 4;
+/// and so much longer than the median: less is what a busy host does.
+const MIN_EXCESS_NS: u64 = 60_000_000;
+/// Outliers with a path of their own.
+const MAX_OUTLIERS: usize = 64;
+
+pub(crate) fn turns(period: &Period, span: Span, divider: &Divider<'_>, path: &[Segment]) -> Turns {
+    let times: Vec<u64> =
+        period.times.iter().copied().filter(|time| (span.start_ns..=span.end_ns).contains(time)).collect();
+    let mut lengths: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let sum: u64 = lengths.iter().sum();
+    lengths.sort_unstable();
+    let quantile = |q: f64| {
+        let at = ((lengths.len().saturating_sub(1)) as f64 * q).round() as usize;
+        lengths.get(at).copied().unwrap_or(0)
+    };
+    let median_ns = quantile(0.5);
+    let limit = (median_ns * TIMES_MEDIAN).max(median_ns + MIN_EXCESS_NS);
+    let mut outliers: Vec<Span> = times
+        .windows(2)
+        .filter(|pair| pair[1] - pair[0] > limit)
+        .map(|pair| Span { start_ns: pair[0], end_ns: pair[1] })
+        .collect();
+    outliers.sort_by_key(|span| std::cmp::Reverse(span.ns()));
+    outliers.truncate(MAX_OUTLIERS);
+    Turns {
+        count: lengths.len() as u64,
+        mean_ns: sum / (lengths.len() as u64).max(1),
+        median_ns,
+        p99_ns: quantile(0.99),
+        outliers: outliers
+            .into_iter()
+            .map(|span| Turn { span, parts: divider.parts(path, span) })
+            .collect(),
+    }
+}

@@ -1,0 +1,221 @@
+//! The step tree: what `explain` shows first. Its fields are those of its JSON.
+
+use super::{Key, Part, Parts, ProcessPath, Turn, describe, who};
+use crate::case::Case;
+use crate::draft::place_of_stack;
+use crate::severity::percent;
+use gpuwhy_model::{Cause, Span};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A phase of a process, and what its time went to. The parts of the path are exclusive and sum to the step.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct StepTree {
+    pub pid: u32,
+    pub process: Option<String>,
+    pub rank: Option<i32>,
+    /// `start`, `loop` or `end`.
+    pub phase: String,
+    pub window: Span,
+    /// What marks the steps; nothing where no period was found: the path is then of all the phase's time.
+    pub found_by: Option<String>,
+    pub count: u64,
+    /// Of a step, or of the whole phase.
+    pub median_ms: f64,
+    pub p99_ms: f64,
+    pub mean_ms: f64,
+    pub gpu_busy_pct: Option<f64>,
+    pub gpu_busy_source: Option<String>,
+    pub path: Vec<PathPart>,
+    /// Steps that took far longer than the others.
+    pub outliers: Vec<Stall>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct PathPart {
+    pub class: Cause,
+    pub share_pct: f64,
+    /// Of a mean step.
+    pub ms: f64,
+    /// What a step would take less without it, at least and at most: time hidden behind the GPU saves nothing.
+    pub saves_ms: [f64; 2],
+    pub thread: String,
+    pub process: u32,
+    pub message: String,
+    /// Innermost line of the program first.
+    #[serde(rename = "where")]
+    pub place: Vec<String>,
+    pub parts: Vec<PathPart>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Stall {
+    pub start_ns: u64,
+    pub ms: f64,
+    pub path: Vec<PathPart>,
+}
+
+/// Parts below this share of a step are summed.
+const MIN_SHARE_PCT: f64 = 1.0;
+const MAX_LINES: usize = 12;
+
+/// What the parts are of: how long a step is, and how many there are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scale {
+    pub(crate) whole_ns: u64,
+    pub(crate) count: f64,
+    pub(crate) busy_pct: Option<f64>,
+}
+
+impl Scale {
+    pub(crate) fn of_loop(path: &ProcessPath) -> Scale {
+        let whole_ns = path.phases.repeats.ns();
+        let count = path.turns.as_ref().map_or(1.0, |turns| {
+            // Turns and the loop differ by what lies before the first and behind the last.
+            (whole_ns as f64 / turns.mean_ns.max(1) as f64).max(1.0)
+        });
+        Scale { whole_ns, count, busy_pct: path.busy_pct }
+    }
+
+    /// What all steps together would take less without a part. The GPU's own work stays: time in which it was busy cannot
+    /// be saved.
+    pub(crate) fn saves_ns(&self, class: Cause, part_ns: u64, samples: u64) -> [u64; 2] {
+        let idle = self.busy_pct.map_or(1.0, |pct| (1.0 - pct / 100.0).max(0.0));
+        let most = part_ns.min((self.whole_ns as f64 * idle) as u64);
+        // Waits are clocked; where a share comes from samples it has their error.
+        let error = match is_sampled(class) && samples > 0 {
+            true => 1.96 / (samples as f64).sqrt(),
+            false => 0.03,
+        };
+        let least = match class {
+            // Launching less does not end launching: how much is saved depends on how.
+            Cause::LaunchBound => 0,
+            _ => (most as f64 * (1.0 - error).max(0.0)) as u64,
+        };
+        let upper = (most as f64 * (1.0 + error)).min(part_ns as f64 * (1.0 + error));
+        [least, (upper as u64).min(self.whole_ns)]
+    }
+}
+
+fn is_sampled(class: Cause) -> bool {
+    matches!(
+        class,
+        Cause::CpuSelf | Cause::PythonGc | Cause::LaunchBound | Cause::CopyPcie | Cause::GpuWait | Cause::GpuAlloc
+    )
+}
+
+pub(crate) fn part_of(case: &Case<'_>, key: &Key, part: &Part, scale: Scale) -> PathPart {
+    let per_step = |ns: u64| ns as f64 / 1e6 / scale.count;
+    let saves = scale.saves_ns(key.class, part.ns, part.samples);
+    let thread = case.evidence.activity.threads.get(&key.tid);
+    PathPart {
+        class: key.class,
+        share_pct: percent(part.ns, scale.whole_ns),
+        ms: per_step(part.ns),
+        saves_ms: [per_step(saves[0]), per_step(saves[1])],
+        thread: thread.map(|thread| thread.comm.clone()).unwrap_or_default(),
+        process: thread.map_or(key.tid, |thread| thread.pid),
+        message: describe(case, key, part),
+        place: place_of_stack(case, part.stack_id).python.into_iter().take(MAX_LINES).collect(),
+        parts: Vec::new(),
+    }
+}
+
+/// Largest first; launching is one part with its threads below it, small ones are summed.
+fn path_parts(case: &Case<'_>, parts: &Parts, scale: Scale) -> Vec<PathPart> {
+    let (mut shown, mut launching, mut rest) = (Vec::new(), Vec::new(), 0);
+    for (key, part) in parts {
+        match key.class {
+            Cause::LaunchBound => {
+                launching.push(PathPart { message: who(case, key.tid), ..part_of(case, key, part, scale) });
+            }
+            _ if percent(part.ns, scale.whole_ns) < MIN_SHARE_PCT => rest += part.ns,
+            _ => shown.push(part_of(case, key, part, scale)),
+        }
+    }
+    launching.sort_by(|a, b| b.ms.total_cmp(&a.ms));
+    if let Some(first) = launching.first() {
+        let sum = |of: fn(&PathPart) -> f64| launching.iter().map(of).sum::<f64>();
+        shown.push(PathPart {
+            share_pct: sum(|part| part.share_pct),
+            ms: sum(|part| part.ms),
+            saves_ms: [0.0, sum(|part| part.saves_ms[1])],
+            message: "Python and launching".into(),
+            parts: if launching.len() > 1 { launching.clone() } else { Vec::new() },
+            ..first.clone()
+        });
+    }
+    shown.sort_by(|a, b| b.ms.total_cmp(&a.ms).then(a.class.cmp(&b.class)));
+    if rest > 0 {
+        let small = Part { ns: rest, ..Part::default() };
+        let key = Key { class: Cause::Unknown, tid: 0, function: None };
+        let part = PathPart { message: "small parts".into(), process: 0, ..part_of(case, &key, &small, scale) };
+        shown.push(part);
+    }
+    shown
+}
+
+/// The loop of each process first, then starts.
+pub(crate) fn trees(case: &Case<'_>) -> Vec<StepTree> {
+    let mut trees: Vec<StepTree> = case.paths.iter().map(|path| loop_tree(case, path)).collect();
+    trees.extend(case.paths.iter().filter_map(|path| start_tree(case, path)));
+    trees
+}
+
+fn loop_tree(case: &Case<'_>, path: &ProcessPath) -> StepTree {
+    let scale = Scale::of_loop(path);
+    let ms = |ns: u64| ns as f64 / 1e6;
+    let whole = ms(scale.whole_ns);
+    let turns = path.turns.as_ref();
+    StepTree {
+        found_by: path.found_by.map(|kind| kind.about().into()),
+        count: turns.map_or(1, |turns| turns.count),
+        median_ms: turns.map_or(whole, |turns| ms(turns.median_ns)),
+        p99_ms: turns.map_or(whole, |turns| ms(turns.p99_ns)),
+        mean_ms: turns.map_or(whole, |turns| ms(turns.mean_ns)),
+        gpu_busy_pct: path.busy_pct,
+        gpu_busy_source: path.busy_pct.map(|_| "its counter".into()),
+        path: path_parts(case, &path.loop_parts, scale),
+        outliers: turns.into_iter().flat_map(|turns| &turns.outliers).map(|turn| stall(case, turn)).collect(),
+        ..of_phase(case, path, "loop", path.phases.repeats)
+    }
+}
+
+fn stall(case: &Case<'_>, turn: &Turn) -> Stall {
+    let scale = Scale { whole_ns: turn.span.ns(), count: 1.0, busy_pct: None };
+    Stall {
+        start_ns: turn.span.start_ns,
+        ms: turn.span.ns() as f64 / 1e6,
+        path: path_parts(case, &turn.parts, scale),
+    }
+}
+
+fn start_tree(case: &Case<'_>, path: &ProcessPath) -> Option<StepTree> {
+    let window = path.phases.start?;
+    let scale = Scale { whole_ns: window.ns(), count: 1.0, busy_pct: None };
+    Some(StepTree {
+        path: path_parts(case, &path.start_parts, scale),
+        ..of_phase(case, path, "start", window)
+    })
+}
+
+fn of_phase(case: &Case<'_>, path: &ProcessPath, phase: &str, window: Span) -> StepTree {
+    let process = case.process(path.pid);
+    let ms = window.ns() as f64 / 1e6;
+    StepTree {
+        pid: path.pid,
+        process: process.map(|process| process.comm.clone()),
+        rank: process.and_then(|process| process.rank),
+        phase: phase.into(),
+        window,
+        found_by: None,
+        count: 1,
+        median_ms: ms,
+        p99_ms: ms,
+        mean_ms: ms,
+        gpu_busy_pct: None,
+        gpu_busy_source: None,
+        path: Vec::new(),
+        outliers: Vec::new(),
+    }
+}

@@ -1,0 +1,299 @@
+//! What the time of a loop goes to, along the critical path: one finding for each part that is worth removing.
+
+use super::Rule;
+use crate::bills::{Bills, Share, Who};
+use crate::case::Case;
+use crate::draft::{Draft, at, in_short, place_of_stack, seconds};
+use crate::fixes::fixes;
+use crate::path::{Key, Part, ProcessPath, Scale, describe, who};
+use crate::severity::{of_taken, percent};
+use gpuwhy_model::{Cause, Severity, Span, units};
+use std::collections::BTreeMap;
+
+pub(super) const RULE: Rule = Rule {
+    name: "critical_path",
+    about: "what a process's steps wait for, walked backwards along the wake-ups through threads and processes: the end of that \
+            path, who is there, and the line",
+    causes: &[
+        Cause::SelfSleep,
+        Cause::CpuSelf,
+        Cause::PythonGc,
+        Cause::PythonGil,
+        Cause::ProcWait,
+        Cause::LockFutex,
+        Cause::IoBlock,
+        Cause::IoFile,
+        Cause::NetWait,
+        Cause::CpuPreempted,
+        Cause::CpuThrottled,
+        Cause::CpuInterrupt,
+        Cause::MemFault,
+        Cause::MemReclaim,
+        Cause::GpuWait,
+        Cause::GpuAlloc,
+        Cause::GpuColdstart,
+        Cause::CopyPcie,
+        Cause::GraphRecapture,
+        Cause::LaunchBound,
+    ],
+    threshold: "3% of the loop, or one stall of 250 ms. Severity by what a step would save: medium from 5% on, high from 20%, critical \
+                from 50%; time hidden behind a busy GPU saves nothing. Launching is low: nothing is wrong, but the host is the limit",
+    refuted_by: "the same loop without that part being as slow",
+    find,
+};
+
+/// Smaller parts are in the tree.
+const MIN_SHARE_PCT: f64 = 3.0;
+/// One stall of this length is told whatever its share.
+const STALL_NS: u64 = 250_000_000;
+/// A part most of whose time is in steps far longer than the others is not what every step pays.
+const MOSTLY: f64 = 0.7;
+/// Where launching has this share, and the GPU is not busy, the host is the limit.
+const LAUNCH_PCT: f64 = 50.0;
+const BUSY_PCT: f64 = 80.0;
+
+fn find(case: &Case<'_>) -> Vec<Draft> {
+    case.paths.iter().flat_map(|path| of_process(case, path)).collect()
+}
+
+fn of_process(case: &Case<'_>, path: &ProcessPath) -> Vec<Draft> {
+    let scale = Scale::of_loop(path);
+    let mut drafts = Vec::new();
+    for (key, part) in &path.loop_parts {
+        if matches!(key.class, Cause::LaunchBound | Cause::Unknown) {
+            continue;
+        }
+        let stalls = Stalls::of(path, key, part);
+        let is_stall = stalls.as_ref().is_some_and(|stalls| stalls.longest_ns >= STALL_NS);
+        if percent(part.ns, scale.whole_ns) >= MIN_SHARE_PCT || is_stall {
+            drafts.push(draft(case, path, scale, key, part, stalls));
+        }
+    }
+    drafts.extend(launching(case, path, scale));
+    drafts
+}
+
+/// Of a part that is in few steps only: how many, and when.
+struct Stalls {
+    count: usize,
+    longest_ns: u64,
+    window: Span,
+    first_ns: u64,
+}
+
+impl Stalls {
+    fn of(path: &ProcessPath, key: &Key, part: &Part) -> Option<Stalls> {
+        let turns = path.turns.as_ref()?;
+        let hit: Vec<(&Span, u64)> = turns
+            .outliers
+            .iter()
+            .filter_map(|turn| Some((&turn.span, turn.parts.get(key)?.ns)))
+            // Its share of a long step: what the step would take anyway is not the stall.
+            .filter(|(span, ns)| *ns * 2 >= span.ns().saturating_sub(turns.median_ns))
+            .collect();
+        let stalled: u64 = hit.iter().map(|(_, ns)| *ns).sum();
+        if hit.is_empty() || (stalled as f64) < MOSTLY * part.ns as f64 {
+            return None;
+        }
+        let (longest, longest_ns) = hit.iter().max_by_key(|(_, ns)| *ns)?;
+        Some(Stalls {
+            count: hit.len(),
+            longest_ns: *longest_ns,
+            first_ns: longest.start_ns,
+            window: Span {
+                start_ns: hit.iter().map(|(span, _)| span.start_ns).min()?,
+                end_ns: hit.iter().map(|(span, _)| span.end_ns).max()?,
+            },
+        })
+    }
+}
+
+fn draft(
+    case: &Case<'_>,
+    path: &ProcessPath,
+    scale: Scale,
+    key: &Key,
+    part: &Part,
+    stalls: Option<Stalls>,
+) -> Draft {
+    let pid = path.pid;
+    let saves = scale.saves_ns(key.class, part.ns, part.samples);
+    let mut bills = Bills::default();
+    bills.add(key.class, part.ns);
+    name_culprits(case, pid, key, part, &mut bills);
+    say_way(case, path, key, &mut bills);
+    let place = place_of_stack(case, part.stack_id);
+    let share = percent(part.ns, scale.whole_ns);
+    let what = format!("{}{}", describe(case, key, part), at(&place));
+    let subject = match key.tid == pid {
+        true => format!("{} is", case.name(pid)),
+        false => format!("{} waits for {}:", case.name(pid), who(case, key.tid)),
+    };
+    let title = match (&stalls, &path.turns) {
+        (Some(stalls), _) if stalls.count == 1 => format!(
+            "{} stalled for {} at {}: {}{what}",
+            case.name(pid),
+            seconds(stalls.longest_ns),
+            units::time_of_day(stalls.first_ns),
+            elsewhere(case, pid, key),
+        ),
+        (Some(stalls), _) => format!(
+            "{} stalled {} times, {} in all, the longest {} at {}: {}{what}",
+            case.name(pid),
+            stalls.count,
+            seconds(part.ns),
+            seconds(stalls.longest_ns),
+            units::time_of_day(stalls.first_ns),
+            elsewhere(case, pid, key),
+        ),
+        (None, Some(turns)) => format!(
+            "{subject} {what}: {} of each step of {} ({share:.0}%)",
+            seconds((part.ns as f64 / scale.count) as u64),
+            seconds(turns.mean_ns),
+        ),
+        (None, None) => format!("{subject} {what}: {} of {} ({share:.0}%)", seconds(part.ns), seconds(scale.whole_ns)),
+    };
+    let mut severity = severity(path, key.class, saves, scale);
+    if let Some(stalls) = stalls.as_ref().filter(|stalls| stalls.longest_ns >= STALL_NS) {
+        severity = severity.min(Severity::Medium);
+        bills.say(
+            key.class,
+            format!("{} of {} steps took more than 4 times the median", stalls.count, path.turns.as_ref().map_or(0, |turns| turns.count)),
+        );
+    }
+    Draft {
+        severity: Some(severity),
+        title,
+        pid: Some(pid),
+        window: Some(stalls.map_or(path.phases.repeats, |stalls| stalls.window)),
+        saves_ms_per_step: Some(((saves[0] + saves[1]) / 2) as f64 / 1e6 / scale.count),
+        fixes: fixes(case, pid, &bills),
+        sql: format!(
+            "SELECT w.reason, f.file, f.line, f.function, count(*) AS seen FROM wait_samples w JOIN frames f USING (stack_id) \
+             WHERE w.tid = {} AND f.depth = 0 GROUP BY 1, 2, 3, 4 ORDER BY seen DESC",
+            key.tid
+        ),
+        bills,
+        place,
+        ..Draft::default()
+    }
+}
+
+/// `logger (123) of python3[99] ` where it is not the main thread of the process itself.
+fn elsewhere(case: &Case<'_>, pid: u32, key: &Key) -> String {
+    if key.tid == pid { String::new() } else { format!("{} ", who(case, key.tid)) }
+}
+
+/// By what would be saved, not by what kind of thing it is: with three exceptions that say nothing is wrong.
+fn severity(path: &ProcessPath, class: Cause, saves: [u64; 2], scale: Scale) -> Severity {
+    let by_saving = of_taken((saves[0] + saves[1]) / 2, scale.whole_ns);
+    let gpu_is_busy = path.busy_pct.is_some_and(|pct| pct >= BUSY_PCT);
+    match class {
+        // The GPU is the limit: that is what it is for.
+        Cause::GpuWait if gpu_is_busy => Severity::Low,
+        // Without steps this may be a server that has no requests.
+        Cause::NetWait if path.turns.is_none() => Severity::Low,
+        _ => by_saving,
+    }
+}
+
+fn name_culprits(case: &Case<'_>, pid: u32, key: &Key, part: &Part, bills: &mut Bills) {
+    let comm = |tid: u32| {
+        let thread = case.evidence.activity.threads.get(&tid);
+        thread.map(|thread| thread.comm.clone()).unwrap_or_default()
+    };
+    let names_others = matches!(
+        key.class,
+        Cause::CpuPreempted | Cause::PythonGil | Cause::LockFutex | Cause::IoFile | Cause::NetWait | Cause::ProcWait
+    );
+    if names_others && !part.by.is_empty() {
+        for ((by_pid, by_tid), ns) in &part.by {
+            let share = Share { comm: comm(*by_tid), pid: Some(*by_pid), ns: *ns, count: 1, ..Share::default() };
+            bills.blame(key.class, Who::Process(*by_pid), share);
+            if let Some(command) = case.evidence.activity.commands.get(by_pid).filter(|_| key.class == Cause::ProcWait) {
+                bills.say(key.class, format!("the child ran: {}", command.command));
+            }
+        }
+        return;
+    }
+    let object = part.objects.iter().max_by_key(|(_, ns)| **ns);
+    let object = object.and_then(|(at, _)| case.evidence.activity.objects.get(*at as usize));
+    if let (Cause::NetWait, Some(peer)) = (key.class, object) {
+        let share = Share { comm: peer.clone(), ns: part.ns, count: part.waits, ..Share::default() };
+        bills.blame(key.class, Who::Named(peer.clone()), share);
+        return;
+    }
+    let of = case.evidence.activity.threads.get(&key.tid).map_or(pid, |thread| thread.pid);
+    let share =
+        Share { comm: comm(key.tid), pid: Some(of), ns: part.ns, count: part.waits.max(1), ..Share::default() };
+    bills.blame(key.class, Who::Process(of), share);
+}
+
+/// How the path came to the thread.
+fn say_way(case: &Case<'_>, path: &ProcessPath, key: &Key, bills: &mut Bills) {
+    let mut tid = key.tid;
+    let mut seen = vec![tid];
+    while let Some(way) = path.ways.get(&tid).filter(|_| tid != path.pid) {
+        if seen.contains(&way.from_tid) && way.from_tid != path.pid {
+            break;
+        }
+        let place = place_of_stack(case, way.stack_id);
+        let line = in_short(&place).map_or_else(String::new, |line| format!(" at {line}"));
+        bills.say(
+            key.class,
+            format!(
+                "on the way: {} waited for {}{line} ({}, {} waits)",
+                who(case, way.from_tid),
+                who(case, tid),
+                seconds(way.ns),
+                way.count
+            ),
+        );
+        tid = way.from_tid;
+        seen.push(tid);
+        if seen.len() > 6 {
+            break;
+        }
+    }
+}
+
+/// What remains when nothing else is on the path: launches, and the Python between them.
+fn launching(case: &Case<'_>, path: &ProcessPath, scale: Scale) -> Option<Draft> {
+    let mut threads: BTreeMap<u32, &Part> = BTreeMap::new();
+    for (key, part) in path.loop_parts.iter().filter(|(key, _)| key.class == Cause::LaunchBound) {
+        threads.insert(key.tid, part);
+    }
+    let ns: u64 = threads.values().map(|part| part.ns).sum();
+    let share = percent(ns, scale.whole_ns);
+    if share < LAUNCH_PCT || path.busy_pct.is_some_and(|pct| pct >= BUSY_PCT) {
+        return None;
+    }
+    let mut bills = Bills::default();
+    bills.add(Cause::LaunchBound, ns);
+    for (tid, part) in &threads {
+        bills.say(Cause::LaunchBound, format!("{} in {}", seconds(part.ns), who(case, *tid)));
+    }
+    if let Some(pct) = path.busy_pct {
+        bills.say(Cause::LaunchBound, format!("the GPU was busy {pct:.0}% of the loop by its own counter"));
+    }
+    let most = threads.values().filter(|part| !place_of_stack(case, part.stack_id).python.is_empty());
+    let place = place_of_stack(case, most.max_by_key(|part| part.ns).and_then(|part| part.stack_id));
+    let op = case.main_op(path.pid, gpuwhy_model::Family::Launch).map(|op| op.sums.op.clone());
+    Some(Draft {
+        severity: Some(Severity::Low),
+        title: format!(
+            "{} spends {share:.0}% of its loop on launches and the Python between them{}: the host is the limit, not the GPU",
+            case.name(path.pid),
+            at(&place)
+        ),
+        op,
+        pid: Some(path.pid),
+        window: Some(path.phases.repeats),
+        saves_ms_per_step: None,
+        fixes: fixes(case, path.pid, &bills),
+        sql: format!("SELECT * FROM gpu_time WHERE pid = {}", path.pid),
+        bills,
+        place,
+        ..Draft::default()
+    })
+}

@@ -1,0 +1,364 @@
+//! What threads did one wait and one sample at a time, for the critical path.
+
+use super::row::{Row, each_row, rows};
+use crate::QueryError;
+use gpuwhy_cause::Evidence;
+use gpuwhy_cause::activity::{
+    Activity, Beat, BeatKind, BusySample, Caller, Command, Syscall, ThreadName, ThreadSample, ThreadWait, WokenBy,
+};
+use gpuwhy_model::{Family, Layer, OpId, Part};
+use gpuwhy_store::Reader;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Of more waits than this the latest are looked at: a day of a busy host would not fit.
+const MAX_WAITS: usize = 1_000_000;
+const MAX_SAMPLES: usize = 500_000;
+const MAX_BEATS: usize = 300_000;
+/// A wait that is seen by looks only, as it has not ended, counts from this length on.
+const MIN_OPEN_NS: u64 = 5_000_000;
+
+pub(super) fn activity(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) -> Result<(), QueryError> {
+    let ids: HashMap<String, OpId> = evidence.ops.values().map(|op| (op.name.clone(), op.id)).collect();
+    let mut activity = Activity::default();
+    threads(reader, times, &mut activity)?;
+    callers(reader, times, evidence, &mut activity)?;
+    waits(reader, times, &ids, &mut activity)?;
+    samples(reader, times, &ids, &mut activity)?;
+    beats(reader, times, evidence, &mut activity)?;
+    commands(reader, times, evidence, &mut activity)?;
+    busy(reader, times, &mut activity)?;
+    let sql = "SELECT pid, timestamp_ns + ifnull(duration_ns, 0) FROM coldstart_events \
+               WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 AND duration_ns > 500000 ORDER BY 2 LIMIT 100000";
+    activity.cold = rows(reader, sql, times)?.iter().map(|row| (row.id(0), row.number(1))).collect();
+    extend_detached(reader, times, &mut activity)?;
+    evidence.activity = activity;
+    Ok(())
+}
+
+fn threads(reader: &Reader, times: [u64; 2], activity: &mut Activity) -> Result<(), QueryError> {
+    let name = |activity: &mut Activity, row: &Row<'_>| {
+        let thread = ThreadName { pid: row.id(0), comm: row.text(2) };
+        activity.threads.insert(row.id(1), thread);
+    };
+    for row in rows(reader, "SELECT pid, tid, comm FROM threads", times)? {
+        name(activity, &row);
+    }
+    // Who wakes others is named as it was called then: threads get their name after they begin.
+    let sql = "SELECT by_pid, by_tid, max(by_comm) FROM blame WHERE by_tid > 0 AND by_comm <> '' \
+               AND cause NOT IN ('cpu.interrupt') GROUP BY 1, 2";
+    for row in rows(reader, sql, times)? {
+        name(activity, &row);
+    }
+    Ok(())
+}
+
+/// Threads that make calls of GPU libraries. Everybody who asks the driver something is in its tables; that is no call.
+fn callers(
+    reader: &Reader,
+    times: [u64; 2],
+    evidence: &Evidence,
+    activity: &mut Activity,
+) -> Result<(), QueryError> {
+    let sql = "SELECT pid, tid, op, sum(CASE WHEN by_pid IS NULL OR by_pid = 0 THEN count ELSE 0 END), min(window_start_ns), \
+               max(window_start_ns) FROM blame WHERE op IS NOT NULL AND window_start_ns >= ?1 AND window_start_ns < ?2 \
+               AND cause IN ('cpu.self', 'gpu.wait', 'gpu.alloc') GROUP BY 1, 2, 3";
+    const WINDOW_NS: u64 = 500_000_000;
+    let does_work = |op: &str| {
+        evidence.ops.get(op).is_some_and(|op| {
+            op.layer != Layer::Driver && !matches!(op.family, Family::Load | Family::Other)
+        })
+    };
+    for row in rows(reader, sql, times)? {
+        if !does_work(&row.text(2)) {
+            continue;
+        }
+        let (first_ns, last_ns) = (row.number(4), row.number(5) + WINDOW_NS);
+        let caller = activity.callers.entry(row.id(1)).or_insert(Caller {
+            pid: row.id(0),
+            calls: 0,
+            first_ns,
+            last_ns,
+        });
+        caller.calls += row.number(3);
+        caller.first_ns = caller.first_ns.min(first_ns);
+        caller.last_ns = caller.last_ns.max(last_ns);
+        activity.threads.entry(row.id(1)).or_insert(ThreadName { pid: row.id(0), comm: String::new() });
+    }
+    Ok(())
+}
+
+fn waits(
+    reader: &Reader,
+    times: [u64; 2],
+    ids: &HashMap<String, OpId>,
+    activity: &mut Activity,
+) -> Result<(), QueryError> {
+    let mut objects: HashMap<String, u32> = HashMap::new();
+    let mut names: BTreeMap<u32, ThreadName> = BTreeMap::new();
+    // Table, what was waited for, who ended it.
+    let tables = [
+        ("sched_events", "NULL", "by_pid, by_tid, by_comm, woken_by, syscall"),
+        ("io_events", "ifnull(file, device)", "by_pid, by_tid, by_comm, woken_by, syscall"),
+        ("net_events", "daddr || ':' || dport", "by_pid, by_tid, by_comm, woken_by, syscall"),
+        ("mem_events", "NULL", "NULL, NULL, NULL, NULL, NULL"),
+    ];
+    for (table, object, by) in tables {
+        let sql = format!(
+            "SELECT timestamp_ns, duration_ns, event, pid, tid, op, {by}, {object} FROM {table} \
+             WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 AND duration_ns > 0 ORDER BY timestamp_ns DESC LIMIT {MAX_WAITS}"
+        );
+        each_row(reader, &sql, times, |row| {
+            let Some(part) = part_of(&row.text(2)) else { return };
+            let start_ns = row.number(0);
+            let object = row.maybe_text(11).filter(|object| !object.is_empty()).map(|object| {
+                let next = objects.len() as u32;
+                *objects.entry(object).or_insert(next)
+            });
+            let (by_pid, by_tid) = (row.id(6), row.id(7));
+            if by_tid != 0 {
+                names.entry(by_tid).or_insert_with(|| ThreadName { pid: by_pid, comm: row.text(8) });
+            }
+            activity.waits.push(ThreadWait {
+                start_ns,
+                end_ns: start_ns + row.number(1),
+                pid: row.id(3),
+                tid: row.id(4),
+                part,
+                op: row.maybe_text(5).and_then(|op| ids.get(&op).copied()).unwrap_or(OpId::NONE),
+                by_pid,
+                by_tid,
+                woken_by: woken_by(&row.text(9)),
+                syscall: row.maybe(10).map_or(Syscall::Other, syscall),
+                object,
+            });
+        })?;
+    }
+    let mut named: Vec<(String, u32)> = objects.into_iter().collect();
+    named.sort_by_key(|(_, place)| *place);
+    activity.objects = named.into_iter().map(|(name, _)| name).collect();
+    for (tid, name) in names {
+        activity.threads.insert(tid, name);
+    }
+    Ok(())
+}
+
+/// Events are named as reasons are, with one exception.
+fn part_of(event: &str) -> Option<Part> {
+    match event {
+        "preempted" => Some(Part::Runnable),
+        "request" | "oom_kill" => None,
+        name => Part::of_name(name),
+    }
+}
+
+fn woken_by(name: &str) -> WokenBy {
+    match name {
+        "task" => WokenBy::Task,
+        "timer" => WokenBy::Timer,
+        "interrupt" => WokenBy::Interrupt,
+        _ => WokenBy::Unknown,
+    }
+}
+
+fn syscall(number: u64) -> Syscall {
+    const READS: [i64; 6] =
+        [libc::SYS_read, libc::SYS_readv, libc::SYS_pread64, libc::SYS_preadv, libc::SYS_preadv2, libc::SYS_sendfile];
+    const WRITES: [i64; 10] = [
+        libc::SYS_write,
+        libc::SYS_writev,
+        libc::SYS_pwrite64,
+        libc::SYS_pwritev,
+        libc::SYS_pwritev2,
+        libc::SYS_fsync,
+        libc::SYS_fdatasync,
+        libc::SYS_sync_file_range,
+        libc::SYS_copy_file_range,
+        libc::SYS_splice,
+    ];
+    let number = number as i64;
+    match number {
+        _ if READS.contains(&number) => Syscall::Read,
+        _ if WRITES.contains(&number) => Syscall::Write,
+        libc::SYS_wait4 | libc::SYS_waitid => Syscall::WaitChild,
+        _ => Syscall::Other,
+    }
+}
+
+fn samples(
+    reader: &Reader,
+    times: [u64; 2],
+    ids: &HashMap<String, OpId>,
+    activity: &mut Activity,
+) -> Result<(), QueryError> {
+    let sql = format!(
+        "SELECT timestamp_ns, pid, tid, op, stack_id, weight_ns, kernel, syscall, gc FROM cpu_samples \
+         WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 ORDER BY timestamp_ns DESC LIMIT {MAX_SAMPLES}"
+    );
+    each_row(reader, &sql, times, |row| {
+        activity.samples.push(ThreadSample {
+            time_ns: row.number(0),
+            pid: row.id(1),
+            tid: row.id(2),
+            part: Part::OnCpu,
+            op: row.maybe_text(3).and_then(|op| ids.get(&op).copied()).unwrap_or(OpId::NONE),
+            stack_id: row.signed(4),
+            weight_ns: row.number(5),
+            in_gc: row.number(8) > 0,
+            syscall: row.maybe(7).filter(|_| row.number(6) > 0).map_or(Syscall::Other, syscall),
+        });
+    })?;
+    let sampled: BTreeSet<u32> = activity.samples.iter().map(|sample| sample.tid).collect();
+    // By thread and beginning: how far a wait was seen to last.
+    let mut open: BTreeMap<(u32, u64), (u32, Part, u64)> = BTreeMap::new();
+    let sql = format!(
+        "SELECT timestamp_ns, pid, tid, reason, stack_id, ifnull(weight_ns, 250000000), since_ns FROM wait_samples \
+         WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 ORDER BY timestamp_ns DESC LIMIT {MAX_SAMPLES}"
+    );
+    each_row(reader, &sql, times, |row| {
+        let Some(part) = Part::of_name(&row.text(3)) else { return };
+        let (time_ns, pid, tid, since_ns) = (row.number(0), row.id(1), row.id(2), row.number(6));
+        // Running code that is sampled by the clock needs no looks.
+        if part == Part::OnCpu && sampled.contains(&tid) {
+            return;
+        }
+        if part != Part::OnCpu {
+            let last = open.entry((tid, since_ns)).or_insert((pid, part, 0));
+            last.2 = last.2.max(time_ns);
+        }
+        activity.samples.push(ThreadSample {
+            time_ns,
+            pid,
+            tid,
+            part,
+            op: OpId::NONE,
+            stack_id: row.signed(4),
+            weight_ns: row.number(5),
+            in_gc: false,
+            syscall: Syscall::Other,
+        });
+    })?;
+    add_open_waits(open, activity);
+    Ok(())
+}
+
+/// Waits that were met but never recorded: they last until the end of the trace.
+fn add_open_waits(open: BTreeMap<(u32, u64), (u32, Part, u64)>, activity: &mut Activity) {
+    // A record's start is the kernel's own clock, as a look's is.
+    let recorded: BTreeSet<(u32, u64)> =
+        activity.waits.iter().map(|wait| (wait.tid, wait.start_ns / 1_000)).collect();
+    for ((tid, since_ns), (pid, part, seen_ns)) in open {
+        let near = (since_ns / 1_000 - 2)..=(since_ns / 1_000 + 2);
+        if seen_ns < since_ns + MIN_OPEN_NS || near.into_iter().any(|us| recorded.contains(&(tid, us))) {
+            continue;
+        }
+        activity.waits.push(ThreadWait {
+            start_ns: since_ns,
+            end_ns: seen_ns,
+            pid,
+            tid,
+            part,
+            op: OpId::NONE,
+            by_pid: 0,
+            by_tid: 0,
+            woken_by: WokenBy::Unknown,
+            syscall: Syscall::Other,
+            object: None,
+        });
+    }
+}
+
+/// What happens once in a unit of work, as far as each one is on file.
+fn beats(
+    reader: &Reader,
+    times: [u64; 2],
+    evidence: &Evidence,
+    activity: &mut Activity,
+) -> Result<(), QueryError> {
+    let mut push = |pid, kind, key: &str, time_ns| {
+        let key = key.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        activity.beats.push(Beat { pid, kind, key, time_ns });
+    };
+    for mark in evidence.marks.iter().filter(|mark| mark.event == "step") {
+        if let Some(pid) = mark.pid {
+            push(pid, BeatKind::Mark, "step", mark.start_ns);
+        }
+    }
+    let sql = format!(
+        "SELECT pid, comm_id_hash, timestamp_ns FROM nccl_events WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 \
+         AND seq IS NOT NULL ORDER BY timestamp_ns DESC LIMIT {MAX_BEATS}"
+    );
+    for row in rows(reader, &sql, times)? {
+        push(row.id(0), BeatKind::Collective, &row.text(1), row.number(2));
+    }
+    Ok(())
+}
+
+/// Children that ran a program of their own and ended, or were started by a followed process.
+fn commands(
+    reader: &Reader,
+    times: [u64; 2],
+    evidence: &Evidence,
+    activity: &mut Activity,
+) -> Result<(), QueryError> {
+    let sql = "SELECT DISTINCT pid FROM process_events WHERE event = 'exec' AND timestamp_ns >= ?1 AND timestamp_ns < ?2";
+    let ran: BTreeSet<u32> = rows(reader, sql, times)?.iter().map(|row| row.id(0)).collect();
+    for process in &evidence.processes {
+        // A worker that Python starts anew is no command of its own.
+        let is_worker = process.cmdline.contains("multiprocessing");
+        if !ran.contains(&process.pid) || process.parent_pid == 0 || is_worker || process.end_ns.is_none() {
+            continue;
+        }
+        let command = if process.cmdline.is_empty() { process.comm.clone() } else { process.cmdline.clone() };
+        activity.commands.insert(
+            process.pid,
+            Command {
+                parent_pid: process.parent_pid,
+                command,
+                start_ns: process.start_ns,
+                end_ns: process.end_ns,
+            },
+        );
+    }
+    Ok(())
+}
+
+/// The busy counter of the GPU each process is on: of all of them where that is not known.
+fn busy(reader: &Reader, times: [u64; 2], activity: &mut Activity) -> Result<(), QueryError> {
+    let mut gpus: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
+    for row in rows(reader, "SELECT DISTINCT pid, gpu FROM gpu_processes", times)? {
+        gpus.entry(row.id(0)).or_default().insert(row.number(1));
+    }
+    let pids: BTreeSet<u32> = activity.callers.values().map(|caller| caller.pid).collect();
+    let sql = "SELECT timestamp_ns, gpu, sm_pct FROM gpu_samples WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 + 1000000000 \
+               AND sm_pct IS NOT NULL ORDER BY timestamp_ns LIMIT 1000000";
+    for row in rows(reader, sql, times)? {
+        for pid in &pids {
+            if gpus.get(pid).is_none_or(|gpus| gpus.contains(&row.number(1))) {
+                let pct = row.real(2).unwrap_or(0.0);
+                activity.busy.push(BusySample { pid: *pid, time_ns: row.number(0), pct });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where the governor has detached probes, calls end in the file before they do in the program.
+fn extend_detached(reader: &Reader, times: [u64; 2], activity: &mut Activity) -> Result<(), QueryError> {
+    let sql = "SELECT count(*) FROM watch_changes WHERE state <> 'attached' AND timestamp_ns >= ?1 AND timestamp_ns < ?2";
+    if rows(reader, sql, times)?.first().is_none_or(|row| row.number(0) == 0) {
+        return Ok(());
+    }
+    for wait in &activity.waits {
+        if let Some(caller) = activity.callers.get_mut(&wait.tid) {
+            caller.last_ns = caller.last_ns.max(wait.end_ns);
+        }
+    }
+    for sample in &activity.samples {
+        if let Some(caller) = activity.callers.get_mut(&sample.tid) {
+            caller.last_ns = caller.last_ns.max(sample.time_ns);
+        }
+    }
+    Ok(())
+}

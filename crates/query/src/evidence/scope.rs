@@ -1,0 +1,81 @@
+//! Which rows are looked at: all, or those of one phase of each process.
+
+use gpuwhy_model::Span;
+
+/// Windows are half a second long: one belongs to the phase that has most of it.
+const HALF_WINDOW_NS: u64 = 250_000_000;
+
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Scope {
+    #[default]
+    All,
+    /// The loops of the processes that have one, and everything of the others.
+    Loop(Vec<(u32, Span)>),
+    /// What those processes did before.
+    Start(Vec<(u32, Span)>),
+}
+
+impl Scope {
+    pub(crate) fn name(&self) -> Option<&'static str> {
+        match self {
+            Scope::All => None,
+            Scope::Loop(_) => Some("loop"),
+            Scope::Start(_) => Some("start"),
+        }
+    }
+
+    /// Whether a window, or a moment, of a process belongs to it.
+    pub(super) fn has(&self, pid: u32, time_ns: u64) -> bool {
+        let span = |loops: &[(u32, Span)]| loops.iter().find(|(of, _)| *of == pid).map(|(_, span)| *span);
+        match self {
+            Scope::All => true,
+            Scope::Loop(loops) => span(loops).is_none_or(|span| (begin(span)..span.end_ns).contains(&time_ns)),
+            Scope::Start(loops) => span(loops).is_some_and(|span| time_ns < begin(span)),
+        }
+    }
+
+    /// The same as a condition, to be put behind others.
+    pub(super) fn condition(&self, pid: &str, time: &str) -> String {
+        match self {
+            Scope::All => String::new(),
+            Scope::Loop(loops) => loops
+                .iter()
+                .map(|(of, span)| {
+                    format!(" AND NOT ({pid} = {of} AND ({time} < {} OR {time} >= {}))", begin(*span), span.end_ns)
+                })
+                .collect(),
+            Scope::Start(loops) => {
+                let each = loops.iter().map(|(of, span)| format!("({pid} = {of} AND {time} < {})", begin(*span)));
+                format!(" AND ({} OR 0)", each.collect::<Vec<_>>().join(" OR "))
+            }
+        }
+        .replace("( OR 0)", "(0)")
+    }
+}
+
+fn begin(span: Span) -> u64 {
+    span.start_ns.saturating_sub(HALF_WINDOW_NS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_condition_says_what_has_says() {
+        let span = Span { start_ns: 1_000_000_000, end_ns: 2_000_000_000 };
+        let (of_loop, of_start) = (Scope::Loop(vec![(7, span)]), Scope::Start(vec![(7, span)]));
+        let times = [0, 700_000_000, 760_000_000, 1_999_999_999, 2_000_000_000];
+        assert_eq!(times.map(|time| of_loop.has(7, time)), [false, false, true, true, false]);
+        assert_eq!(times.map(|time| of_start.has(7, time)), [true, true, false, false, false]);
+        assert!(of_loop.has(8, 0) && !of_start.has(8, 0) && Scope::All.has(7, 0));
+        let db = rusqlite::Connection::open_in_memory().unwrap();
+        for scope in [of_loop, of_start, Scope::Start(Vec::new()), Scope::All] {
+            for (pid, time) in times.map(|time| [(7_u32, time), (8, time)]).concat() {
+                let sql = format!("SELECT 1 WHERE 1{}", scope.condition(&pid.to_string(), &time.to_string()));
+                let found = db.query_row(&sql, [], |_| Ok(())).is_ok();
+                assert_eq!(found, scope.has(pid, time), "{scope:?} {pid} {time}");
+            }
+        }
+    }
+}

@@ -21,6 +21,7 @@ enum record_kind {
     RECORD_STACK_PART = 14,
     RECORD_CODE = 15,
     RECORD_LEVEL = 16,
+    RECORD_CPU_SAMPLE = 17,
 };
 
 /* Every record begins with this. */
@@ -47,6 +48,7 @@ enum loss {
     LOSS_STATE_RING,   /* what the ledger needs found no room */
     LOSS_TOLD_RING,    /* an event of the host found no room */
     LOSS_STACK_RING,   /* a stack found no room */
+    LOSS_SAMPLE_RING,  /* a sample of running code found no room */
     LOSS_KINDS,
 };
 

@@ -45,6 +45,8 @@ struct python {
     u32 frame_tlbc_index;
     u32 code_tlbc;
     u32 tlbc_entries;
+    u32 tstate_interp;
+    u32 interp_collecting; /* 0 where it is not known */
     u32 reserved;
 };
 

@@ -260,6 +260,20 @@ static __always_inline u64 thread_pointer(struct task_struct *thread) {
 #endif
 }
 
+/* As they were when the thread last came into the kernel. */
+static __always_inline struct pt_regs *user_regs(struct task_struct *task) {
+    return (struct pt_regs *)bpf_task_pt_regs(task);
+}
+
+/* -1: it came by an exception or an interrupt. */
+static __always_inline long syscall_of(struct task_struct *task) {
+#if defined(__TARGET_ARCH_x86)
+    return (long)BPF_CORE_READ(user_regs(task), orig_ax);
+#else
+    return BPF_CORE_READ(user_regs(task), syscallno);
+#endif
+}
+
 /* A system call has no frame of its own in user space: below any stack pointer. */
 #define SYSCALL_SP 1
 

@@ -5,39 +5,11 @@
  * sent once; others as often as a thread may in a window. */
 #pragma once
 
-#include "python.h"
+#include "stack_record.h"
 
-#define NATIVE_FRAMES 64
 #define PART_BYTES 4096 /* of a stack; a power of two */
 #define STACK_PARTS 16  /* a power of two */
 #define COPIES_PER_WINDOW 32
-
-enum stack_mode { STACKS_OFF, STACKS_AUTO, STACKS_ON };
-/* In .data: user space turns stacks off and on while the probes run. */
-volatile u32 stack_mode = STACKS_AUTO;
-
-/* An outer probed call: its return address is the probe's trampoline for the time being. */
-struct swapped {
-    u64 at;
-    u64 original;
-};
-
-struct stack_record {
-    struct record head;
-    u64 key; /* calls refer to it by this */
-    u64 ip;
-    u64 sp;
-    u64 bp;
-    u32 copied;        /* bytes of the stack that follow in parts */
-    u32 native_bytes;  /* of `native` */
-    u32 python_frames; /* of `python` */
-    u32 swapped_count;
-    u32 python_cut; /* the thread's Python frames, if it has any, could not be looked for */
-    u32 reserved;
-    struct swapped swapped[CALL_DEPTH];
-    u64 native[NATIVE_FRAMES]; /* by frame pointers, as far as there are any */
-    struct python_stack python;
-};
 
 /* Some of the stack, from `sp` plus `offset` on. */
 struct stack_part_record {
@@ -61,14 +33,6 @@ struct {
     __type(value, struct scratch);
 } scratches SEC(".maps");
 
-/* Stacks user space has, by key. */
-struct {
-    __uint(type, BPF_MAP_TYPE_LRU_HASH);
-    __uint(max_entries, 16384);
-    __type(key, u64);
-    __type(value, u8);
-} stacks_seen SEC(".maps");
-
 /* Where a call will return to, on entry: the return probe puts its trampoline there only afterwards. */
 static __always_inline u64 return_address(struct pt_regs *regs) {
 #if defined(__TARGET_ARCH_x86)
@@ -76,23 +40,6 @@ static __always_inline u64 return_address(struct pt_regs *regs) {
 #else
     return PT_REGS_RET(regs);
 #endif
-}
-
-static __always_inline u64 mix_stack(u64 hash, u64 word) {
-    hash = (hash ^ word) * 0xff51afd7ed558ccdULL;
-    return hash ^ hash >> 32;
-}
-
-/* A number for what a Python stack shows. */
-__noinline u64 hash_frames(struct python_stack *stack, u32 count, u64 hash) {
-    if (!stack)
-        return hash;
-    for (u32 i = 0; i < PYTHON_FRAMES; i++) {
-        if (i >= count)
-            break;
-        hash = mix_stack(hash, stack->frames[i].code ^ (u64)stack->frames[i].instr << 40);
-    }
-    return hash;
 }
 
 static __always_inline bool may_copy(struct task *task, u64 now) {
@@ -151,15 +98,6 @@ static __always_inline u32 send_parts(u64 key, u64 sp, u32 bytes, u32 cpu) {
     return sent;
 }
 
-static __always_inline void send_codes(struct python *python, struct python_stack *stack, u32 count,
-                                       u32 cpu) {
-    for (u32 i = 0; i < PYTHON_FRAMES; i++) {
-        if (i >= count)
-            break;
-        send_code(python, &stack->frames[i], cpu);
-    }
-}
-
 static __always_inline void fill_swapped(struct stack_record *out, const struct task *task) {
     u32 count = 0;
     for (u32 i = 0; i < CALL_DEPTH; i++) {
@@ -186,13 +124,8 @@ static __always_inline long native_stack(struct pt_regs *regs, void *into, u32 b
 /* Sends the caller's stack unless user space has it; gives the key it is known by, 0 where it got lost. */
 static __noinline u64 take_stack(u32 cpu, struct pt_regs *regs, struct task *task) {
     void *ring = ring_of_cpu(cpu);
-    if (!ring)
+    if (!ring || !has_room_for_stack(ring))
         return 0;
-    /* A stack is large, and calls and processes go first: a quarter of a ring is theirs alone. */
-    if (bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > RING_WAKES * 3 / 4 * ring_wake_bytes) {
-        count_loss(LOSS_STACK_RING);
-        return 0;
-    }
     struct task_struct *current = bpf_get_current_task_btf();
     u32 tgid = bpf_get_current_pid_tgid() >> 32;
     u64 now = bpf_ktime_get_ns(), ip = PT_REGS_IP(regs), sp = PT_REGS_SP(regs);
@@ -218,13 +151,9 @@ static __noinline u64 take_stack(u32 cpu, struct pt_regs *regs, struct task *tas
     u32 copied = copies ? send_parts(key, sp, stack_bytes(current, sp), cpu) : 0;
     if (python && scratch)
         send_codes(python, &scratch->python, frames, cpu);
-    struct stack_record *out = bpf_ringbuf_reserve(ring, sizeof(*out), 0);
-    if (!out) {
-        count_loss(LOSS_STACK_RING);
+    struct stack_record *out = reserve_stack(ring, key, now, scratch ? &scratch->python : 0, frames);
+    if (!out)
         return 0;
-    }
-    fill_header(&out->head, RECORD_STACK, now);
-    out->key = key;
     out->ip = ip;
     out->sp = sp;
     out->bp = PT_REGS_FP(regs);
@@ -232,19 +161,11 @@ static __noinline u64 take_stack(u32 cpu, struct pt_regs *regs, struct task *tas
     fill_swapped(out, task);
     long native = native_stack(regs, out->native, sizeof(out->native));
     out->native_bytes = native > 0 ? native : 0;
-    out->python_frames = frames;
     out->python_cut = python && scratch && scratch->search.is_cut && !scratch->search.found;
-    out->reserved = 0;
-    if (frames && scratch)
-        bpf_probe_read_kernel(&out->python, sizeof(out->python), &scratch->python);
     bpf_ringbuf_submit(out, submit_flags(ring));
-    if (copied) {
-        u8 sent = 1;
-        bpf_map_update_elem(&stacks_seen, &key, &sent, BPF_ANY);
-    }
+    if (copied)
+        mark_seen(key);
     return key;
 }
 
-KEEP_TYPE(enum, stack_mode);
-KEEP_TYPE(struct, stack_record);
 KEEP_TYPE(struct, stack_part_record);

@@ -119,13 +119,19 @@ __noinline int find_state(struct python *python, struct state_search *search) {
     return 0;
 }
 
-static __always_inline u64 python_thread(struct python *python, struct task *task,
-                                         struct state_search *search, u64 self) {
+/* The state the thread was known by before, where it is still that. */
+static __always_inline u64 remembered_state(const struct python *python, const struct task *task, u64 self) {
     u64 first = user_word(python->runtime + python->interpreters_head);
     bool only = first && !user_word(first + python->interp_next);
+    return only && is_thread(python, task->python_thread, self) ? task->python_thread : 0;
+}
+
+static __always_inline u64 python_thread(struct python *python, struct task *task,
+                                         struct state_search *search, u64 self) {
     search->is_cut = 0;
-    if (only && is_thread(python, task->python_thread, self))
-        return task->python_thread;
+    u64 state = remembered_state(python, task, self);
+    if (state)
+        return state;
     u32 window = bpf_ktime_get_ns() / WINDOW_NS;
     search->thread = self;
     search->tries = 0;
@@ -135,4 +141,35 @@ static __always_inline u64 python_thread(struct python *python, struct task *tas
     if (!search->found)
         task->python_missed = window;
     return search->found;
+}
+
+/* The same in an interrupt, where time is short: one turn, and none right after one that was in vain. A turn
+ * that did not get to the end says nothing about the thread, and so must not end the search of others. */
+static __always_inline u64 python_thread_in_interrupt(struct python *python, struct task *task,
+                                                      struct state_search *search, u64 self) {
+    u64 state = remembered_state(python, task, self);
+    u32 window = bpf_ktime_get_ns() / WINDOW_NS;
+    if (state || task->python_missed == window)
+        return state;
+    search->thread = self;
+    search->tries = 0;
+    search->is_brief = 1;
+    find_state(python, search);
+    if (search->found)
+        task->python_thread = search->found;
+    else if (search->is_over && !search->is_cut)
+        task->python_missed = window;
+    return search->found;
+}
+
+/* Whether the thread's interpreter is collecting garbage, in the thread's own time: without the lock it runs
+ * beside the collection. -1 where that is not known. */
+static __always_inline s32 is_collecting(const struct python *python, u64 state) {
+    u64 interpreter = python->interp_collecting ? user_word(state + python->tstate_interp) : 0;
+    if (!interpreter)
+        return -1;
+    u64 holder = python->gil ? user_word(python->gil + python->gil_last_holder) : 0;
+    if (holder && holder != state)
+        return 0;
+    return user_half(interpreter + python->interp_collecting) != 0;
 }

@@ -79,7 +79,7 @@ fn perfetto_classes_find_every_event_with_its_time_and_arrows_that_go_forward() 
             assert_eq!(found["ns"][&layer], ns, "{name}: {layer}");
         }
         assert!(found["arrows"][arrow].as_u64() > Some(0), "{name}: no arrow {arrow}: {}", found["arrows"]);
-        let stacked: i64 = ["events", "calls_in_flight", "wait_samples"]
+        let stacked: i64 = ["events", "calls_in_flight", "wait_samples", "cpu_samples"]
             .map(|table| {
                 trace.number(&format!(
                     "SELECT count(*) FROM {table} WHERE stack_id IN (SELECT stack_id FROM frames)"

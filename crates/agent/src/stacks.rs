@@ -17,6 +17,8 @@ pub(crate) const MOST_FRAMES: usize = 192;
 const MOST_MET: usize = 32;
 /// Stacks remembered by key and by number; beyond it all are forgotten, and stored again when they come again.
 const MOST_KNOWN: usize = 65_536;
+/// Bytes of code that count as one place of a sample; the kernel's LEAF_BYTES.
+const SAMPLED_TOGETHER: u64 = 256;
 /// Processes whose mappings are followed.
 const MOST_WITH_LIBRARY: usize = 4_096;
 
@@ -71,6 +73,9 @@ impl Stacks {
             if call.stack_key != 0 {
                 call.stack_id = self.by_key.get(&call.stack_key).copied();
             }
+        }
+        for sample in batch.cpu_samples.iter_mut().filter(|sample| sample.stack_key != 0) {
+            sample.stack_id = self.by_key.get(&sample.stack_key).copied();
         }
     }
 
@@ -163,8 +168,9 @@ impl Stacks {
         });
         let python: Vec<Ran> = python.collect();
         let mut stack = Stack { pid: raw.pid, addresses, complete, ..Stack::default() };
-        stack.stack_id = stack_id(raw.pid, &stack.addresses, python.iter().map(|ran| &ran.function));
-        Unnamed { stack, stack_pointers, python, is_at_return: true }
+        let identity = identity_of(raw, &stack.addresses);
+        stack.stack_id = stack_id(raw.pid, &identity, python.iter().map(|ran| &ran.function));
+        Unnamed { stack, stack_pointers, python, is_at_return: !raw.sampled }
     }
 
     /// Takes a stack that was read from outside. Its names come with a later batch; until then its Python frames stand for
@@ -212,6 +218,9 @@ impl Stacks {
 
     /// What frame pointers lead to, as far as it is code: in a library without them they lead anywhere.
     fn believable(&mut self, raw: &RawStack) -> Unwound {
+        if raw.ip == 0 {
+            return Unwound::default();
+        }
         let mut addresses = vec![raw.ip];
         for address in raw.native.iter().skip(1) {
             if self.symbols.module_of(raw.pid, *address).is_none() {
@@ -237,6 +246,16 @@ fn stack_id<'a>(pid: u32, addresses: &[u64], python: impl Iterator<Item = &'a Fr
         (&frame.function, &frame.file, frame.line).hash(&mut hasher);
     }
     hasher.finish() as i64
+}
+
+/// The addresses that identify a stack. Running code is at any instruction: those near each other are one place, as
+/// they are for the kernel, and the first one that was sampled stands for it.
+fn identity_of(raw: &RawStack, addresses: &[u64]) -> Vec<u64> {
+    let mut addresses = addresses.to_vec();
+    if let Some(leaf) = addresses.first_mut().filter(|_| raw.sampled) {
+        *leaf -= *leaf % SAMPLED_TOGETHER;
+    }
+    addresses
 }
 
 fn swapped(pairs: &[(u64, u64)]) -> Vec<Swapped> {

@@ -1,7 +1,7 @@
 //! The unit in which data flows from the probes to every reader.
 
 use crate::{
-    Annotation, BetweenCalls, Bill, Call, CallWindow, Completion, GpuError, GpuSample, InFlight, IoEvent,
+    Annotation, BetweenCalls, Bill, Call, CallWindow, Completion, CpuSample, GpuError, GpuSample, InFlight, IoEvent,
     LaunchCount, LevelChange, LibraryInfo, Loss, MemoryPlace, NcclCall, Neighbour, OomEvent, OpInfo,
     ProbeStatus, Process, ProcessEvent, RawCode, RawStack, RdmaEvent, ServerSample, Stack, StreamState,
     TcpEvent, ThreadPlace, Wait, WaitEvent,
@@ -44,6 +44,7 @@ pub struct Batch {
     pub memory_places: Vec<MemoryPlace>,
     /// Those met while they waited, by a look now and then.
     pub between_calls: Vec<BetweenCalls>,
+    pub cpu_samples: Vec<CpuSample>,
     pub annotations: Vec<Annotation>,
     /// Lines on the annotations' socket that were not taken, by why.
     pub refused_annotations: BTreeMap<String, u64>,

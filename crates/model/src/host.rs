@@ -141,6 +141,28 @@ pub struct BetweenCalls {
     pub thread_pointer: u64,
 }
 
+/// A followed thread that had a CPU when a timer interrupted it: what it ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CpuSample {
+    pub time_ns: u64,
+    pub pid: u32,
+    pub tid: u32,
+    pub cpu: u32,
+    /// The call it was in; none between calls.
+    pub op: OpId,
+    /// The timer's period, for which this sample stands.
+    pub weight_ns: u64,
+    /// The kernel ran on its behalf.
+    pub in_kernel: bool,
+    pub syscall: Option<u32>,
+    /// It collected garbage for its interpreter; nothing where that is not known.
+    pub collecting: Option<bool>,
+    pub stack_id: Option<i64>,
+    /// What its stack was sent as, until it has a number; see [`crate::RawStack`]. 0 for none.
+    #[serde(skip)]
+    pub stack_key: u64,
+}
+
 /// Where a followed thread runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadPlace {

@@ -53,7 +53,7 @@ impl FrameKind {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RawStack {
     pub time_ns: u64,
-    /// Calls refer to it by this.
+    /// Calls and samples refer to it by this.
     pub key: u64,
     pub pid: u32,
     pub tid: u32,
@@ -69,6 +69,8 @@ pub struct RawStack {
     pub python: Vec<PythonFrame>,
     /// Whether the thread has any could not be told.
     pub python_cut: bool,
+    /// It is of running code: `ip` is where the thread is, not where a call returns to; 0 for its Python frames alone.
+    pub sampled: bool,
 }
 
 /// Where a thread was in user space when it last came into the kernel.

@@ -2,6 +2,7 @@
 //! nothing outside `load` names libbpf, and nothing outside this crate knows the records' bytes.
 
 mod call;
+mod cpu;
 mod cuda;
 mod driver;
 mod function;
@@ -43,6 +44,7 @@ pub static PROBES: &[&Probe] = &[
     &process::PROBE,
     &inflight::PROBE,
     &sched::PROBE,
+    &cpu::PROBE,
     &mem::PROBE,
     &irq::PROBE,
     &io::PROBE,

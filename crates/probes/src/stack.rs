@@ -1,4 +1,4 @@
-//! Stacks of kept calls: raw bytes to the model's values. A stack's copy comes in parts, before the record it belongs to.
+//! Stacks of kept calls and of samples: raw bytes to the model's values. A stack's copy comes in parts, before the record it belongs to.
 
 use crate::raw::{cuda as raw, read};
 use gpuwhy_model::{PythonFrame, RawCode, RawStack, RawText};
@@ -60,6 +60,7 @@ impl Parts {
                 })
                 .collect(),
             python_cut: record.python_cut != 0,
+            sampled: record.sampled != 0,
         })
     }
 }

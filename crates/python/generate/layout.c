@@ -89,6 +89,12 @@ static void thread(void) {
 #endif
 }
 
+static void collector(void) {
+    HERE("tstate_interp", PyThreadState, interp, thread_state.interp);
+    HERE("interp_gc", PyInterpreterState, gc, interpreter_state.gc);
+    HERE("gc_collecting", struct _gc_runtime_state, collecting, gc.collecting);
+}
+
 static void frame(void) {
 #if PY_VERSION_HEX >= 0x030d0000
     HERE("frame_code", struct _PyInterpreterFrame, f_executable, interpreter_frame.executable);
@@ -209,6 +215,7 @@ int main(int argc, char **argv) {
     printf("    // From the headers of %s.\n    Layout {\n", PY_VERSION);
     runtime();
     thread();
+    collector();
     frame();
     code();
     objects();

@@ -25,6 +25,12 @@ pub struct Layout {
     pub tstate_frame: u32,
     pub frame_via: FrameVia,
     pub cframe_current_frame: u32,
+    /// The thread's interpreter.
+    pub tstate_interp: u32,
+    /// The garbage collector's state in an interpreter.
+    pub interp_gc: u32,
+    /// An `i32` in that state: not 0 while a collection runs.
+    pub gc_collecting: u32,
     /// `f_code`, `f_executable`.
     pub frame_code: u32,
     /// What of that word is the pointer: the rest is a tag (3.14).

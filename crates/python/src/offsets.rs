@@ -56,6 +56,9 @@ pub(crate) fn published_layout(
     take(&mut layout.tstate_native_thread_id, places.tstate_native_thread_id)?;
     take(&mut layout.tstate_status, places.tstate_status)?;
     take(&mut layout.tstate_frame, places.tstate_frame)?;
+    take(&mut layout.tstate_interp, places.tstate_interp)?;
+    take(&mut layout.interp_gc, places.interp_gc)?;
+    take(&mut layout.gc_collecting, places.gc_collecting)?;
     take(&mut layout.frame_code, places.frame_code)?;
     take(&mut layout.frame_previous, places.frame_previous)?;
     take(&mut layout.frame_instr, places.frame_instr)?;

@@ -109,6 +109,31 @@ pub(super) fn waiting<S: Sink>(walk: &mut Walk<'_, S>) -> Result<(), ExportError
     })
 }
 
+/// Where threads ran: instants with a stack.
+pub(super) fn running<S: Sink>(walk: &mut Walk<'_, S>) -> Result<(), ExportError> {
+    let source = walk.source;
+    let (clause, values) = source.filter.clause("timestamp_ns");
+    let sql =
+        format!("SELECT timestamp_ns, pid, tid, kernel, gc, stack_id, weight_ns FROM cpu_samples{clause}");
+    source.reader.stream::<ExportError>(&sql, &values, |record| {
+        let number = |at: usize| record.integer(at).unwrap_or(0).max(0);
+        let title = match (number(3), number(4)) {
+            (_, 1) => "runs: garbage collection",
+            (1, _) => "runs: kernel",
+            _ => "runs",
+        };
+        let piece = Piece {
+            start_ns: number(0) as u64,
+            name: &name(title),
+            category: "cpu_sample",
+            stack_id: record.integer(5),
+            ..Piece::default()
+        };
+        let args = [("weight_ns", Arg::Integer(number(6)))];
+        walk.put(&Place::Thread(number(1) as u32, number(2) as u32), &piece, &args)
+    })
+}
+
 /// Calls that were seen to last, until they ended or were last seen.
 pub(super) fn in_flight<S: Sink>(walk: &mut Walk<'_, S>) -> Result<(), ExportError> {
     let source = walk.source;

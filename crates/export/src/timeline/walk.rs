@@ -42,6 +42,7 @@ pub(crate) fn walk(
     extras::streams(&mut walk)?;
     extras::in_flight(&mut walk)?;
     extras::waiting(&mut walk)?;
+    extras::running(&mut walk)?;
     counters::gpus(&mut walk)?;
     counters::memory(&mut walk)?;
     Ok(walk.meter.exported())

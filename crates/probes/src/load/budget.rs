@@ -46,8 +46,9 @@ impl Engine {
             drain: (budget.drain * f64::from(1 << 20)) as u32,
             reserved: 0,
         };
-        self.maps
-            .get("governor")?
+        // Calls are what costs: without a probe of calls there is nobody to charge.
+        let Ok(governor) = self.maps.get("governor") else { return Ok(()) };
+        governor
             .update(&0u32.to_ne_bytes(), bytes_of(&value), MapFlags::ANY)
             .map_err(|error| LoadError::Internal(format!("governor: {error}")))
     }

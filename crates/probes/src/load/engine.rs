@@ -2,7 +2,7 @@
 
 use super::attach::{Flavour, Group};
 use super::loss::LossReader;
-use super::object::{SharedMaps, set_variable};
+use super::object::{SharedMaps, has_variable, set_variable};
 use super::rings::Rings;
 use super::rules::{self, Rule};
 use super::slots::Slots;
@@ -122,10 +122,8 @@ impl Engine {
             StackMode::Auto => raw::cuda::STACKS_AUTO,
             StackMode::On => raw::cuda::STACKS_ON,
         };
-        for loaded in &self.loaded {
-            if let Attach::Functions(_) = loaded.probe.attach {
-                set_variable(loaded.probe.object, &loaded.object, "stack_mode", &value.to_ne_bytes())?;
-            }
+        for loaded in self.loaded.iter().filter(|loaded| has_variable(loaded.probe.object, "stack_mode")) {
+            set_variable(loaded.probe.object, &loaded.object, "stack_mode", &value.to_ne_bytes())?;
         }
         Ok(())
     }

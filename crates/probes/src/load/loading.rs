@@ -108,8 +108,8 @@ impl Engine {
                 rules::write(engine.maps.get("rules")?, rule, rule.function.slow_ns, engine.keep_all)?;
             }
             engine.write_nccl_rules()?;
-            engine.set_stacks(settings.stacks)?;
         }
+        engine.set_stacks(settings.stacks)?;
         if let Scope::Cgroup(path) = &settings.scope {
             engine.set_cgroup(path)?;
         }

@@ -6,7 +6,7 @@ use gpuwhy_model::Loss;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 /// Probe and reason of each counter.
-const NAMES: [(u32, &str, &str); 11] = [
+const NAMES: [(u32, &str, &str); 12] = [
     (raw::LOSS_RING_FULL, "cuda", "ring full: a kept call was counted but not recorded"),
     (raw::LOSS_WINDOWS_FULL, "cuda", "too many threads and operations: a call was not counted"),
     (raw::LOSS_WAITS_FULL, "sched", "too many waits: a wait was not billed to anybody"),
@@ -18,6 +18,7 @@ const NAMES: [(u32, &str, &str); 11] = [
     (raw::LOSS_STATE_RING, "cuda", "ring full: a memory, graph, name or completion record was lost"),
     (raw::LOSS_TOLD_RING, "sched", "ring full: an event of the host was billed but not recorded"),
     (raw::LOSS_STACK_RING, "cuda", "ring full: a stack was lost"),
+    (raw::LOSS_SAMPLE_RING, "cpu", "ring full: a sample of running code was lost"),
 ];
 const _: () = assert!(NAMES.len() == raw::LOSS_KINDS as usize);
 

@@ -97,6 +97,10 @@ impl Opened {
     }
 }
 
+pub(crate) fn has_variable(bytes: &[u8], name: &str) -> bool {
+    variable(bytes, ".data", name).is_some()
+}
+
 /// Changes a variable of a loaded object's .data.
 pub(crate) fn set_variable(bytes: &[u8], object: &Object, name: &str, value: &[u8]) -> Result<(), LoadError> {
     let Some((offset, size)) = variable(bytes, ".data", name) else {

@@ -9,9 +9,10 @@ use libbpf_rs::{MapCore, MapFlags};
 impl Engine {
     /// From now on the process's Python stacks are read. `gil` is where its lock is, 0 where there is none.
     pub fn add_python(&self, pid: u32, interpreter: &Interpreter, gil: u64) -> Result<(), LoadError> {
+        // Without a probe that reads them there is nobody to tell.
+        let Ok(pythons) = self.maps.get("pythons") else { return Ok(()) };
         let value = told(interpreter.runtime, &interpreter.layout, gil);
-        self.maps
-            .get("pythons")?
+        pythons
             .update(&pid.to_ne_bytes(), bytes_of(&value), MapFlags::ANY)
             .map_err(|error| LoadError::Internal(format!("pythons: {error}")))
     }
@@ -67,6 +68,8 @@ fn told(runtime: u64, layout: &Layout, gil: u64) -> raw::python {
         frame_tlbc_index: layout.frame_tlbc_index,
         code_tlbc: layout.code_tlbc,
         tlbc_entries: layout.tlbc_entries,
+        tstate_interp: layout.tstate_interp,
+        interp_collecting: layout.interp_gc + layout.gc_collecting,
         reserved: 0,
     }
 }

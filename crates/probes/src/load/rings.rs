@@ -4,7 +4,7 @@ use super::budget;
 use super::error::LoadError;
 use crate::raw::{cuda as raw, read};
 use crate::stack::{self, Parts};
-use crate::{call, io, mem, memory, nccl, process, rdma, stream, tcp, told, xid};
+use crate::{call, cpu, io, mem, memory, nccl, process, rdma, stream, tcp, told, xid};
 use gpuwhy_model::Batch;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, RingBuffer, RingBufferBuilder};
 use std::cell::RefCell;
@@ -64,6 +64,9 @@ impl Inbox {
             }
             raw::RECORD_COMPLETION => {
                 stream::decode_completion(bytes, offset).map(|done| self.batch.completions.push(done))
+            }
+            raw::RECORD_CPU_SAMPLE => {
+                cpu::decode(bytes, offset).map(|sample| self.batch.cpu_samples.push(sample))
             }
             raw::RECORD_WAIT => told::decode(bytes, offset).map(|wait| self.batch.wait_events.push(wait)),
             raw::RECORD_OOM => mem::decode_oom(bytes, offset).map(|kill| self.batch.oom_events.push(kill)),

@@ -153,7 +153,7 @@ fn attach_one(program: &ProgramMut<'_>, section: &str) -> Result<Link, (ProbeSta
         NoEvent::Absent => (ProbeState::Absent, format!("this kernel has no tracepoint {category}:{name}")),
         NoEvent::NoTracefs(why) => refused(format!("tracefs cannot be read: {why}")),
     })?;
-    let event = open_event(PERF_TYPE_TRACEPOINT, id, 0).map_err(|error| refused(error.to_string()))?;
+    let event = open_event(PERF_TYPE_TRACEPOINT, id, Rate::EveryCount, 0).map_err(|error| refused(error.to_string()))?;
     // The link closes it.
     program.attach_perf_event(event.into_raw_fd()).map_err(|error| refused(said(&error)))
 }
@@ -161,19 +161,37 @@ fn attach_one(program: &ProgramMut<'_>, section: &str) -> Result<Link, (ProbeSta
 const PERF_TYPE_SOFTWARE: u64 = 1;
 const PERF_TYPE_TRACEPOINT: u64 = 2;
 
-/// An event that the kernel counts by itself: one for each CPU, with the program at every count.
+/// Not 100: a program that works in steps of 10 ms would be sampled at the same place in each of them.
+const SAMPLES_PER_SECOND: u64 = 99;
+
+/// How often an event runs its program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rate {
+    EveryCount,
+    PerSecond(u64),
+}
+
+/// Number and rate of one of the kernel's software events.
+fn software_event(name: &str) -> Option<(u64, Rate)> {
+    match name {
+        "cpu_clock" => Some((0, Rate::PerSecond(SAMPLES_PER_SECOND))),
+        "page_faults_min" => Some((5, Rate::EveryCount)),
+        "page_faults_maj" => Some((6, Rate::EveryCount)),
+        _ => None,
+    }
+}
+
+/// An event that the kernel counts by itself: one for each CPU, with the program as often as its rate says.
 fn attach_software_event(program: &ProgramMut<'_>, name: &str) -> Result<Vec<Link>, (ProbeState, String)> {
     let refused = |reason: String| (ProbeState::Refused, reason);
-    let event = match name {
-        "page_faults_min" => 5,
-        "page_faults_maj" => 6,
-        other => return Err((ProbeState::Absent, format!("no software event {other}"))),
+    let Some((event, rate)) = software_event(name) else {
+        return Err((ProbeState::Absent, format!("no software event {name}")));
     };
     let cpus = online_cpus().map_err(|error| refused(error.to_string()))?;
     cpus.into_iter()
         .map(|cpu| {
             let event =
-                open_event(PERF_TYPE_SOFTWARE, event, cpu).map_err(|error| refused(error.to_string()))?;
+                open_event(PERF_TYPE_SOFTWARE, event, rate, cpu).map_err(|error| refused(error.to_string()))?;
             // The link closes it.
             program.attach_perf_event(event.into_raw_fd()).map_err(|error| refused(said(&error)))
         })
@@ -190,13 +208,26 @@ fn online_cpus() -> io::Result<Vec<i32>> {
     Ok(ranges.flatten().collect())
 }
 
-/// A perf event on a CPU. Of a tracepoint one CPU's is enough: the program runs wherever it fires.
-fn open_event(kind: u64, id: u64, cpu: i32) -> io::Result<OwnedFd> {
-    const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
+/// `struct perf_event_attr` in words.
+fn attributes(kind: u64, id: u64, rate: Rate) -> [u64; 16] {
+    const EXCLUDE_IDLE: u64 = 1 << 7;
+    const FREQ: u64 = 1 << 10;
     let mut attr = [0u64; 16];
     attr[0] = kind | ((size_of_val(&attr) as u64) << 32);
     attr[1] = id;
-    attr[2] = 1; // sample_period
+    // sample_period or sample_freq, and the bits that say which.
+    (attr[2], attr[5]) = match rate {
+        Rate::EveryCount => (1, 0),
+        // Nobody is traced on a CPU that is idle.
+        Rate::PerSecond(times) => (times, FREQ | EXCLUDE_IDLE),
+    };
+    attr
+}
+
+/// A perf event on a CPU. Of a tracepoint one CPU's is enough: the program runs wherever it fires.
+fn open_event(kind: u64, id: u64, rate: Rate, cpu: i32) -> io::Result<OwnedFd> {
+    const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
+    let attr = attributes(kind, id, rate);
     // SAFETY: the kernel reads `size` bytes of attr; a new descriptor is ours.
     let fd =
         unsafe { libc::syscall(libc::SYS_perf_event_open, attr.as_ptr(), -1, cpu, -1, PERF_FLAG_FD_CLOEXEC) };
@@ -205,4 +236,23 @@ fn open_event(kind: u64, id: u64, cpu: i32) -> io::Result<OwnedFd> {
     }
     // SAFETY: just opened, owned by nobody else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_clock_is_sampled_by_frequency() {
+        let (id, rate) = software_event("cpu_clock").unwrap();
+        let attr = attributes(PERF_TYPE_SOFTWARE, id, rate);
+        assert_eq!((attr[0], attr[1], attr[2]), (1 | 128 << 32, 0, SAMPLES_PER_SECOND));
+        assert_eq!(attr[5], 1 << 10 | 1 << 7);
+        for (name, number) in [("page_faults_min", 5), ("page_faults_maj", 6)] {
+            let (id, rate) = software_event(name).unwrap();
+            let attr = attributes(PERF_TYPE_SOFTWARE, id, rate);
+            assert_eq!((attr[1], attr[2], attr[5]), (number, 1, 0), "{name}");
+        }
+        assert_eq!(software_event("page_faults"), None);
+    }
 }

@@ -112,18 +112,6 @@ static __always_inline const struct who *bill_runnable(struct cpu_runs *cpu, str
     return look.most_ns ? &cpu->runs[look.most & (RUNS - 1)].who : &nobody;
 }
 
-static __always_inline struct pt_regs *user_regs(struct task_struct *task) {
-    return (struct pt_regs *)bpf_task_pt_regs(task);
-}
-
-static __always_inline long syscall_of(struct task_struct *task) {
-#if defined(__TARGET_ARCH_x86)
-    return (long)BPF_CORE_READ(user_regs(task), orig_ax);
-#else
-    return BPF_CORE_READ(user_regs(task), syscallno);
-#endif
-}
-
 static __always_inline u64 first_argument(struct task_struct *task) {
 #if defined(__TARGET_ARCH_x86)
     return BPF_CORE_READ(user_regs(task), di);

@@ -62,6 +62,34 @@ pub(crate) const WAIT_SAMPLES: Table = Table {
     layer: None,
 };
 
+pub(crate) const CPU_SAMPLES: Table = Table {
+    name: "cpu_samples",
+    about: "threads that make GPU calls, sampled 99 times a second of their time on a CPU: code that is sampled often is where \
+            the CPU time goes, in calls and between them",
+    columns: &[
+        TIMESTAMP,
+        PID.required(),
+        TID.required(),
+        int("cpu", "", "CPU it ran on"),
+        text("op", "", "the call it was in; NULL between calls"),
+        int(
+            "stack_id",
+            "",
+            "its Python frames and the native function it was in, or its native frames as far as frame pointers lead, see \
+             `frames`; NULL with `--stacks off`",
+        ),
+        int("weight_ns", "ns", "the time this sample stands for").required(),
+        int("kernel", "", "1 where the kernel ran on its behalf: a system call, a page fault, an interrupt").required(),
+        int("syscall", "", "number of the system call it was in; NULL for none"),
+        int("gc", "", "1 while it collected garbage for its Python interpreter; NULL where that is not known"),
+        SESSION,
+    ],
+    key: &[],
+    clustered: false,
+    age: Some("timestamp_ns"),
+    layer: None,
+};
+
 pub(crate) const ANNOTATIONS: Table = Table {
     name: "annotations",
     about: "steps, epochs and requests that programs, or somebody with `gpuwhy annotate`, marked while the trace ran with `--annotate`",

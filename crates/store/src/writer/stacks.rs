@@ -1,8 +1,9 @@
 //! Stacks of kept calls, as addresses and as functions and lines.
 
+use super::Ops;
 use super::row::{handle, insert_into, known, put};
-use crate::schema::code::{FRAMES, STACKS, WAIT_SAMPLES};
-use gpuwhy_model::{BetweenCalls, Stack};
+use crate::schema::code::{CPU_SAMPLES, FRAMES, STACKS, WAIT_SAMPLES};
+use gpuwhy_model::{BetweenCalls, CpuSample, Stack};
 use rusqlite::{Connection, Statement, params};
 use std::fmt::Write as _;
 
@@ -43,6 +44,36 @@ pub(super) fn between_calls(db: &Connection, met: &[BetweenCalls], session_id: i
             "stack_id" = met.stack_id,
             "session_id" = session_id,
             "weight_ns" = met.weight_ns as i64,
+        );
+    }
+    Ok(())
+}
+
+pub(super) fn cpu_samples(
+    db: &Connection,
+    samples: &[CpuSample],
+    ops: &mut Ops,
+    session_id: i64,
+) -> rusqlite::Result<()> {
+    if samples.is_empty() {
+        return Ok(());
+    }
+    let mut insert = insert_into(db, &CPU_SAMPLES)?;
+    for sample in samples {
+        put!(
+            insert,
+            CPU_SAMPLES,
+            "timestamp_ns" = sample.time_ns as i64,
+            "pid" = sample.pid,
+            "tid" = sample.tid,
+            "cpu" = sample.cpu,
+            "op" = ops.name_of(db, sample.op)?,
+            "stack_id" = sample.stack_id,
+            "weight_ns" = sample.weight_ns as i64,
+            "kernel" = sample.in_kernel,
+            "syscall" = sample.syscall,
+            "gc" = sample.collecting,
+            "session_id" = session_id,
         );
     }
     Ok(())

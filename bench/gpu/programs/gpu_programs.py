@@ -6,6 +6,7 @@ import tempfile
 import time
 
 import torch
+import torch.distributed as dist
 
 from loop import Skip, Training
 
@@ -56,9 +57,11 @@ class Captures:
 
     def __init__(self):
         self.train = Training()
-        self.train.infer()
-        torch.cuda.synchronize()
         self.stream, self.pool = torch.cuda.Stream(), torch.cuda.graph_pool_handle()
+        # Libraries set themselves up at their first call on a stream, which a capture does not allow.
+        with torch.cuda.stream(self.stream):
+            self.train.infer()
+        torch.cuda.synchronize()
         self.first = self.new()
 
     def new(self):
@@ -68,9 +71,9 @@ class Captures:
 
 
 def graphs(run):
-    graph = Captures().first
-    for _ in run.steps(graph.replay):
-        graph.replay()
+    captures = Captures()
+    for _ in run.steps(captures.first.replay):
+        captures.first.replay()
 
 
 def graph_recapture(run):
@@ -160,19 +163,20 @@ def remember(history):
 
 def compile_storm(run):
     """In this process, and past the compiler's caches, so that each new shape is compiled."""
-    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
-    os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp()
     train = Training()
     train.step()
     try:
-        import torch._dynamo.config as config
+        import torch._dynamo.config
+        import torch._inductor.config
+        torch._inductor.config.compile_threads = 1
+        torch._inductor.config.force_disable_caches = True
         # By default the compiler gives up after eight shapes.
-        config.cache_size_limit = config.accumulated_cache_size_limit = 10_000
+        torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit = 10_000
         fused = torch.compile(lambda x: (x.sin() * x + x.cos()).softmax(dim=-1), dynamic=False)
         fused(torch.ones(64, 64, device="cuda"))
     except Exception as why:
-        raise Skip(f"torch.compile does not work here: {str(why).splitlines()[0]}") from why
+        raise Skip(f"torch.compile does not work here: {why!r:.200}") from why
     for number in run.steps(train.step):
         width = 64 if run.without else 65 + number
         score(fused, torch.ones(64, width, device="cuda"))
@@ -184,7 +188,6 @@ def score(fused, batch):
 
 
 def nccl_sleep(run):
-    dist = torch.distributed
     if not dist.is_available() or not dist.is_nccl_available():
         raise Skip("PyTorch has no NCCL here")
     store = os.path.join(tempfile.mkdtemp(), "store")

@@ -12,7 +12,7 @@ import torch
 
 from loop import Skip, Training
 
-TEXT = " ".join(f"Stalling{number % 97} tokens, endlessly{number % 13}" for number in range(90))
+TEXT = " ".join(f"Stalling{number % 97} tokens, endlessly{number % 13}" for number in range(900))
 BLOB = bytes(8 << 20)
 LOCK = threading.Lock()
 
@@ -133,19 +133,19 @@ def tidy_up():
 
 
 def gc_auto(run):
-    """New rows replace old ones, so that a quarter of the heap is new every few steps: then it is collected in full."""
+    """New rows outlive a few steps, so that a quarter of the heap is new again and again: then all of it is collected."""
     train = Training()
     if run.without:
         gc.disable()
-    cache = [[number, [number]] for number in range(300_000)]
+    cache = [make_rows(number) for number in range(20)]
     for number in run.steps(train.step):
-        renew(cache, number * 20_000)
+        cache.append(make_rows(number))
+        del cache[0]
         train.step()
 
 
-def renew(cache, first):
-    for number in range(first, first + 20_000):
-        cache[number % len(cache)] = [number, [number]]  # MARK gc_auto
+def make_rows(first):
+    return [[number, [number]] for number in range(first, first + 20_000)]  # MARK gc_auto
 
 
 def asyncio_blocked(run):

@@ -1,6 +1,7 @@
 //! Findings for people: what, why, who, where and what to do first, then the evidence.
 
 mod servers;
+mod steps;
 
 use crate::summary::write_coverage;
 use gpuwhy_cause::{Idle, Tail};
@@ -52,6 +53,7 @@ pub(crate) fn write(explained: &Explained, style: Style, out: &mut impl Write) -
         },
         count(trace.events)
     )?;
+    steps::write(&explained.steps, out)?;
     if explained.findings.is_empty() {
         writeln!(out, "\nNothing was found: no calls were slow beyond the usual, and no rule applies.")?;
     } else if style.per_process {

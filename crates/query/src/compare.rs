@@ -1,7 +1,7 @@
 //! `compare`: two traces, or two times of one, operation by operation: what changed beyond noise.
 
 use crate::QueryError;
-use crate::evidence::gather;
+use crate::evidence::{Scope, gather, threads};
 use gpuwhy_cause::compare as compared;
 use gpuwhy_cause::{Comparison, Evidence};
 use gpuwhy_model::{Coverage, Span};
@@ -44,14 +44,12 @@ fn evidence(side: &Side<'_>) -> Result<Evidence, QueryError> {
     let span = side.reader.span()?;
     let span =
         span.ok_or_else(|| QueryError::NoData(format!("{file} is empty: there is nothing to compare")))?;
-    let evidence = gather(
-        side.reader,
-        Span {
-            start_ns: side.from_ns.unwrap_or(span.start_ns).max(span.start_ns),
-            end_ns: side.to_ns.unwrap_or(span.end_ns).min(span.end_ns),
-        },
-        false,
-    )?;
+    let asked = Span {
+        start_ns: side.from_ns.unwrap_or(span.start_ns).max(span.start_ns),
+        end_ns: side.to_ns.unwrap_or(span.end_ns).min(span.end_ns),
+    };
+    let mut evidence = threads(side.reader, asked)?;
+    gather(side.reader, &Scope::All, false, &mut evidence)?;
     if evidence.sums.is_empty() && evidence.foreign.is_empty() {
         return Err(QueryError::NoData(format!(
             "{file} has no calls in that time: trace while a process uses the GPU"

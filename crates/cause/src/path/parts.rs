@@ -22,7 +22,7 @@ pub(crate) struct Part {
     pub(crate) objects: BTreeMap<u32, u64>,
     /// Operations that were in flight.
     pub(crate) ops: BTreeMap<u16, u64>,
-    stacks: BTreeMap<i64, u64>,
+    pub(crate) stacks: BTreeMap<i64, u64>,
 }
 
 /// What tells one part from another.

@@ -1,0 +1,108 @@
+//! The step tree: what a step of each process is made of, where its loop waits, and how busy its GPU was.
+
+use gpuwhy_cause::{PathPart, StepTree};
+use gpuwhy_model::is_of_library;
+use gpuwhy_model::units::{count, duration, printable};
+use std::io::{self, Write};
+
+const MAX_PROCESSES: usize = 4;
+const MAX_PARTS: usize = 6;
+/// Parts below this are summed in the last line.
+const MIN_SHARE_PCT: f64 = 2.0;
+/// A part from this share on is what the loop waits for.
+const MAIN_PCT: f64 = 20.0;
+
+pub(crate) fn write(trees: &[StepTree], out: &mut impl Write) -> io::Result<()> {
+    let loops: Vec<&StepTree> = trees.iter().filter(|tree| tree.phase == "loop").collect();
+    for tree in loops.iter().take(MAX_PROCESSES) {
+        writeln!(out)?;
+        write_tree(tree, loops.len() > 1, out)?;
+        let start = trees.iter().find(|start| start.pid == tree.pid && start.phase == "start");
+        if let Some(start) = start {
+            writeln!(out, "{}", start_line(start))?;
+        }
+    }
+    if loops.len() > MAX_PROCESSES {
+        writeln!(out, "and {} more processes; --json has them all", loops.len() - MAX_PROCESSES)?;
+    }
+    Ok(())
+}
+
+fn write_tree(tree: &StepTree, is_one_of_many: bool, out: &mut impl Write) -> io::Result<()> {
+    let name = match is_one_of_many {
+        true => format!("{}[{}] ", printable(tree.process.as_deref().unwrap_or("process")), tree.pid),
+        false => String::new(),
+    };
+    let ms = |ms: f64| duration((ms * 1e6) as u64);
+    let what = match &tree.found_by {
+        Some(_) => format!("step {} (median {}, p99 {}, {} steps)", ms(tree.mean_ms), ms(tree.median_ms), ms(tree.p99_ms), count(tree.count)),
+        None => format!("{} of work (no repeating step was found)", ms(tree.median_ms)),
+    };
+    let busy = match (tree.gpu_busy_pct, &tree.gpu_busy_source) {
+        (Some(pct), Some(source)) => format!("   GPU busy {pct:.0}% ({source})"),
+        _ => String::new(),
+    };
+    writeln!(out, "{name}{what}{busy}")?;
+    let (shown, small): (Vec<&PathPart>, Vec<&PathPart>) =
+        tree.path.iter().partition(|part| part.share_pct >= MIN_SHARE_PCT && part.process != 0);
+    let shown = &shown[..shown.len().min(MAX_PARTS)];
+    let rest: f64 = 100.0 - shown.iter().map(|part| part.share_pct).sum::<f64>();
+    let has_rest = !small.is_empty() && rest >= 0.5;
+    let main = shown.first().filter(|part| part.share_pct >= MAIN_PCT && is_wait(part)).map(|part| &part.message);
+    for (at, part) in shown.iter().enumerate() {
+        let is_last = at + 1 == shown.len() && !has_rest;
+        let arrow = if main == Some(&part.message) && at == 0 { "   <- the loop waits here" } else { "" };
+        let branch = if is_last { "└─" } else { "├─" };
+        writeln!(out, "{branch} {:>8} {:>3.0}%  {}{arrow}", ms(part.ms), part.share_pct, line(part, tree.pid))?;
+    }
+    if has_rest {
+        let mean: f64 = tree.mean_ms * rest / 100.0;
+        writeln!(out, "└─ {:>8} {rest:>3.0}%  small parts", ms(mean))?;
+    }
+    Ok(())
+}
+
+fn is_wait(part: &PathPart) -> bool {
+    part.class.name() != "launch.bound" && part.class.name() != "gpu.wait"
+}
+
+/// What, who where it is another one, and the program's own lines.
+fn line(part: &PathPart, pid: u32) -> String {
+    const MAX_LINES: usize = 2;
+    let mut words = printable(&part.message);
+    if part.process != pid {
+        words += &format!(", {}[{}]", printable(&part.thread), part.process);
+    }
+    if !part.parts.is_empty() {
+        let threads: Vec<String> = part
+            .parts
+            .iter()
+            .map(|thread| format!("{} {}", duration((thread.ms * 1e6) as u64), printable(&thread.thread)))
+            .collect();
+        return format!("{words}: {}", threads.join(", "));
+    }
+    let own: Vec<String> =
+        part.place.iter().filter(|line| !is_of_library(line)).take(MAX_LINES).map(|line| short(line)).collect();
+    match own.is_empty() {
+        true => words,
+        false => format!("{words:<36} {}", printable(&own.join(" < "))),
+    }
+}
+
+/// Without the folders.
+fn short(line: &str) -> String {
+    let (file, rest) = line.split_once(':').unwrap_or((line, ""));
+    format!("{}:{rest}", file.rsplit('/').next().unwrap_or(file))
+}
+
+fn start_line(start: &StepTree) -> String {
+    let parts: Vec<String> = start
+        .path
+        .iter()
+        .filter(|part| part.share_pct >= 10.0)
+        .take(3)
+        .map(|part| format!("{:.0}% {}", part.share_pct, printable(&part.message)))
+        .collect();
+    let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+    format!("before the loop: {} to start{parts}", duration((start.median_ms * 1e6) as u64))
+}

@@ -59,11 +59,47 @@ struct {
     __type(value, u8);
 } codes_seen SEC(".maps");
 
+/* All that is read of a frame lies at its beginning: read at once, as every read by itself takes as long. */
+#define FRAME_BYTES 128 /* a power of two */
+
+struct frame_copy {
+    u64 words[FRAME_BYTES / 8];
+    u64 address;
+    bool is_there; /* not at the end of a mapping, where fields are read one by one */
+};
+
+static __always_inline void copy_frame(struct frame_copy *copy, u64 frame) {
+    copy->address = frame;
+    copy->is_there = !bpf_probe_read_user(copy->words, sizeof(copy->words), (void *)frame);
+}
+
+static __always_inline u64 frame_word(const struct frame_copy *copy, u32 offset) {
+    if (!copy->is_there || offset >= FRAME_BYTES)
+        return user_word(copy->address + offset);
+    barrier_var(offset);
+    return copy->words[offset / 8 & (FRAME_BYTES / 8 - 1)];
+}
+
+static __always_inline u32 frame_half(const struct frame_copy *copy, u32 offset) {
+    if (!copy->is_there || offset >= FRAME_BYTES)
+        return user_half(copy->address + offset);
+    barrier_var(offset);
+    return ((const u32 *)copy->words)[offset / 4 & (FRAME_BYTES / 4 - 1)];
+}
+
+static __always_inline u8 frame_byte(const struct frame_copy *copy, u32 offset) {
+    if (!copy->is_there || offset >= FRAME_BYTES)
+        return user_byte(copy->address + offset);
+    barrier_var(offset);
+    return ((const u8 *)copy->words)[offset & (FRAME_BYTES - 1)];
+}
+
 /* Where the instructions begin that a frame points into. */
-static __always_inline u64 first_instruction(const struct python *python, u64 frame, u64 code) {
+static __always_inline u64 first_instruction(const struct python *python, const struct frame_copy *frame,
+                                             u64 code) {
     u64 first = code + python->code_adaptive;
     if (python->code_tlbc) {
-        u32 copy = user_half(frame + python->frame_tlbc_index);
+        u32 copy = frame_half(frame, python->frame_tlbc_index);
         u64 copies = user_word(code + python->code_tlbc);
         if (copy && copies)
             return user_word(copies + python->tlbc_entries + (u64)copy * 8);
@@ -71,15 +107,14 @@ static __always_inline u64 first_instruction(const struct python *python, u64 fr
     return first;
 }
 
-static __always_inline u32 executing(const struct python *python, u64 frame, u64 code) {
-    u64 at = frame + python->frame_instr;
+static __always_inline u32 executing(const struct python *python, const struct frame_copy *frame, u64 code) {
     switch (python->instr_kind) {
     case INSTR_LASTI_BYTES:
-        return user_half(at);
+        return frame_half(frame, python->frame_instr);
     case INSTR_LASTI_UNITS:
-        return user_half(at) * 2;
+        return frame_half(frame, python->frame_instr) * 2;
     default:
-        return user_word(at) - first_instruction(python, frame, code);
+        return frame_word(frame, python->frame_instr) - first_instruction(python, frame, code);
     }
 }
 
@@ -90,16 +125,17 @@ static __always_inline u64 code_number(const struct python *python, u64 code) {
 }
 
 /* One frame of the chain into `out`: 0 where it is no Python function, else 1. */
-static __always_inline bool read_frame(const struct python *python, u64 frame, struct python_frame *out) {
-    if (python->owner_shim != ~0u && user_byte(frame + python->frame_owner) >= python->owner_shim)
+static __always_inline bool read_frame(const struct python *python, const struct frame_copy *frame,
+                                       struct python_frame *out) {
+    if (python->owner_shim != ~0u && frame_byte(frame, python->frame_owner) >= python->owner_shim)
         return false;
-    u64 code = user_word(frame + python->frame_code) & python->code_mask;
+    u64 code = frame_word(frame, python->frame_code) & python->code_mask;
     out->address = code;
     out->code = code_number(python, code);
     out->instr = executing(python, frame, code);
     out->flags = 0;
     if (python->frame_via == FRAME_OBJECT ||
-        (python->frame_is_entry && user_byte(frame + python->frame_is_entry)))
+        (python->frame_is_entry && frame_byte(frame, python->frame_is_entry)))
         out->flags = FRAME_ENTRY;
     return true;
 }
@@ -117,8 +153,10 @@ __noinline int take_frame(struct python *python, struct python_stack *stack, str
     if (!python || !stack || !walk || !walk->frame || walk->count >= PYTHON_FRAMES)
         return 0;
     struct python_frame read = {};
-    bool is_function = read_frame(python, walk->frame, &read);
-    u64 previous = user_word(walk->frame + python->frame_previous);
+    struct frame_copy copy;
+    copy_frame(&copy, walk->frame);
+    bool is_function = read_frame(python, &copy, &read);
+    u64 previous = frame_word(&copy, python->frame_previous);
     u32 count = walk->count;
     if (is_function) {
         if (!previous)

@@ -17,6 +17,7 @@ mod blame;
 mod browser;
 mod collectives;
 mod counting;
+mod cpu;
 mod discovery;
 mod explain;
 mod export;

@@ -67,9 +67,9 @@ impl Told {
 
 /// An interpreter to test with.
 #[derive(Debug)]
-struct Python {
-    command: String,
-    version: String,
+pub(crate) struct Python {
+    pub(crate) command: String,
+    pub(crate) version: String,
     minor: u32,
 }
 
@@ -178,7 +178,7 @@ fn trace_to_end<'a>(
 }
 
 /// All there are, and which those are.
-fn pythons(test: &str) -> Vec<Python> {
+pub(crate) fn pythons(test: &str) -> Vec<Python> {
     let in_path = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
     let mut commands: Vec<String> = Vec::new();
     if let Ok(output) = in_path {

@@ -1,0 +1,111 @@
+//! Samples of running code, against what a program knows of its own CPU time; and traces with some of the probes only.
+
+use crate::python::pythons;
+use crate::support::{Trace, alone, can_trace, done, gpuwhy, sim};
+use crate::victim::Victim;
+use serde_json::Value;
+use std::ffi::OsStr;
+
+const BUSY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/e2e/cpu/busy.py");
+/// CPU seconds of each of its phases.
+const SECONDS: f64 = 1.0;
+
+/// What the program says of itself; its trace.
+fn busy(python: &str, flags: &[&str]) -> (Value, Trace) {
+    let trace = Trace::new();
+    let spin = OsStr::new("20000000");
+    let environment = [("VICTIM_GPU", sim().as_os_str()), ("SIMGPU_ALLOC_SPIN_NS", spin)];
+    let words = [python, BUSY, &SECONDS.to_string()];
+    let mut victim = Victim::start(&trace, flags, &[sim()], &words, &environment);
+    victim.pass("gate");
+    victim.finish();
+    let says = std::fs::read_to_string(victim.folder().join("gate.says")).unwrap();
+    (serde_json::from_str(&says).unwrap(), trace)
+}
+
+/// CPU seconds that samples of a phase stand for: of those with its function on their stack.
+fn sampled_s(trace: &Trace, truth: &Value, phase: &str, condition: &str) -> f64 {
+    let sql = format!(
+        "SELECT sum(weight_ns) FROM cpu_samples c WHERE pid = {} AND tid = {} AND {condition} AND EXISTS \
+         (SELECT 1 FROM frames f WHERE f.stack_id = c.stack_id AND kind = 'python' AND function = '{phase}')",
+        truth["pid"], truth["tid"]
+    );
+    trace.number(&sql) as f64 / 1e9
+}
+
+#[test]
+fn samples_show_where_a_python_thread_spends_its_cpu_time() {
+    let test = "samples_show_where_a_python_thread_spends_its_cpu_time";
+    if !can_trace(test) {
+        return;
+    }
+    let _turn = alone();
+    for python in pythons(test) {
+        let (truth, trace) = busy(&python.command, &[]);
+        for (phase, condition) in
+            [("hot", "op IS NULL AND gc = 0"), ("collect", "op IS NULL AND gc = 1"), ("call", "op = 'cudaMalloc'")]
+        {
+            let spent_s = truth[phase].as_f64().unwrap();
+            let found_s = sampled_s(&trace, &truth, phase, condition);
+            let context = format!("{}: {phase} took {spent_s} s, {found_s} s where {condition}", python.version);
+            // A period or two is the error of the samples; the rest is what a phase does besides.
+            assert!((0.8 * spent_s..1.1 * spent_s).contains(&found_s), "{context}");
+        }
+        let native = trace.number(
+            "SELECT count(*) FROM cpu_samples JOIN frames USING (stack_id) WHERE op = 'cudaMalloc' AND depth = 0 \
+             AND (module LIKE '%libcuda.so%' OR module = '[vdso]')",
+        );
+        assert!(native > 0, "{}: no sample names the library it is in", python.version);
+        // Stacks are few whatever the instruction.
+        assert!(trace.number("SELECT count(DISTINCT stack_id) FROM cpu_samples") < 150, "{}", python.version);
+    }
+}
+
+#[test]
+fn without_stacks_samples_are_counted() {
+    let test = "without_stacks_samples_are_counted";
+    if !can_trace(test) {
+        return;
+    }
+    let _turn = alone();
+    let Some(python) = pythons(test).into_iter().next() else { return };
+    let (_, trace) = busy(&python.command, &["--stacks", "off"]);
+    assert_eq!(trace.number("SELECT count(stack_id) FROM cpu_samples"), 0);
+    let sampled_s = trace.number("SELECT sum(weight_ns) FROM cpu_samples") as f64 / 1e9;
+    assert!((0.8 * 3.0 * SECONDS..1.2 * 3.0 * SECONDS).contains(&sampled_s), "{sampled_s}");
+    assert!(trace.number("SELECT count(*) FROM cpu_samples WHERE op = 'cudaMalloc'") > 0);
+}
+
+#[test]
+fn samples_of_a_native_thread_name_its_functions() {
+    let test = "samples_of_a_native_thread_name_its_functions";
+    if !can_trace(test) {
+        return;
+    }
+    let _turn = alone();
+    let trace = Trace::new();
+    let truth = trace.of_simwork(&["--probes", "cuda,cpu"], &["hold", "--for", "spin", "--ms", "50", "--rounds", "20"]);
+    let samples = trace.number("SELECT count(*) FROM cpu_samples");
+    assert!(samples > 20, "{samples} samples: {truth}");
+    let named = trace.number(
+        "SELECT count(DISTINCT timestamp_ns) FROM cpu_samples JOIN frames USING (stack_id) WHERE module IS NOT NULL",
+    );
+    assert!(named * 10 >= samples * 9, "{named} of {samples} samples are in a module");
+}
+
+#[test]
+fn any_subset_of_the_probes_can_be_traced() {
+    let test = "any_subset_of_the_probes_can_be_traced";
+    if !can_trace(test) {
+        return;
+    }
+    for probes in ["sched", "cpu", "cpu,sched", "sched,mem,irq,io,tcp", "mem", "nccl", "driver"] {
+        let trace = Trace::new();
+        let out = trace.file();
+        let mut command = gpuwhy();
+        command.args(["trace", "--probes", probes, "--out"]).arg(&out).args(["--", "true"]);
+        done(command.output().unwrap());
+        let refused = trace.number("SELECT count(*) FROM probes WHERE state = 'refused'");
+        assert_eq!(refused, 0, "{probes}");
+    }
+}

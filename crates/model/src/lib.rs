@@ -37,6 +37,7 @@ pub use gpu::{GpuError, GpuProcess, GpuSample, RdmaEvent};
 pub use histogram::{BUCKETS, Histogram, bucket_of, bucket_range};
 pub use host::{
     BetweenCalls, Ends, FileRef, IoEvent, MemoryPlace, Neighbour, OomEvent, TcpEvent, ThreadPlace, WaitEvent,
+    WokenBy,
 };
 pub use op::{Family, Layer, OpId, OpInfo, Role};
 pub use process::{Container, Process, ProcessEvent, ProcessEventKind};

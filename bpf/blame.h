@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The blame clock. Each followed thread owns a record in task storage: its calls in flight, and since when
  * and why something else than its own code has it. All threads of traced processes are followed; only those
- * that make traced calls are billed, the others' long waits are records of their own. The kernel's tracepoints (probes sched, mem, irq) bill
- * every such time to the calls it fell into; whatever of a call's duration was billed to nobody was time on
- * the CPU, so the parts sum to the duration exactly. The record dies with its thread: nothing leaks when a
- * thread dies inside a call. */
+ * that make traced calls are billed, the others' long waits are records of their own. The kernel's
+ * tracepoints (probes sched, mem, irq) bill every such time to the calls it fell into; whatever of a call's
+ * duration was billed to nobody was time on the CPU, so the parts sum to the duration exactly. The record
+ * dies with its thread: nothing leaks when a thread dies inside a call. */
 #pragma once
 
 #include "kernel.h"

@@ -5,10 +5,10 @@
 #include "event.h"
 
 enum target_flags {
-    TARGET_FOLLOW = 1,  /* its children are targets as it is */
-    TARGET_SEEN = 2,    /* it made a traced call, and user space was told */
-    TARGET_WAITS = 4,   /* followed for its waits: its calls are traced only if the scope says so */
-    TARGET_WAKER = 8,   /* it woke a thread of another target */
+    TARGET_FOLLOW = 1,   /* its children are targets as it is */
+    TARGET_SEEN = 2,     /* it made a traced call, and user space was told */
+    TARGET_WAITS = 4,    /* followed for its waits: its calls are traced only if the scope says so */
+    TARGET_WAKER = 8,    /* it woke a thread of another target */
     TARGET_OUTSIDE = 16, /* it is there for that alone: its children are not followed */
 };
 

@@ -32,7 +32,7 @@ struct wait_record {
     u32 target_cpu;
     s32 node;
     u16 op;
-    u16 part; /* enum reason, or PART_RUNNABLE */
+    u16 part;     /* enum reason, or PART_RUNNABLE */
     u32 woken_by; /* enum woken_by */
 };
 
@@ -109,13 +109,8 @@ static __always_inline void tell_wake(struct task_struct *victim, struct task *t
                                       u64 ns) {
     if (!is_told(victim->tgid, task, now, ns))
         return;
-    struct ended wait = {.by = by,
-                         .address = address,
-                         .now = now,
-                         .ns = ns,
-                         .part = part,
-                         .fd = fd,
-                         .woken_by = woken_by};
+    struct ended wait = {
+        .by = by, .address = address, .now = now, .ns = ns, .part = part, .fd = fd, .woken_by = woken_by};
     tell(victim, task, &wait);
 }
 

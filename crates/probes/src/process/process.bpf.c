@@ -9,8 +9,8 @@ static __always_inline bool waits_only(u32 flags) {
     return flags & TARGET_WAITS;
 }
 
-/* The record of a new thread. Memory can be had here: copy_process() is done and holds no lock, which is not so
- * where the scheduler's tracepoints are. */
+/* The record of a new thread. Memory can be had here: copy_process() is done and holds no lock, which is not
+ * so where the scheduler's tracepoints are. */
 static __always_inline void follow(struct task_struct *child) {
     struct task *task = bpf_task_storage_get(&tasks, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
     if (task)

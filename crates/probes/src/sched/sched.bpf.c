@@ -143,8 +143,8 @@ static __always_inline u64 second_argument(struct task_struct *task) {
 #endif
 }
 
-/* A futex of the interpreter's own is its lock, and that one says who has it, where the thread's memory is the
- * one at hand. */
+/* A futex of the interpreter's own is its lock, and that one says who has it, where the thread's memory is
+ * the one at hand. */
 static __always_inline u8 which_lock(struct task_struct *thread, struct task *task, bool is_current) {
     u32 tgid = thread->tgid;
     struct python *python = bpf_map_lookup_elem(&pythons, &tgid);

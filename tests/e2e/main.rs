@@ -20,6 +20,7 @@ mod counting;
 mod discovery;
 mod explain;
 mod export;
+mod follow;
 mod governor;
 mod gpu;
 mod graphs;

@@ -89,7 +89,7 @@ static __always_inline void settle(struct task *task) {
     u64 ran = current->se.sum_exec_runtime - task->ran_ns;
     u64 since = task->off_since_ns;
     task->state = TASK_ON_CPU;
-    if (now > since + ran && is_of_interest(task)) {
+    if (now > since + ran && is_billed(task)) {
         struct who nobody = {};
         bill_flights(task, part, now - since - ran);
         bill_wait(current, op_in_flight(task), part, &nobody, now, now - since - ran);
@@ -99,7 +99,7 @@ static __always_inline void settle(struct task *task) {
 /* Bills time the current thread spent in the kernel on its own CPU. */
 static __always_inline void bill_current(struct task_struct *current, struct task *task, u32 reason,
                                          const struct who *by, u64 now, u64 ns) {
-    if (!ns || !is_of_interest(task))
+    if (!ns || !is_billed(task))
         return;
     bill_flights(task, reason, ns);
     bill_wait(current, op_in_flight(task), reason, by, now, ns);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The blame clock. Each followed thread owns a record in task storage: its calls in flight, and since when
- * and why something else than its own code has it. The kernel's tracepoints (probes sched, mem, irq) bill
- * every such time to the calls it fell into; whatever of a call's duration was billed to nobody was time on
- * the CPU, so the parts sum to the duration exactly. The record dies with its thread: nothing leaks when a
- * thread dies inside a call. */
+ * and why something else than its own code has it. All threads of traced processes are followed; only those
+ * that make traced calls are billed, the others' long waits are records of their own. The kernel's
+ * tracepoints (probes sched, mem, irq) bill every such time to the calls it fell into; whatever of a call's
+ * duration was billed to nobody was time on the CPU, so the parts sum to the duration exactly. The record
+ * dies with its thread: nothing leaks when a thread dies inside a call. */
 #pragma once
 
 #include "kernel.h"
@@ -102,7 +103,8 @@ struct task {
     u8 level;         /* enum level */
     u8 told_level;
     u8 woken; /* while runnable: it was woken, not taken off its CPU */
-    u8 reserved[3];
+    u8 calls; /* it made a traced call itself */
+    u8 reserved[2];
     s32 device_next;   /* the device it chose, plus one; 0 where it was not seen to choose */
     u32 events_window; /* waits told of one by one, see told.h */
     u32 events;
@@ -175,6 +177,11 @@ static __always_inline u16 op_in_flight(const struct task *task) {
 /* Threads of processes that are not traced are followed in driver calls only. */
 static __always_inline bool is_of_interest(const struct task *task) {
     return task->target || task->depth;
+}
+
+/* Sums are kept of threads that make calls: there are few of them, and many others in a process. */
+static __always_inline bool is_billed(const struct task *task) {
+    return task->calls || task->depth;
 }
 
 KEEP_TYPE(enum, reason);

@@ -13,18 +13,18 @@
 static __always_inline struct task *task_of_caller(u32 tgid, bool anyone) {
     struct task_struct *current = bpf_get_current_task_btf();
     struct task *task = bpf_task_storage_get(&tasks, current, 0, 0);
-    if (task && (task->target || anyone))
+    if (task && (task->calls || (anyone && !task->target)))
         return task;
     u32 *flags = target_current(tgid);
     if (!flags && !anyone)
         return 0;
     if (flags && !(__sync_fetch_and_or(flags, TARGET_SEEN) & TARGET_SEEN))
-        emit_process(PROCESS_SEEN, 0, 0);
+        emit_process(PROCESS_SEEN, 0, 0, false);
     task = bpf_task_storage_get(&tasks, current, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
     if (!task)
         count_loss(LOSS_TASKS_FULL);
     else if (flags)
-        task->target = 1;
+        task->target = task->calls = 1;
     return task;
 }
 

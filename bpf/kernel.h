@@ -140,6 +140,7 @@ struct uprobe_task {
 
 struct task_struct {
     unsigned int __state;
+    int on_cpu;
     int pid;
     int tgid;
     int exit_code;

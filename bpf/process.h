@@ -19,11 +19,11 @@ struct process_record {
     u32 event; /* enum process_event */
     u32 child;
     s32 exit_code;
-    u32 reserved;
+    u32 waits_only; /* it is followed, but its calls are not traced so far */
     char comm[COMM_LEN];
 };
 
-static __always_inline void emit_process(u32 event, u32 child, s32 exit_code) {
+static __always_inline void emit_process(u32 event, u32 child, s32 exit_code, bool waits_only) {
     u64 now = bpf_ktime_get_ns();
     void *ring = ring_of_cpu(bpf_get_smp_processor_id());
     struct process_record *out = ring ? bpf_ringbuf_reserve(ring, sizeof(*out), 0) : 0;
@@ -35,7 +35,7 @@ static __always_inline void emit_process(u32 event, u32 child, s32 exit_code) {
     out->event = event;
     out->child = child;
     out->exit_code = exit_code;
-    out->reserved = 0;
+    out->waits_only = waits_only;
     bpf_get_current_comm(out->comm, sizeof(out->comm));
     bpf_ringbuf_submit(out, submit_flags(ring));
 }

@@ -5,11 +5,17 @@
 
 #include "bill.h"
 #include "file.h"
+#include "target.h"
 
+/* Records of a thread in a window; and of one whose process makes GPU calls, or wakes others that do. */
 #define TOLD_PER_WINDOW 32
+#define MOST_TOLD_PER_WINDOW 128
 
 /* Shorter ones are not told of. */
-const volatile u64 told_ns = 1000000;
+const volatile u64 told_ns = 500000;
+
+/* What ended a wait. The order is that of model's `WokenBy`, after the first. */
+enum woken_by { WOKEN_UNKNOWN, WOKEN_BY_TASK, WOKEN_BY_TIMER, WOKEN_BY_INTERRUPT };
 
 /* One wait; head.time_ns is its start, and its process and thread are those that waited. */
 struct wait_record {
@@ -26,11 +32,11 @@ struct wait_record {
     u32 target_cpu;
     s32 node;
     u16 op;
-    u16 part; /* enum reason, or PART_RUNNABLE */
-    u32 reserved;
+    u16 part;     /* enum reason, or PART_RUNNABLE */
+    u32 woken_by; /* enum woken_by */
 };
 
-static __always_inline bool is_told(struct task *task, u64 now, u64 ns) {
+static __always_inline bool is_told(u32 tgid, struct task *task, u64 now, u64 ns) {
     if (ns < told_ns)
         return false;
     u32 window = now / WINDOW_NS;
@@ -38,7 +44,13 @@ static __always_inline bool is_told(struct task *task, u64 now, u64 ns) {
         task->events_window = window;
         task->events = 0;
     }
-    return task->events++ < TOLD_PER_WINDOW;
+    u32 before = task->events++;
+    if (before < TOLD_PER_WINDOW)
+        return true;
+    if (before >= MOST_TOLD_PER_WINDOW)
+        return false;
+    u32 *flags = target_of(tgid);
+    return flags && (*flags & (TARGET_SEEN | TARGET_WAKER));
 }
 
 static __always_inline void fill_file(struct wait_record *out, struct task_struct *victim, s32 fd) {
@@ -58,6 +70,8 @@ struct ended {
     u64 ns;
     u32 part;
     s32 fd;
+    u32 woken_by;
+    u32 reserved;
 };
 
 /* Tells of a wait, if it is worth it. */
@@ -84,18 +98,27 @@ static __noinline int tell(struct task_struct *victim, struct task *task, const 
     out->node = bpf_get_numa_node_id();
     out->op = op_in_flight(task);
     out->part = wait->part;
-    out->reserved = 0;
+    out->woken_by = wait->woken_by;
     fill_file(out, victim, wait->fd);
     bpf_ringbuf_submit(out, submit_flags(ring));
     return 0;
 }
 
-static __always_inline void tell_wait(struct task_struct *victim, struct task *task, u32 part,
-                                      const struct who *by, u64 address, s32 fd, u64 now, u64 ns) {
-    if (!is_told(task, now, ns))
+static __always_inline void tell_wake(struct task_struct *victim, struct task *task, u32 part,
+                                      const struct who *by, u32 woken_by, u64 address, s32 fd, u64 now,
+                                      u64 ns) {
+    if (!is_told(victim->tgid, task, now, ns))
         return;
-    struct ended wait = {.by = by, .address = address, .now = now, .ns = ns, .part = part, .fd = fd};
+    struct ended wait = {
+        .by = by, .address = address, .now = now, .ns = ns, .part = part, .fd = fd, .woken_by = woken_by};
     tell(victim, task, &wait);
 }
 
+/* The same where no wake-up ended it, or none was seen. */
+static __always_inline void tell_wait(struct task_struct *victim, struct task *task, u32 part,
+                                      const struct who *by, u64 address, s32 fd, u64 now, u64 ns) {
+    tell_wake(victim, task, part, by, WOKEN_UNKNOWN, address, fd, now, ns);
+}
+
+KEEP_TYPE(enum, woken_by);
 KEEP_TYPE(struct, wait_record);

@@ -21,6 +21,7 @@ mod cpu;
 mod discovery;
 mod explain;
 mod export;
+mod follow;
 mod governor;
 mod gpu;
 mod graphs;

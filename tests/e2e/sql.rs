@@ -304,7 +304,7 @@ fn python_opens_the_file_as_it_is() {
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1])
 assert db.execute('PRAGMA integrity_check').fetchone()[0] == 'ok'
-assert db.execute('PRAGMA user_version').fetchone()[0] == 5
+assert db.execute('PRAGMA user_version').fetchone()[0] == 6
 for op, count, p50, p99, worst in db.execute('SELECT op, count, p50_us, p99_us, max_us FROM op_summary'):
     assert count > 0 and 0 < p50 <= p99 <= worst, (op, count, p50, p99, worst)
     print(op, count)

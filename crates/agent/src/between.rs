@@ -1,5 +1,5 @@
-//! Where in their programs threads are between GPU calls, and what they do there. That changes by the thousand a second, so
-//! they are met by looking now and then; a line that is met often is where the time goes.
+//! Where in their programs followed threads are between GPU calls, and blocked in one, and what they do there. That changes by
+//! the thousand a second, so they are sampled; a line that is sampled often is where the time goes.
 
 use crate::stacks::stack_of;
 use gpuwhy_model::{Batch, BetweenCalls, Frame, Part};
@@ -12,16 +12,56 @@ const LOOK_EVERY: Duration = Duration::from_millis(25);
 const PAUSE: u32 = 100;
 /// Where looking pauses for long, a thread that is met stands for no more than this.
 const MOST_WEIGHT: Duration = Duration::from_secs(1);
-/// Stacks read at one look.
+/// Stacks read at one look. Those of threads that are in the same wait as at the last one are known.
 const MOST_READ: usize = 16;
 
-/// When to look.
+/// When to look, and what is known from the last time.
 #[derive(Debug, Default)]
 pub(crate) struct Looks {
     began: Option<Instant>,
     next: Option<Instant>,
-    /// With whom the next look begins: where there are many, everybody has a turn.
-    turn: usize,
+    /// With whom the next look begins, by [`Urgency`]: where there are many, everybody has a turn.
+    turns: [usize; Urgency::COUNT],
+    /// The moment of the last look, on the clock of the records.
+    looked_ns: u64,
+    /// Waits whose stacks were read, by process and thread.
+    waits: HashMap<(u32, u32), KnownWait>,
+}
+
+/// A wait that lasted at the last look. A thread that waits does not move, so its stack is read once.
+#[derive(Debug, Clone, Copy)]
+struct KnownWait {
+    part: Part,
+    since_ns: u64,
+    /// Nothing where the thread runs no Python.
+    stack_id: Option<i64>,
+}
+
+impl KnownWait {
+    fn is_of(&self, thread: &BetweenCalls) -> bool {
+        (self.part, self.since_ns) == (thread.part, thread.since_ns)
+    }
+}
+
+/// Who is read first.
+#[derive(Debug, Clone, Copy)]
+enum Urgency {
+    MakesCalls,
+    /// It ran, or its wait began, since the last look.
+    IsNew,
+    Other,
+}
+
+impl Urgency {
+    const COUNT: usize = 3;
+
+    fn of(thread: &BetweenCalls, looked_ns: u64) -> Urgency {
+        match thread.last_call_ns {
+            0 if thread.since_ns >= looked_ns => Urgency::IsNew,
+            0 => Urgency::Other,
+            _ => Urgency::MakesCalls,
+        }
+    }
 }
 
 impl Looks {
@@ -44,10 +84,44 @@ impl Looks {
     pub(crate) fn done(&mut self, cost: Duration) {
         self.next = self.began.map(|began| began + (cost * PAUSE).max(LOOK_EVERY));
     }
+
+    /// Adds threads that are in the same wait as at the last look; gives the others, the most urgent first.
+    fn reuse(
+        &mut self,
+        batch: &mut Batch,
+        threads: Vec<BetweenCalls>,
+        weight_ns: u64,
+    ) -> [Vec<BetweenCalls>; Urgency::COUNT] {
+        let mut known = std::mem::take(&mut self.waits);
+        let mut unread: [Vec<BetweenCalls>; Urgency::COUNT] = Default::default();
+        let looked_ns = threads.first().map_or(self.looked_ns, |thread| thread.time_ns);
+        for mut thread in threads {
+            let key = (thread.pid, thread.tid);
+            match known.remove(&key).filter(|wait| wait.is_of(&thread)) {
+                Some(wait) => {
+                    self.waits.insert(key, wait);
+                    if wait.stack_id.is_some() {
+                        (thread.stack_id, thread.weight_ns) = (wait.stack_id, weight_ns);
+                        batch.between_calls.push(thread);
+                    }
+                }
+                None => unread[Urgency::of(&thread, self.looked_ns) as usize].push(thread),
+            }
+        }
+        self.looked_ns = looked_ns;
+        unread
+    }
+
+    fn remember(&mut self, thread: &BetweenCalls, stack_id: Option<i64>) {
+        if thread.part != Part::OnCpu {
+            let wait = KnownWait { part: thread.part, since_ns: thread.since_ns, stack_id };
+            self.waits.insert((thread.pid, thread.tid), wait);
+        }
+    }
 }
 
-/// Adds who is between calls, with their Python frames. `look` lists them: a thread that is still in the same wait after its
-/// frames were read has stood at that line all the time. One that runs is believed if it is in the same function when it is
+/// Adds samples of followed threads, with their Python frames. `look` lists them: a thread that is still in the same wait after
+/// its frames were read has stood at that line all the time. One that runs is believed if it is in the same function when it is
 /// read again.
 pub(crate) fn meet(
     batch: &mut Batch,
@@ -56,21 +130,32 @@ pub(crate) fn meet(
     read: impl Fn(&BetweenCalls) -> Option<Vec<Frame>>,
     look: impl Fn() -> Vec<BetweenCalls>,
 ) {
-    let mut all = look();
-    let count = all.len();
-    all.rotate_left(looks.turn % count.max(1));
-    let (mut met, mut visited) = (Vec::new(), 0_usize);
-    for one in all {
-        visited += 1;
-        met.extend(read(&one).map(|frames| (one, frames)));
-        if met.len() == MOST_READ {
-            break;
+    let weight_ns = weight.as_nanos() as u64;
+    let unread = looks.reuse(batch, look(), weight_ns);
+    let mut met: Vec<(BetweenCalls, Vec<Frame>)> = Vec::new();
+    for (turn, mut threads) in looks.turns.iter_mut().zip(unread) {
+        let (count, before) = (threads.len(), met.len());
+        threads.rotate_left(*turn % count.max(1));
+        let mut visited = 0_usize;
+        for thread in threads {
+            if met.len() == MOST_READ {
+                break;
+            }
+            visited += 1;
+            met.extend(read(&thread).map(|frames| (thread, frames)));
+        }
+        *turn = turn.wrapping_add(visited);
+        // Those that were looked at stand for the others that are as urgent.
+        for (thread, _) in met.iter_mut().skip(before) {
+            thread.weight_ns = weight_ns * count as u64 / visited.max(1) as u64;
         }
     }
-    looks.turn = looks.turn.wrapping_add(visited);
-    // Those that were looked at stand for the others.
-    let weight_ns = weight.as_nanos() as u64 * count as u64 / visited.max(1) as u64;
-    met.retain(|(_, frames)| !frames.is_empty());
+    met.retain(|(thread, frames)| {
+        if frames.is_empty() {
+            looks.remember(thread, None);
+        }
+        !frames.is_empty()
+    });
     if met.is_empty() {
         return;
     }
@@ -84,7 +169,7 @@ pub(crate) fn meet(
         };
         if let (true, Some(stack)) = (is_there_still, stack_of(met.pid, frames)) {
             met.stack_id = Some(stack.stack_id);
-            met.weight_ns = weight_ns;
+            looks.remember(&met, met.stack_id);
             batch.stacks.push(stack);
             batch.between_calls.push(met);
         }
@@ -100,7 +185,7 @@ fn is_same_function(one: &[Frame], other: &[Frame]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gpuwhy_model::{FrameKind, Reason};
+    use gpuwhy_model::{FrameKind, OpId, Reason};
     use std::cell::Cell;
 
     const SLEEP: Part = Part::Blocked(Reason::Sleep);
@@ -112,7 +197,8 @@ mod tests {
             tid,
             since_ns,
             part,
-            last_call_ns: 0,
+            last_call_ns: 1,
+            op: OpId::NONE,
             weight_ns: 0,
             stack_id: None,
             thread_pointer: 0,
@@ -182,8 +268,9 @@ mod tests {
         let many = 3 * MOST_READ as u32 + 1;
         let mut looks = Looks::default();
         let mut batch = Batch::default();
-        for _ in 0..8 {
-            let look = || (0..many).map(|tid| met(tid, SLEEP, 5)).collect();
+        for turn in 0..8 {
+            // They wait anew each time, so that nothing is known of them.
+            let look = || (0..many).map(|tid| met(tid, SLEEP, 5 + turn)).collect();
             let read = |_: &BetweenCalls| Some(vec![frame("load", 3)]);
             meet(&mut batch, &mut looks, Duration::from_millis(16), read, look);
         }
@@ -193,5 +280,45 @@ mod tests {
         tids.dedup();
         assert_eq!(tids.len(), many as usize);
         assert_eq!(batch.between_calls[0].weight_ns, u64::from(many) * 1_000_000);
+    }
+
+    #[test]
+    fn a_wait_that_goes_on_is_read_once() {
+        let (mut looks, mut batch) = (Looks::default(), Batch::default());
+        let reads = Cell::new(0);
+        let read = |thread: &BetweenCalls| {
+            reads.set(reads.get() + 1);
+            // The second runs no Python.
+            Some(if thread.tid == 1 { vec![frame("recv", 3)] } else { Vec::new() })
+        };
+        let mut sample = |since_ns| {
+            let look = || vec![met(1, SLEEP, since_ns), met(2, SLEEP, 5)];
+            meet(&mut batch, &mut looks, Duration::from_millis(16), read, look);
+        };
+        (0..3).for_each(|_| sample(5));
+        assert_eq!(reads.get(), 2);
+        sample(6);
+        assert_eq!(reads.get(), 3, "another wait is read anew");
+        let expected = batch.stacks[0].stack_id;
+        assert!(batch.between_calls.iter().all(|met| met.tid == 1 && met.stack_id == Some(expected)));
+        assert!(batch.between_calls.iter().all(|met| met.weight_ns == 16_000_000));
+        assert_eq!((batch.between_calls.len(), batch.stacks.len()), (4, 2));
+    }
+
+    #[test]
+    fn threads_that_make_calls_are_read_first_then_those_that_moved() {
+        let (mut looks, mut batch) = (Looks { looked_ns: 100, ..Looks::default() }, Batch::default());
+        let others = 2 * MOST_READ as u32;
+        let look = || {
+            let idle = |tid| BetweenCalls { last_call_ns: 0, ..met(tid, SLEEP, 50) };
+            let moved = BetweenCalls { last_call_ns: 0, ..met(others, SLEEP, 200) };
+            (0..others).map(idle).chain([moved, met(others + 1, SLEEP, 50)]).collect()
+        };
+        let read = |_: &BetweenCalls| Some(vec![frame("wait", 3)]);
+        meet(&mut batch, &mut looks, Duration::from_millis(16), read, look);
+        let first: Vec<(u32, u64)> =
+            batch.between_calls.iter().map(|met| (met.tid, met.weight_ns)).take(2).collect();
+        assert_eq!(first, [(others + 1, 16_000_000), (others, 16_000_000)]);
+        assert_eq!(batch.between_calls.len(), MOST_READ);
     }
 }

@@ -25,6 +25,8 @@ impl Census {
         batch.process_events.sort_by_key(|event| event.time_ns);
         for event in &batch.process_events {
             match event.kind {
+                // It is followed for its waits: no process of the trace until it makes a call.
+                ProcessEventKind::Exec if event.waits_only => {}
                 ProcessEventKind::Seen | ProcessEventKind::Exec => {
                     // An exec makes it another program, but the same process.
                     let start =
@@ -148,7 +150,17 @@ mod tests {
     use gpuwhy_model::{Call, NcclCall, ProcessEvent};
 
     fn event(kind: ProcessEventKind, pid: u32, time_ns: u64) -> ProcessEvent {
-        ProcessEvent { time_ns, kind, pid, tid: pid, child: 0, exit_code: 0, cgroup_id: 5, comm: "x".into() }
+        ProcessEvent {
+            time_ns,
+            kind,
+            pid,
+            tid: pid,
+            child: 0,
+            exit_code: 0,
+            cgroup_id: 5,
+            comm: "x".into(),
+            waits_only: false,
+        }
     }
 
     fn call(pid: u32, rank: i32, nranks: i32) -> NcclCall {
@@ -194,6 +206,20 @@ mod tests {
             Batch { process_events: vec![event(ProcessEventKind::Exec, PID, 20)], ..Batch::default() };
         census.take(&mut batch);
         assert_eq!((batch.processes[0].rank, batch.processes[0].start_ns), (None, 10));
+    }
+
+    #[test]
+    fn a_process_followed_for_its_waits_is_none_of_the_trace_until_it_makes_a_call() {
+        const PID: u32 = u32::MAX;
+        let mut census = Census::default();
+        let mut take = |kind, waits_only| {
+            let event = ProcessEvent { waits_only, ..event(kind, PID, 10) };
+            let mut batch = Batch { process_events: vec![event], ..Batch::default() };
+            census.take(&mut batch);
+            (batch.processes.len(), census.count())
+        };
+        assert_eq!(take(ProcessEventKind::Exec, true), (0, 0));
+        assert_eq!(take(ProcessEventKind::Seen, false), (1, 1));
     }
 
     #[test]

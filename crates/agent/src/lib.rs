@@ -34,6 +34,7 @@ mod sink;
 mod stacks;
 mod stuck;
 mod update;
+mod wakers;
 
 pub use agent::Agent;
 pub use config::{CommandOutput, Config};

@@ -1,4 +1,5 @@
-//! Processes that were behind waits of traced ones: whose they are, looked up once each while they live.
+//! Processes that were behind waits of traced ones, or are followed for theirs: whose they are, looked up once each while they
+//! live.
 
 use gpuwhy_host::{Cgroup, Lookup, Root};
 use gpuwhy_model::{Batch, Neighbour, Process};
@@ -18,11 +19,17 @@ pub(crate) struct Neighbours {
 impl Neighbours {
     pub(crate) fn take(&mut self, batch: &mut Batch, traced: &HashMap<u32, Process>, now_ns: u64) {
         let mut met = 0;
-        for wait in &batch.waits {
-            if wait.by_pid == 0 || wait.by_pid == wait.pid || traced.contains_key(&wait.by_pid) {
+        let behind = batch.waits.iter().filter(|wait| wait.by_pid != wait.pid);
+        let behind = behind.map(|wait| (wait.by_pid, wait.by_comm.clone(), wait.by_cgroup_id));
+        let waiting = batch.wait_events.iter().filter(|wait| !traced.contains_key(&wait.pid));
+        let waiting: HashMap<u32, u64> = waiting.map(|wait| (wait.pid, wait.cgroup_id)).collect();
+        let waiting =
+            waiting.into_iter().filter_map(|(pid, cgroup_id)| Some((pid, comm_of(pid)?, cgroup_id)));
+        for (pid, comm, cgroup_id) in behind.chain(waiting) {
+            if pid == 0 || traced.contains_key(&pid) {
                 continue;
             }
-            let key = (wait.by_pid, wait.by_comm.clone());
+            let key = (pid, comm.clone());
             if met == MOST_AT_ONCE || self.known.contains(&key) {
                 continue;
             }
@@ -31,15 +38,19 @@ impl Neighbours {
             }
             self.known.insert(key);
             met += 1;
-            let cgroup = Cgroup::of(&Root::default(), wait.by_pid).path;
+            let cgroup = Cgroup::of(&Root::default(), pid).path;
             batch.neighbours.push(Neighbour {
-                pid: wait.by_pid,
-                comm: wait.by_comm.clone(),
-                cgroup_id: wait.by_cgroup_id,
+                pid,
+                comm,
+                cgroup_id,
                 tenant: if cgroup.is_empty() { String::new() } else { self.lookup.tenant_of_cgroup(&cgroup) },
                 cgroup,
                 first_seen_ns: now_ns,
             });
         }
     }
+}
+
+fn comm_of(pid: u32) -> Option<String> {
+    Some(std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_string())
 }

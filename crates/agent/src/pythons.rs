@@ -87,6 +87,12 @@ impl Pythons {
                 ProcessEventKind::Thread | ProcessEventKind::ThreadExit => {}
             }
         }
+        // One that was still being loaded when it was last looked at; its first call, if it makes any, may be far.
+        for wait in &batch.wait_events {
+            if self.starting.contains(&wait.pid) {
+                self.meet_early(wait.pid, engine);
+            }
+        }
         for code in &batch.raw_codes {
             self.take_code(code);
         }

@@ -23,6 +23,7 @@ use crate::silent::Silent;
 use crate::sink::{Sink, session_info};
 use crate::stacks::Stacks;
 use crate::stuck::Stuck;
+use crate::wakers::Wakers;
 use crate::{AgentError, Config, Overview, OwnMeter, Summary, Update, discovery};
 use gpuwhy_cause::Tallies;
 use gpuwhy_host::LoadMeter;
@@ -62,6 +63,10 @@ pub(crate) struct Run {
     stuck: Stuck,
     looks: Looks,
     silent: Silent,
+    wakers: Wakers,
+    /// Targets have come whose threads are not followed yet.
+    has_new_targets: bool,
+    threads_followed: Option<Instant>,
     host_events: HostEvents,
     neighbours: Neighbours,
     places: Places,
@@ -132,6 +137,9 @@ impl Run {
             stuck: Stuck::default(),
             looks: Looks::default(),
             silent: Silent::default(),
+            wakers: Wakers::default(),
+            has_new_targets: false,
+            threads_followed: None,
             host_events: HostEvents::default(),
             neighbours: Neighbours::default(),
             places: Places::start(move || gpuwhy_probes::now_ns(clock_offset_ns)),
@@ -178,12 +186,14 @@ impl Run {
         for pid in &self.config.pids {
             self.engine.add_target(*pid, false)?;
             self.pythons.meet(*pid, &self.engine);
+            self.has_new_targets = true;
         }
         if let Some(annotating) = &self.annotating {
             let status = annotating.status(std::iter::empty(), self.start_ns);
             self.report(vec![status], updates)?;
         }
         self.follow_old_cgroup()?;
+        self.follow_threads();
         for file in discovery::at_start(&self.config) {
             self.attach(&file, updates)?;
         }
@@ -220,6 +230,7 @@ impl Run {
                 break;
             }
             self.wait_for_news(updates)?;
+            self.follow_threads();
             let mut batch = self.engine.poll(Duration::ZERO);
             if drained.elapsed() >= DRAIN_EVERY {
                 self.engine.drain(&mut batch)?;

@@ -71,7 +71,7 @@ impl Silent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gpuwhy_model::{NcclCall, Part};
+    use gpuwhy_model::{NcclCall, OpId, Part};
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -83,6 +83,7 @@ mod tests {
             since_ns: 0,
             part: Part::OnCpu,
             last_call_ns,
+            op: OpId::NONE,
             weight_ns: 0,
             stack_id: None,
             thread_pointer: 0,

@@ -43,7 +43,8 @@ const RULES_OF_CALLS: [&str; 4] = ["slow_calls", "gpu_waits", "copies", "recaptu
 impl Explanation {
     /// Adds what was found of the start, behind the rest: a start is no alarm of the loop.
     pub fn add_start(&mut self, start: Explanation) {
-        let of_calls = start.findings.into_iter().filter(|finding| RULES_OF_CALLS.contains(&finding.rule.as_str()));
+        let of_calls =
+            start.findings.into_iter().filter(|finding| RULES_OF_CALLS.contains(&finding.rule.as_str()));
         self.findings.extend(of_calls.map(|finding| Finding {
             severity: Severity::Low,
             id: format!("start/{}", finding.id),

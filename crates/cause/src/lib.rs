@@ -22,11 +22,11 @@ mod tally;
 mod thread_ledger;
 mod when;
 
+pub use activity::Activity;
 pub use blame::blame_rows;
 pub use compare::{Comparison, GpuChange, OpChange, OpSide, compare};
 pub use evidence::Evidence;
 pub use explain::{Explanation, explain};
-pub use activity::Activity;
 pub use idle::Idle;
 pub use path::{PathPart, Stall, StepTree, loops};
 pub use rules::{RETRANSMIT_TIMER_NS, RULES, Rule, lost_to_retransmits};

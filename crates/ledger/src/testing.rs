@@ -115,6 +115,7 @@ pub(crate) fn exit(time_ns: u64) -> ProcessEvent {
         exit_code: 0,
         cgroup_id: 0,
         comm: String::new(),
+        waits_only: false,
     }
 }
 

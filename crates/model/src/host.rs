@@ -31,6 +31,34 @@ pub struct WaitEvent {
     pub socket: Option<Ends>,
     /// The system call it was in; nothing in a page fault or while it was runnable.
     pub syscall: Option<u32>,
+    /// What ended it, where that could be told.
+    #[serde(default)]
+    pub woken_by: Option<WokenBy>,
+}
+
+/// What ended a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WokenBy {
+    /// A task that wanted to.
+    Task,
+    /// Its own timeout ran out.
+    Timer,
+    /// Another interrupt or softirq, as that of a disk or a network card.
+    Interrupt,
+}
+
+impl WokenBy {
+    pub const ALL: [WokenBy; 3] = [WokenBy::Task, WokenBy::Timer, WokenBy::Interrupt];
+
+    /// The stable name, as in SQL.
+    pub fn name(self) -> &'static str {
+        match self {
+            WokenBy::Task => "task",
+            WokenBy::Timer => "timer",
+            WokenBy::Interrupt => "interrupt",
+        }
+    }
 }
 
 /// A file as the kernel knows it; its name is looked up in the process.
@@ -122,7 +150,7 @@ pub struct Neighbour {
     pub first_seen_ns: u64,
 }
 
-/// A thread that makes GPU calls, met between them: what it did, and where in its program.
+/// A followed thread, sampled between GPU calls or blocked in one: what it did, and where in its program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BetweenCalls {
     pub time_ns: u64,
@@ -131,14 +159,24 @@ pub struct BetweenCalls {
     /// When a wait began; the moment itself for a thread that ran.
     pub since_ns: u64,
     pub part: Part,
-    /// When its last call began.
+    /// When its last call began; 0 of a thread that makes none.
     pub last_call_ns: u64,
+    /// The call it is blocked in; [`OpId::NONE`] between calls.
+    #[serde(default)]
+    pub op: OpId,
     /// The time since the last look, for which this one stands.
     pub weight_ns: u64,
     pub stack_id: Option<i64>,
     /// Where its thread has its own data.
     #[serde(skip)]
     pub thread_pointer: u64,
+}
+
+impl BetweenCalls {
+    /// It makes GPU calls, and is in none.
+    pub fn is_between_calls(&self) -> bool {
+        self.last_call_ns != 0 && self.op == OpId::NONE
+    }
 }
 
 /// A followed thread that had a CPU when a timer interrupted it: what it ran.

@@ -40,6 +40,9 @@ pub struct ProcessEvent {
     pub exit_code: i32,
     pub cgroup_id: u64,
     pub comm: String,
+    /// The process is followed for its waits: its calls were not asked for, or it has made none so far.
+    #[serde(default)]
+    pub waits_only: bool,
 }
 
 /// What is known of a traced process.

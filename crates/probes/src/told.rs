@@ -1,7 +1,7 @@
 //! Waits that are told of one by one.
 
 use crate::raw::{read, sched as raw, text};
-use gpuwhy_model::{Ends, FileRef, OpId, Part, Reason, WaitEvent};
+use gpuwhy_model::{Ends, FileRef, OpId, Part, Reason, WaitEvent, WokenBy};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 pub(crate) fn decode(bytes: &[u8], clock_offset_ns: u64) -> Option<WaitEvent> {
@@ -32,7 +32,12 @@ pub(crate) fn decode(bytes: &[u8], clock_offset_ns: u64) -> Option<WaitEvent> {
         }),
         socket: (record.ends.family != 0).then(|| decode_ends(&record.ends)),
         syscall: blocked.then_some(record.syscall).filter(|nr| *nr != u32::MAX),
+        woken_by: woken_by(record.woken_by),
     })
+}
+
+fn woken_by(number: u32) -> Option<WokenBy> {
+    WokenBy::ALL.get(number.checked_sub(raw::WOKEN_BY_TASK)? as usize).copied()
 }
 
 pub(crate) fn part_of(number: u16) -> Part {
@@ -118,6 +123,15 @@ mod tests {
         let v6 = decode_ends(&ends);
         assert_eq!(v6.local, Some("fd00::1".parse().unwrap()));
         assert_eq!(v6.remote, Some("10.0.0.2".parse().unwrap()));
+    }
+
+    #[test]
+    fn what_ended_a_wait_has_the_kernels_order() {
+        assert_eq!(woken_by(raw::WOKEN_UNKNOWN), None);
+        assert_eq!(woken_by(raw::WOKEN_BY_TASK), Some(WokenBy::Task));
+        assert_eq!(woken_by(raw::WOKEN_BY_TIMER), Some(WokenBy::Timer));
+        assert_eq!(woken_by(raw::WOKEN_BY_INTERRUPT), Some(WokenBy::Interrupt));
+        assert_eq!(woken_by(raw::WOKEN_BY_INTERRUPT + 1), None);
     }
 
     #[test]

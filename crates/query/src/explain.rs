@@ -116,7 +116,11 @@ pub fn explain(reader: &Reader, request: &ExplainRequest) -> Result<Explained, Q
             .filter(|tail| request.op.as_ref().is_none_or(|op| tail.op == *op))
             .collect(),
         servers: explanation.servers,
-        steps: explanation.steps.into_iter().filter(|tree| request.pid.is_none_or(|pid| tree.pid == pid)).collect(),
+        steps: explanation
+            .steps
+            .into_iter()
+            .filter(|tree| request.pid.is_none_or(|pid| tree.pid == pid))
+            .collect(),
     })
 }
 

@@ -2,9 +2,10 @@
 
 use super::{Run, is_unified};
 use crate::short::in_short;
+use crate::wakers::MAX_WAKERS;
 use crate::{AgentError, Update, discovery};
 use gpuwhy_model::units::duration;
-use gpuwhy_model::{ProbeState, ProbeStatus};
+use gpuwhy_model::{Batch, ProbeState, ProbeStatus};
 use gpuwhy_probes::{LibraryFile, Mapped, StackMode};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
@@ -17,6 +18,8 @@ const LEAST_TURN: Duration = Duration::from_millis(1);
 const MOST_SAID: usize = 100;
 /// Going through all processes' mappings takes a while on a large host.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Threads of new targets are followed no more often than this.
+const FOLLOW_EVERY: Duration = Duration::from_millis(250);
 
 impl Run {
     /// Sleeps until records gathered, something was mapped, or the turn is over; attaches what was mapped.
@@ -132,13 +135,54 @@ impl Run {
     }
 
     /// Members of a cgroup of the old hierarchy; those of the unified one the kernel tells by itself.
-    pub(super) fn follow_old_cgroup(&self) -> Result<(), AgentError> {
+    pub(super) fn follow_old_cgroup(&mut self) -> Result<(), AgentError> {
         if let Some(folder) = self.config.cgroup.as_deref().filter(|folder| !is_unified(folder)) {
             for pid in gpuwhy_host::processes_in(folder).unwrap_or_default() {
+                self.has_new_targets |= !self.engine.is_target(pid);
                 self.engine.add_target(pid, true)?;
             }
         }
         Ok(())
+    }
+
+    /// Follows the threads of new targets; a walk over the host's threads, so not too often.
+    pub(super) fn follow_threads(&mut self) {
+        let is_early = self.threads_followed.is_some_and(|followed| followed.elapsed() < FOLLOW_EVERY);
+        if self.has_new_targets && !is_early {
+            self.has_new_targets = false;
+            self.threads_followed = Some(Instant::now());
+            self.engine.follow_threads();
+        }
+    }
+
+    /// Follows processes outside the trace that wake its threads.
+    pub(super) fn follow_wakers(
+        &mut self,
+        batch: &Batch,
+        updates: &Sender<Update>,
+    ) -> Result<(), AgentError> {
+        let own = std::process::id();
+        let found = self.wakers.find(batch, own, |pid| self.engine.is_target(pid), has_program);
+        for pid in found.new {
+            self.engine.add_waker(pid)?;
+            self.pythons.meet(pid, &self.engine);
+            self.has_new_targets = true;
+        }
+        for pid in found.targets {
+            self.engine.mark_waker(pid)?;
+        }
+        let status = found.is_full.then(|| ProbeStatus {
+            probe: "sched".into(),
+            target: "wakers".into(),
+            file: String::new(),
+            state: ProbeState::Degraded,
+            flavour: String::new(),
+            since_ns: self.engine.now_ns(),
+            reason: format!(
+                "more than {MAX_WAKERS} processes outside the trace wake its threads: waits of the others are not recorded"
+            ),
+        });
+        self.report(status.into_iter().collect(), updates)
     }
 
     /// Interpreters whose stacks cannot be read.
@@ -156,4 +200,9 @@ impl Run {
         let statuses = self.pythons.troubles().into_iter().map(status).collect();
         self.report(statuses, updates)
     }
+}
+
+/// Kernel threads have none, and neither has a process that ended.
+fn has_program(pid: u32) -> bool {
+    std::fs::read_link(format!("/proc/{pid}/exe")).is_ok()
 }

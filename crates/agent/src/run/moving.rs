@@ -96,7 +96,7 @@ impl Run {
         {
             let spent = own::thread_cpu_time();
             let read = |met: &BetweenCalls| self.pythons.frames_in(met.pid, met.tid, met.thread_pointer);
-            meet(batch, &mut self.looks, weight, read, || self.engine.between_calls());
+            meet(batch, &mut self.looks, weight, read, || self.engine.followed_threads());
             self.looks.done(own::thread_cpu_time().saturating_sub(spent));
         }
         self.host_events.complete(batch, self.census.by_pid());
@@ -148,6 +148,9 @@ impl Run {
     pub(super) fn move_on(&mut self, mut batch: Batch, updates: &Sender<Update>) -> Result<(), AgentError> {
         let own = std::process::id();
         batch.process_events.retain(|event| event.pid != own);
+        batch.wait_events.retain(|wait| wait.pid != own);
+        self.has_new_targets |= batch.process_events.iter().any(|event| event.kind == ProcessEventKind::Seen);
+        self.follow_wakers(&batch, updates)?;
         let forgotten = self.census.take(&mut batch);
         for event in batch.process_events.iter().filter(|event| event.kind == ProcessEventKind::Exit) {
             self.gpus.remove(&event.pid);

@@ -98,13 +98,15 @@ fn phases_of(evidence: &Evidence, pid: u32) -> Option<(Phases, Option<Period>)> 
     if let Some(process) = process {
         began_before = process.start_ns < traced.start_ns;
         traced.start_ns = traced.start_ns.max(process.start_ns.min(traced.end_ns));
-        traced.end_ns = process.end_ns.map_or(traced.end_ns, |end| traced.end_ns.min(end.max(traced.start_ns)));
+        traced.end_ns =
+            process.end_ns.map_or(traced.end_ns, |end| traced.end_ns.min(end.max(traced.start_ns)));
     }
     // Windows begin before calls do, and end after them.
     calls.start_ns = calls.start_ns.clamp(traced.start_ns, traced.end_ns);
     calls.end_ns = calls.end_ns.clamp(calls.start_ns, traced.end_ns);
     let period = period(activity, pid, calls);
-    let mut cold: Vec<u64> = activity.cold.iter().filter(|(of, _)| *of == pid).map(|(_, time)| *time).collect();
+    let mut cold: Vec<u64> =
+        activity.cold.iter().filter(|(of, _)| *of == pid).map(|(_, time)| *time).collect();
     cold.sort_unstable();
     let life = Life { traced, calls, began_before, period: period.as_ref(), cold: &cold };
     Some((phases(&life), period))
@@ -130,8 +132,7 @@ fn process_path(
     let loop_parts = divider.parts(&walked.segments, phases.repeats);
     let turns = period.as_ref().map(|period| turns(period, phases.repeats, divider, &walked.segments));
     divider.short_waits.clear();
-    let start_parts =
-        phases.start.map(|start| divider.parts(&walked.segments, start)).unwrap_or_default();
+    let start_parts = phases.start.map(|start| divider.parts(&walked.segments, start)).unwrap_or_default();
     Some(ProcessPath {
         pid,
         phases,
@@ -190,7 +191,8 @@ fn unrecorded(
             if end > start {
                 covered += end - start;
                 let op = divider.running.op(wait.op);
-                *recorded.entry((*tid, Cause::of_part(op, wait.part, wait.by_pid))).or_default() += end - start;
+                *recorded.entry((*tid, Cause::of_part(op, wait.part, wait.by_pid))).or_default() +=
+                    end - start;
             }
         }
         uncovered.insert(*tid, span.ns().saturating_sub(covered));

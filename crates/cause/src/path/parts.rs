@@ -292,6 +292,11 @@ pub(crate) fn short_waits(
 fn is_wait(row: &Billed) -> bool {
     !matches!(
         row.cause,
-        Cause::CpuSelf | Cause::GpuWait | Cause::GpuAlloc | Cause::Unknown | Cause::GpuColdstart | Cause::CopyPcie
+        Cause::CpuSelf
+            | Cause::GpuWait
+            | Cause::GpuAlloc
+            | Cause::Unknown
+            | Cause::GpuColdstart
+            | Cause::CopyPcie
     )
 }

@@ -88,7 +88,8 @@ impl<'a> Running<'a> {
 fn innermost_is_launching(frames: &[Frame]) -> bool {
     let Some(innermost) = frames.iter().find(|frame| frame.kind == FrameKind::Python) else { return true };
     let file = innermost.file.as_deref().unwrap_or_default();
-    is_own(innermost) || ["/torch/", "/triton/", "/transformers/", "/vllm/"].iter().any(|part| file.contains(part))
+    is_own(innermost)
+        || ["/torch/", "/triton/", "/transformers/", "/vllm/"].iter().any(|part| file.contains(part))
 }
 
 fn within<'b, 'a>(

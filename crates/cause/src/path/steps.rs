@@ -53,9 +53,6 @@ pub(crate) fn turns(period: &Period, span: Span, divider: &Divider<'_>, path: &[
         mean_ns: sum / (lengths.len() as u64).max(1),
         median_ns,
         p99_ns: quantile(0.99),
-        outliers: outliers
-            .into_iter()
-            .map(|span| Turn { span, parts: divider.parts(path, span) })
-            .collect(),
+        outliers: outliers.into_iter().map(|span| Turn { span, parts: divider.parts(path, span) }).collect(),
     }
 }

@@ -100,7 +100,12 @@ impl Scale {
 fn is_sampled(class: Cause) -> bool {
     matches!(
         class,
-        Cause::CpuSelf | Cause::PythonGc | Cause::LaunchBound | Cause::CopyPcie | Cause::GpuWait | Cause::GpuAlloc
+        Cause::CpuSelf
+            | Cause::PythonGc
+            | Cause::LaunchBound
+            | Cause::CopyPcie
+            | Cause::GpuWait
+            | Cause::GpuAlloc
     )
 }
 
@@ -149,7 +154,8 @@ fn path_parts(case: &Case<'_>, parts: &Parts, scale: Scale) -> Vec<PathPart> {
     if rest > 0 {
         let small = Part { ns: rest, ..Part::default() };
         let key = Key { class: Cause::Unknown, tid: 0, function: None };
-        let part = PathPart { message: "small parts".into(), process: 0, ..part_of(case, &key, &small, scale) };
+        let part =
+            PathPart { message: "small parts".into(), process: 0, ..part_of(case, &key, &small, scale) };
         shown.push(part);
     }
     shown

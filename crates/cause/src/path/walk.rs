@@ -153,7 +153,10 @@ mod tests {
     #[test]
     fn a_wait_that_nobody_ended_is_on_the_path() {
         let waits = vec![wait(1, 10, 40, Reason::Sleep, 0)];
-        assert_eq!(walked(waits, &[], 50), [(0, 10, 1, "running"), (10, 40, 1, "sleep"), (40, 50, 1, "running")]);
+        assert_eq!(
+            walked(waits, &[], 50),
+            [(0, 10, 1, "running"), (10, 40, 1, "sleep"), (40, 50, 1, "running")]
+        );
     }
 
     #[test]

@@ -151,14 +151,20 @@ fn draft(
             seconds((part.ns as f64 / scale.count) as u64),
             seconds(turns.mean_ns),
         ),
-        (None, None) => format!("{subject} {what}: {} of {} ({share:.0}%)", seconds(part.ns), seconds(scale.whole_ns)),
+        (None, None) => {
+            format!("{subject} {what}: {} of {} ({share:.0}%)", seconds(part.ns), seconds(scale.whole_ns))
+        }
     };
     let mut severity = severity(path, key.class, saves, scale);
     if let Some(stalls) = stalls.as_ref().filter(|stalls| stalls.longest_ns >= STALL_NS) {
         severity = severity.min(Severity::Medium);
         bills.say(
             key.class,
-            format!("{} of {} steps took more than 4 times the median", stalls.count, path.turns.as_ref().map_or(0, |turns| turns.count)),
+            format!(
+                "{} of {} steps took more than 4 times the median",
+                stalls.count,
+                path.turns.as_ref().map_or(0, |turns| turns.count)
+            ),
         );
     }
     Draft {
@@ -204,13 +210,21 @@ fn name_culprits(case: &Case<'_>, pid: u32, key: &Key, part: &Part, bills: &mut 
     };
     let names_others = matches!(
         key.class,
-        Cause::CpuPreempted | Cause::PythonGil | Cause::LockFutex | Cause::IoFile | Cause::NetWait | Cause::ProcWait
+        Cause::CpuPreempted
+            | Cause::PythonGil
+            | Cause::LockFutex
+            | Cause::IoFile
+            | Cause::NetWait
+            | Cause::ProcWait
     );
     if names_others && !part.by.is_empty() {
         for ((by_pid, by_tid), ns) in &part.by {
-            let share = Share { comm: comm(*by_tid), pid: Some(*by_pid), ns: *ns, count: 1, ..Share::default() };
+            let share =
+                Share { comm: comm(*by_tid), pid: Some(*by_pid), ns: *ns, count: 1, ..Share::default() };
             bills.blame(key.class, Who::Process(*by_pid), share);
-            if let Some(command) = case.evidence.activity.commands.get(by_pid).filter(|_| key.class == Cause::ProcWait) {
+            if let Some(command) =
+                case.evidence.activity.commands.get(by_pid).filter(|_| key.class == Cause::ProcWait)
+            {
                 bills.say(key.class, format!("the child ran: {}", command.command));
             }
         }
@@ -224,8 +238,13 @@ fn name_culprits(case: &Case<'_>, pid: u32, key: &Key, part: &Part, bills: &mut 
         return;
     }
     let of = case.evidence.activity.threads.get(&key.tid).map_or(pid, |thread| thread.pid);
-    let share =
-        Share { comm: comm(key.tid), pid: Some(of), ns: part.ns, count: part.waits.max(1), ..Share::default() };
+    let share = Share {
+        comm: comm(key.tid),
+        pid: Some(of),
+        ns: part.ns,
+        count: part.waits.max(1),
+        ..Share::default()
+    };
     bills.blame(key.class, Who::Process(of), share);
 }
 

@@ -35,7 +35,13 @@ fn write_tree(tree: &StepTree, is_one_of_many: bool, out: &mut impl Write) -> io
     };
     let ms = |ms: f64| duration((ms * 1e6) as u64);
     let what = match &tree.found_by {
-        Some(_) => format!("step {} (median {}, p99 {}, {} steps)", ms(tree.mean_ms), ms(tree.median_ms), ms(tree.p99_ms), count(tree.count)),
+        Some(_) => format!(
+            "step {} (median {}, p99 {}, {} steps)",
+            ms(tree.mean_ms),
+            ms(tree.median_ms),
+            ms(tree.p99_ms),
+            count(tree.count)
+        ),
         None => format!("{} of work (no repeating step was found)", ms(tree.median_ms)),
     };
     let busy = match (tree.gpu_busy_pct, &tree.gpu_busy_source) {
@@ -48,12 +54,19 @@ fn write_tree(tree: &StepTree, is_one_of_many: bool, out: &mut impl Write) -> io
     let shown = &shown[..shown.len().min(MAX_PARTS)];
     let rest: f64 = 100.0 - shown.iter().map(|part| part.share_pct).sum::<f64>();
     let has_rest = !small.is_empty() && rest >= 0.5;
-    let main = shown.first().filter(|part| part.share_pct >= MAIN_PCT && is_wait(part)).map(|part| &part.message);
+    let main =
+        shown.first().filter(|part| part.share_pct >= MAIN_PCT && is_wait(part)).map(|part| &part.message);
     for (at, part) in shown.iter().enumerate() {
         let is_last = at + 1 == shown.len() && !has_rest;
         let arrow = if main == Some(&part.message) && at == 0 { "   <- the loop waits here" } else { "" };
         let branch = if is_last { "└─" } else { "├─" };
-        writeln!(out, "{branch} {:>8} {:>3.0}%  {}{arrow}", ms(part.ms), part.share_pct, line(part, tree.pid))?;
+        writeln!(
+            out,
+            "{branch} {:>8} {:>3.0}%  {}{arrow}",
+            ms(part.ms),
+            part.share_pct,
+            line(part, tree.pid)
+        )?;
     }
     if has_rest {
         let mean: f64 = tree.mean_ms * rest / 100.0;
@@ -81,8 +94,13 @@ fn line(part: &PathPart, pid: u32) -> String {
             .collect();
         return format!("{words}: {}", threads.join(", "));
     }
-    let own: Vec<String> =
-        part.place.iter().filter(|line| !is_of_library(line)).take(MAX_LINES).map(|line| short(line)).collect();
+    let own: Vec<String> = part
+        .place
+        .iter()
+        .filter(|line| !is_of_library(line))
+        .take(MAX_LINES)
+        .map(|line| short(line))
+        .collect();
     match own.is_empty() {
         true => words,
         false => format!("{words:<36} {}", printable(&own.join(" < "))),

@@ -105,7 +105,7 @@ impl Ranks {
                 rank.take_blame(row, kind);
             }
         }
-        for met in &batch.between_calls {
+        for met in batch.between_calls.iter().filter(|met| met.is_between_calls()) {
             if let Some(rank) = self.ranks.get_mut(&met.pid) {
                 rank.is_met(met);
             }

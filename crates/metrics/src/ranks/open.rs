@@ -98,7 +98,7 @@ impl Wait {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gpuwhy_model::Reason;
+    use gpuwhy_model::{OpId, Reason};
 
     const MS: u64 = 1_000_000;
 
@@ -109,7 +109,8 @@ mod tests {
             tid: 7,
             since_ns: since_ms * MS,
             part: Part::Blocked(reason),
-            last_call_ns: 0,
+            last_call_ns: 1,
+            op: OpId::NONE,
             weight_ns: 0,
             stack_id: None,
             thread_pointer: 0,

@@ -25,7 +25,7 @@ pub(super) struct Places(HashMap<u32, HashMap<(u32, Cause, String), u64>>);
 
 impl Places {
     pub(super) fn take(&mut self, batch: &Batch, lines: &Lines) {
-        for met in &batch.between_calls {
+        for met in batch.between_calls.iter().filter(|met| met.is_between_calls()) {
             let Some(line) = met.stack_id.and_then(|id| lines.own(id)) else { continue };
             let of_process = self.0.entry(met.pid).or_default();
             // Who had its CPU is not known of a single moment; that somebody had, is.

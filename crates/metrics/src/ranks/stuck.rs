@@ -51,7 +51,7 @@ impl Stuck {
                 None => drop(self.calls.insert((call.pid, call.tid), call.clone())),
             }
         }
-        for met in &batch.between_calls {
+        for met in batch.between_calls.iter().filter(|met| met.is_between_calls()) {
             // The main thread says most. A stack that was read for its own sake has native frames too, and is not replaced by
             // one that was met in passing while it is new.
             let is_main = met.tid == met.pid || !self.met.contains_key(&met.pid);

@@ -58,8 +58,9 @@ static __always_inline u32 rule_of_device(u32 device) {
 
 static __always_inline void announce(u32 tgid) {
     u8 told = 1;
-    if (!target_of(tgid) && !bpf_map_update_elem(&visitors, &tgid, &told, BPF_NOEXIST))
-        emit_process(PROCESS_SEEN, 0, 0);
+    u32 *flags = target_of(tgid);
+    if ((!flags || (*flags & TARGET_WAITS)) && !bpf_map_update_elem(&visitors, &tgid, &told, BPF_NOEXIST))
+        emit_process(PROCESS_SEEN, 0, 0, false);
 }
 
 static __always_inline void enter(u32 device, u64 command) {

@@ -68,7 +68,7 @@ SEC("iter/task")
 int each_place(struct bpf_iter__task *ctx) {
     struct task_struct *thread = ctx->task;
     struct task *task = thread ? bpf_task_storage_get(&tasks, thread, 0, 0) : 0;
-    if (!task || !task->target || !task->cpu_next)
+    if (!task || !task->calls || !task->cpu_next)
         return 0;
     struct place out = {
         .tgid = thread->tgid,
@@ -82,7 +82,7 @@ int each_place(struct bpf_iter__task *ctx) {
     return 0;
 }
 
-/* A thread that makes GPU calls, and is in none. */
+/* A followed thread that is in no GPU call, or blocked in one. */
 struct between {
     u64 now_ns;
     u64 since_ns; /* 0 on the CPU */
@@ -91,23 +91,33 @@ struct between {
     u32 tid;
     u64 last_call_ns;
     u32 part; /* enum reason, or PART_RUNNABLE, PART_ON_CPU */
-    u32 reserved;
+    u16 op;   /* the call it is in; 0 for none */
+    u16 reserved;
 };
+
+/* A thread that makes no calls and has waited for longer is idle: nothing new can be said of it. */
+#define IDLE_NS 10000000000ULL
 
 SEC("iter/task")
 int each_between(struct bpf_iter__task *ctx) {
     struct task_struct *thread = ctx->task;
     struct task *task = thread ? bpf_task_storage_get(&tasks, thread, 0, 0) : 0;
-    if (!task || !task->target || task->depth || !task->flights[0].start_ns)
+    if (!task || !task->target)
         return 0;
     u8 state = task->state;
+    u64 now = bpf_ktime_get_ns(), last_call = task->flights[0].start_ns;
+    if (task->depth && state != TASK_BLOCKED)
+        return 0;
+    if (!last_call && state == TASK_BLOCKED && now > task->off_since_ns + IDLE_NS)
+        return 0;
     struct between out = {
-        .now_ns = bpf_ktime_get_ns(),
+        .now_ns = now,
         .since_ns = state == TASK_ON_CPU ? 0 : task->off_since_ns,
         .thread_pointer = thread_pointer(thread),
         .tgid = thread->tgid,
         .tid = thread->pid,
-        .last_call_ns = task->flights[0].start_ns,
+        .last_call_ns = last_call,
+        .op = op_in_flight(task),
         .part = state == TASK_BLOCKED    ? task->reason
                 : state == TASK_RUNNABLE ? PART_RUNNABLE
                                          : PART_ON_CPU,

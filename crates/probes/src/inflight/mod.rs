@@ -60,7 +60,11 @@ pub(crate) fn decode_between(bytes: &[u8], clock_offset_ns: u64) -> Option<Betwe
         },
         pid: raw.tgid,
         tid: raw.tid,
-        last_call_ns: raw.last_call_ns.wrapping_add(clock_offset_ns),
+        last_call_ns: match raw.last_call_ns {
+            0 => 0,
+            last_call_ns => last_call_ns.wrapping_add(clock_offset_ns),
+        },
+        op: OpId(raw.op),
         part: part_of(u16::try_from(raw.part).ok()?),
         weight_ns: 0,
         stack_id: None,

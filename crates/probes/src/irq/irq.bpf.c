@@ -4,9 +4,13 @@
 #include "interrupt.h"
 
 /* An interrupt within a softirq, or the other way round, is part of the outer one. */
-static __always_inline struct interrupts *enter(u32 number) {
+static __always_inline struct interrupts *enter(u32 number, bool timer) {
     struct interrupts *here = interrupts_here();
-    if (!here || here->depth++)
+    if (!here)
+        return 0;
+    u32 bit = 1U << ((here->depth + 1) & 31);
+    here->timers = timer ? here->timers | bit : here->timers & ~bit;
+    if (here->depth++)
         return 0;
     here->since_ns = bpf_ktime_get_ns();
     here->number = number;
@@ -48,18 +52,34 @@ int on_softirq_end(void *ctx) {
     return 0;
 }
 
+static __always_inline bool begins_with(const char *name, const char *text, u32 length) {
+    for (u32 i = 0; i < length; i++)
+        if (name[i] != text[i])
+            return false;
+    return true;
+}
+
+/* Where the timer is a device with a handler: arch_timer on arm64, the PIT and the HPET on x86. */
+static __always_inline bool is_timer(const char *name) {
+    return begins_with(name, "arch_timer", 10) || begins_with(name, "timer", 6) ||
+           begins_with(name, "hpet", 4);
+}
+
 SEC("tp_btf/irq_handler_entry")
 int BPF_PROG(on_irq, int irq, struct irqaction *action) {
-    struct interrupts *here = enter(SOFTIRQS + irq);
-    if (here && bpf_probe_read_kernel_str(here->name, sizeof(here->name), BPF_CORE_READ(action, name)) < 0)
-        here->name[0] = 0;
+    char name[COMM_LEN] = {};
+    if (bpf_probe_read_kernel_str(name, sizeof(name), BPF_CORE_READ(action, name)) < 0)
+        name[0] = 0;
+    struct interrupts *here = enter(SOFTIRQS + irq, is_timer(name));
+    if (here)
+        __builtin_memcpy(here->name, name, COMM_LEN);
     return 0;
 }
 
 /* The timer's own interrupt has no handler. */
 SEC("tp_btf/local_timer_entry")
 int on_timer(void *ctx) {
-    struct interrupts *here = enter(TIMER_INTERRUPT);
+    struct interrupts *here = enter(TIMER_INTERRUPT, true);
     if (here)
         here->name[0] = 0;
     return 0;
@@ -67,7 +87,8 @@ int on_timer(void *ctx) {
 
 SEC("tp_btf/softirq_entry")
 int BPF_PROG(on_softirq, unsigned int vector) {
-    struct interrupts *here = enter(vector < SOFTIRQS ? vector : SOFTIRQS - 1);
+    bool timer = vector == SOFTIRQ_TIMER || vector == SOFTIRQ_HRTIMER;
+    struct interrupts *here = enter(vector < SOFTIRQS ? vector : SOFTIRQS - 1, timer);
     if (here)
         here->name[0] = 0; /* user space knows their names */
     return 0;

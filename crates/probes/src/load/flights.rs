@@ -37,6 +37,13 @@ impl Engine {
 
     /// Threads that make GPU calls and are in none just now; empty where the kernel cannot tell.
     pub fn between_calls(&self) -> Vec<BetweenCalls> {
+        let mut threads = self.followed_threads();
+        threads.retain(BetweenCalls::is_between_calls);
+        threads
+    }
+
+    /// All followed threads but those that run in a GPU call or are idle; empty where the kernel cannot tell.
+    pub fn followed_threads(&self) -> Vec<BetweenCalls> {
         let decode = |record: &[u8]| inflight::decode_between(record, self.clock_offset_ns);
         self.walk("each_between", inflight::BETWEEN_BYTES, decode)
     }

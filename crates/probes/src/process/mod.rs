@@ -32,5 +32,6 @@ pub(crate) fn decode(bytes: &[u8], clock_offset_ns: u64) -> Option<ProcessEvent>
         exit_code: record.exit_code,
         cgroup_id: record.head.cgroup_id,
         comm: text(&record.comm),
+        waits_only: record.waits_only != 0,
     })
 }

@@ -5,6 +5,20 @@
 #include "process.h"
 #include "target.h"
 
+static __always_inline bool waits_only(u32 flags) {
+    return flags & TARGET_WAITS;
+}
+
+/* The record of a new thread. Memory can be had here: copy_process() is done and holds no lock, which is not
+ * so where the scheduler's tracepoints are. */
+static __always_inline void follow(struct task_struct *child) {
+    struct task *task = bpf_task_storage_get(&tasks, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    if (task)
+        task->target = 1;
+    else
+        count_loss(LOSS_TASKS_FULL);
+}
+
 /* The parent is current. */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child) {
@@ -12,20 +26,21 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child) {
     if (!flags)
         return 0;
     if (child->tgid == parent->tgid) {
-        emit_process(PROCESS_THREAD, child->pid, 0);
+        follow(child);
+        emit_process(PROCESS_THREAD, child->pid, 0, waits_only(*flags));
         return 0;
     }
-    if (*flags & TARGET_FOLLOW) {
-        u32 key = child->tgid, follow = TARGET_FOLLOW;
-        if (bpf_map_update_elem(&targets, &key, &follow, BPF_ANY))
-            count_loss(LOSS_TARGETS_FULL);
-    }
+    u32 key = child->tgid, of_child = flags_of_child(*flags);
+    if (of_child && bpf_map_update_elem(&targets, &key, &of_child, BPF_ANY))
+        count_loss(LOSS_TARGETS_FULL);
+    else if (of_child)
+        follow(child);
     /* A child has its parent's memory. */
     u32 parent_key = parent->tgid, child_key = child->tgid;
     struct python *python = bpf_map_lookup_elem(&pythons, &parent_key);
     if (python)
         bpf_map_update_elem(&pythons, &child_key, python, BPF_ANY);
-    emit_process(PROCESS_FORK, child->tgid, 0);
+    emit_process(PROCESS_FORK, child->tgid, 0, waits_only(*flags));
     return 0;
 }
 
@@ -45,21 +60,22 @@ int BPF_PROG(on_exec, struct task_struct *task) {
     }
     u32 tgid = task->tgid;
     bpf_map_delete_elem(&pythons, &tgid);
-    emit_process(PROCESS_EXEC, 0, 0);
+    emit_process(PROCESS_EXEC, 0, 0, waits_only(*flags));
     return 0;
 }
 
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task) {
-    u32 tgid = task->tgid;
-    if (!target_of(tgid))
+    u32 tgid = task->tgid, *flags = target_of(tgid);
+    if (!flags)
         return 0;
+    bool waits = waits_only(*flags);
     /* do_exit() has already taken this thread off the count of living ones. */
     if (BPF_CORE_READ(task, signal, live.counter) > 0) {
-        emit_process(PROCESS_THREAD_EXIT, 0, 0);
+        emit_process(PROCESS_THREAD_EXIT, 0, 0, waits);
         return 0;
     }
-    emit_process(PROCESS_EXIT, 0, task->exit_code);
+    emit_process(PROCESS_EXIT, 0, task->exit_code, waits);
     bpf_map_delete_elem(&targets, &tgid);
     bpf_map_delete_elem(&pythons, &tgid);
     return 0;

@@ -9,9 +9,9 @@ use gpuwhy_model::{OpId, Part, Reason, Wait};
 
 pub(crate) static PROBE: Probe = Probe {
     name: "sched",
-    about: "the blame clock: waits of traced threads, by reason, preemptor and waker",
+    about: "the blame clock: waits of traced threads, by reason, preemptor and waker; who wakes them is followed too",
     object: bpf_object!("sched"),
-    attach: Attach::Tracepoints(&["sched_switch", "sched_waking"]),
+    attach: Attach::Tracepoints(&["sched_switch", "sched_waking", "task"]),
     when: When::Default,
     cost: "two task-storage look-ups at each context switch of the host",
 };

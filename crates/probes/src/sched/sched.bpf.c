@@ -56,7 +56,7 @@ struct look {
     u32 tgid;
     u32 tid;
     u32 op;
-    u32 reserved;
+    u32 is_billed;
 };
 
 /* Bills one run; whether to look further back. Global, so that the verifier goes through it once and not once
@@ -73,7 +73,8 @@ __noinline int bill_run(struct cpu_runs *cpu, struct look *look, u32 back) {
     u64 from = began > look->since ? began : look->since;
     if (look->until > from) {
         u64 ns = look->until - from;
-        bill_thread(look->tgid, look->tid, look->op, PART_RUNNABLE, &run->who, look->now, ns);
+        if (look->is_billed)
+            bill_thread(look->tgid, look->tid, look->op, PART_RUNNABLE, &run->who, look->now, ns);
         if (ns > look->most_ns) {
             look->most_ns = ns;
             look->most = place;
@@ -96,18 +97,20 @@ static __always_inline struct cpu_runs *waited_for(struct cpu_runs *here, const 
 /* Bills a wait for the CPU to the tasks that ran on it meanwhile, latest first; gives the one that ran
  * longest. */
 static __always_inline const struct who *bill_runnable(struct cpu_runs *cpu, struct task_struct *victim,
-                                                       u16 op, u64 since, u64 now) {
+                                                       const struct task *task, u64 since, u64 now) {
+    u16 op = op_in_flight(task);
     struct look look = {.since = since,
                         .now = now,
                         .until = now,
                         .newest = cpu->head - 1,
                         .tgid = victim->tgid,
                         .tid = victim->pid,
-                        .op = op};
+                        .op = op,
+                        .is_billed = is_billed(task)};
     for (u32 i = 0; i < RUNS_BILLED; i++)
         if (!bill_run(cpu, &look, i))
             break;
-    if (look.until > since)
+    if (look.until > since && look.is_billed)
         bill_wait(victim, op, PART_RUNNABLE, &nobody, now, look.until - since);
     return look.most_ns ? &cpu->runs[look.most & (RUNS - 1)].who : &nobody;
 }
@@ -120,14 +123,22 @@ static __always_inline u64 first_argument(struct task_struct *task) {
 #endif
 }
 
-/* A futex of the interpreter's own is its lock, and that one says who has it. Fires in the thread itself, so
- * its memory is the one at hand. */
-static __always_inline u8 which_lock(struct task_struct *thread, struct task *task) {
+static __always_inline u64 second_argument(struct task_struct *task) {
+#if defined(__TARGET_ARCH_x86)
+    return BPF_CORE_READ(user_regs(task), si);
+#else
+    return BPF_CORE_READ(user_regs(task), user_regs.regs[1]);
+#endif
+}
+
+/* A futex of the interpreter's own is its lock, and that one says who has it, where the thread's memory is
+ * the one at hand. */
+static __always_inline u8 which_lock(struct task_struct *thread, struct task *task, bool is_current) {
     u32 tgid = thread->tgid;
     struct python *python = bpf_map_lookup_elem(&pythons, &tgid);
     if (!python || !is_gil(python, task->syscall_arg))
         return REASON_FUTEX;
-    u32 holder = gil_holder(python);
+    u32 holder = is_current ? gil_holder(python) : 0;
     if (holder && holder != (u32)thread->pid)
         task->holder = (u64)tgid << 32 | holder;
     return REASON_GIL;
@@ -137,7 +148,7 @@ static __always_inline u8 reason_of_syscall(long nr) {
     return nr >= 0 && nr < SYSCALLS ? syscall_reasons[nr & (SYSCALLS - 1)] : REASON_OTHER;
 }
 
-static __always_inline u8 why_blocked(struct task_struct *thread, struct task *task) {
+static __always_inline u8 why_blocked(struct task_struct *thread, struct task *task, bool is_current) {
     task->holder = 0;
     long nr = syscall_of(thread);
     task->syscall_nr = nr;
@@ -152,7 +163,7 @@ static __always_inline u8 why_blocked(struct task_struct *thread, struct task *t
     u8 reason = reason_of_syscall(nr);
     if (reason == REASON_FILE && is_socket(file_of_fd(thread, task->syscall_arg)))
         return REASON_SOCKET;
-    return reason == REASON_FUTEX ? which_lock(thread, task) : reason;
+    return reason == REASON_FUTEX ? which_lock(thread, task, is_current) : reason;
 }
 
 /* How long the thread's queue was kept from running by its group's quota, ever; and which queue that is. */
@@ -193,7 +204,7 @@ static __always_inline void leaves_cpu(struct task_struct *thread, struct task *
     if (runnable) {
         begins_to_wait_for_cpu(thread, task, false);
     } else {
-        task->reason = why_blocked(thread, task);
+        task->reason = why_blocked(thread, task, true);
         task->state = TASK_BLOCKED;
     }
 }
@@ -225,10 +236,21 @@ static __always_inline u64 bill_throttled(struct task_struct *thread, struct tas
         return 0;
     if (stopped > ns)
         stopped = ns;
-    bill_flights(task, REASON_THROTTLED, stopped);
-    bill_wait(thread, op_in_flight(task), REASON_THROTTLED, &nobody, now, stopped);
+    if (is_billed(task)) {
+        bill_flights(task, REASON_THROTTLED, stopped);
+        bill_wait(thread, op_in_flight(task), REASON_THROTTLED, &nobody, now, stopped);
+    }
     tell_wait(thread, task, REASON_THROTTLED, &nobody, 0, -1, now, stopped);
     return stopped;
+}
+
+/* Who had the CPU is looked for only where somebody is billed, or told. */
+static __always_inline void bill_and_tell_runnable(struct cpu_runs *cpu, struct task_struct *thread,
+                                                   struct task *task, u64 since, u64 now) {
+    if (!is_billed(task) && now - since < told_ns)
+        return;
+    const struct who *by = bill_runnable(waited_for(cpu, task), thread, task, since, now);
+    tell_wait(thread, task, PART_RUNNABLE, by, 0, -1, now, now - since);
 }
 
 static __always_inline void gets_cpu(struct cpu_runs *cpu, struct task_struct *thread, struct task *task,
@@ -237,17 +259,16 @@ static __always_inline void gets_cpu(struct cpu_runs *cpu, struct task_struct *t
     u32 part = task->state == TASK_RUNNABLE ? PART_RUNNABLE : task->reason;
     task->state = TASK_ON_CPU;
     if (now > since && is_of_interest(task)) {
-        u16 op = op_in_flight(task);
         if (part == PART_RUNNABLE) {
             since += bill_throttled(thread, task, now, now - since);
             if (now > since) {
                 bill_flights(task, part, now - since);
-                const struct who *by = bill_runnable(waited_for(cpu, task), thread, op, since, now);
-                tell_wait(thread, task, part, by, 0, -1, now, now - since);
+                bill_and_tell_runnable(cpu, thread, task, since, now);
             }
         } else {
             bill_flights(task, part, now - since);
-            bill_wait(thread, op, part, &nobody, now, now - since);
+            if (is_billed(task))
+                bill_wait(thread, op_in_flight(task), part, &nobody, now, now - since);
             tell_wait(thread, task, part, &nobody, address_of(task), fd_of(task), now, now - since);
         }
     }
@@ -275,15 +296,23 @@ int on_switch(u64 *ctx) {
     return 0;
 }
 
+/* FUTEX_PRIVATE_FLAG in the operation, the second argument: no other process can wake it. */
+#define FUTEX_PRIVATE 128
+
+static __always_inline bool is_private_futex(struct task_struct *thread) {
+    return syscall_of(thread) == (long)futex_syscalls[0] && (second_argument(thread) & FUTEX_PRIVATE);
+}
+
 /* Whether the task that is current when a thread wakes is the one that wanted it to. Only a futex call, or a
  * thread's end, wakes a futex waiter on purpose; else a timer did, in whoever's time. In an interrupt a
  * bystander is current, unless it is itself sending: packets to the same host arrive in their sender's time.
  */
-static __always_inline bool wakes_on_purpose(struct task_struct *waker, u8 reason) {
+static __always_inline bool wakes_on_purpose(struct task_struct *waker, struct task_struct *woken,
+                                             u8 reason) {
     long nr = syscall_of(waker);
     if (reason == REASON_FUTEX || reason == REASON_GIL) {
         /* A timer may run out while somebody is in such a call, and a process takes long to end. */
-        if (in_interrupt())
+        if (in_interrupt() || (waker->tgid != woken->tgid && is_private_futex(woken)))
             return false;
         for (u32 i = 0; i < 4; i++)
             if (nr == (long)futex_syscalls[i])
@@ -297,6 +326,16 @@ static __always_inline bool wakes_on_purpose(struct task_struct *waker, u8 reaso
     u8 sends = reason_of_syscall(nr);
     return (reason == REASON_SOCKET || reason == REASON_POLL) &&
            (sends == REASON_SOCKET || sends == REASON_FILE);
+}
+
+/* What ends a wait: the innermost interrupt that the CPU serves, else the task that is current. The idle task
+ * wakes nobody by itself. */
+static __always_inline u32 woken_by(struct task_struct *waker, struct task_struct *woken, u8 reason) {
+    if (in_timer())
+        return WOKEN_BY_TIMER;
+    if (waker->pid && wakes_on_purpose(waker, woken, reason))
+        return WOKEN_BY_TASK;
+    return in_interrupt() || (!waker->pid && sees_interrupts()) ? WOKEN_BY_INTERRUPT : WOKEN_UNKNOWN;
 }
 
 /* Fires in the waker, before the task is put on a run queue. */
@@ -314,15 +353,58 @@ int BPF_PROG(on_waking, struct task_struct *woken) {
         return 0;
     bill_flights(task, reason, now - since);
     struct task_struct *waker = bpf_get_current_task_btf();
+    u32 how = woken_by(waker, woken, reason);
     struct who by = {};
     if (task->holder) {
         by.tgid = task->holder >> 32;
         by.tid = (u32)task->holder;
-    } else if (waker->pid && wakes_on_purpose(waker, reason)) {
+    } else if (how == WOKEN_BY_TASK) {
         name_task(&by, waker);
     }
-    bill_wait(woken, op_in_flight(task), reason, &by, now, now - since);
-    tell_wait(woken, task, reason, &by, address_of(task), fd_of(task), now, now - since);
+    if (is_billed(task))
+        bill_wait(woken, op_in_flight(task), reason, &by, now, now - since);
+    tell_wake(woken, task, reason, &by, how, address_of(task), fd_of(task), now, now - since);
+    return 0;
+}
+
+/* Sleeping states; others are those of threads that run, are stopped or end. */
+#define TASK_SLEEPS 3
+
+/* The state of a thread that was not followed so far. It goes on meanwhile: where it does, its next context
+ * switch puts right what is said here. */
+static __always_inline void begin_in_the_middle(struct task_struct *thread, struct task *task) {
+    if (bpf_core_field_exists(thread->on_cpu) && thread->on_cpu)
+        return;
+    u32 state = thread->__state;
+    task->ran_ns = thread->se.sum_exec_runtime;
+    task->off_since_ns = bpf_ktime_get_ns();
+    if (state & TASK_SLEEPS) {
+        task->reason = why_blocked(thread, task, false);
+        task->state = TASK_BLOCKED;
+    } else if (!state) {
+        begins_to_wait_for_cpu(thread, task, true);
+    }
+    if (bpf_core_field_exists(thread->on_cpu) && thread->on_cpu)
+        task->state = TASK_ON_CPU;
+}
+
+/* Gives a record to the threads that targets had before they became targets. User space walks when there is a
+ * new one: here memory can be had, which is not so in the scheduler's tracepoints. */
+SEC("iter/task")
+int follow_threads(struct bpf_iter__task *ctx) {
+    struct task_struct *thread = ctx->task;
+    if (!thread || !target_of(thread->tgid))
+        return 0;
+    struct task *task = bpf_task_storage_get(&tasks, thread, 0, 0);
+    if (!task) {
+        task = bpf_task_storage_get(&tasks, thread, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+        if (!task) {
+            count_loss(LOSS_TASKS_FULL);
+            return 0;
+        }
+        begin_in_the_middle(thread, task);
+    }
+    task->target = 1;
     return 0;
 }
 

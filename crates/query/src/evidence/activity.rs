@@ -4,7 +4,8 @@ use super::row::{Row, each_row, rows};
 use crate::QueryError;
 use gpuwhy_cause::Evidence;
 use gpuwhy_cause::activity::{
-    Activity, Beat, BeatKind, BusySample, Caller, Command, Syscall, ThreadName, ThreadSample, ThreadWait, WokenBy,
+    Activity, Beat, BeatKind, BusySample, Caller, Command, Syscall, ThreadName, ThreadSample, ThreadWait,
+    WokenBy,
 };
 use gpuwhy_model::{Family, Layer, OpId, Part};
 use gpuwhy_store::Reader;
@@ -64,9 +65,10 @@ fn callers(
                AND cause IN ('cpu.self', 'gpu.wait', 'gpu.alloc') GROUP BY 1, 2, 3";
     const WINDOW_NS: u64 = 500_000_000;
     let does_work = |op: &str| {
-        evidence.ops.get(op).is_some_and(|op| {
-            op.layer != Layer::Driver && !matches!(op.family, Family::Load | Family::Other)
-        })
+        evidence
+            .ops
+            .get(op)
+            .is_some_and(|op| op.layer != Layer::Driver && !matches!(op.family, Family::Load | Family::Other))
     };
     for row in rows(reader, sql, times)? {
         if !does_work(&row.text(2)) {
@@ -161,8 +163,14 @@ fn woken_by(name: &str) -> WokenBy {
 }
 
 fn syscall(number: u64) -> Syscall {
-    const READS: [i64; 6] =
-        [libc::SYS_read, libc::SYS_readv, libc::SYS_pread64, libc::SYS_preadv, libc::SYS_preadv2, libc::SYS_sendfile];
+    const READS: [i64; 6] = [
+        libc::SYS_read,
+        libc::SYS_readv,
+        libc::SYS_pread64,
+        libc::SYS_preadv,
+        libc::SYS_preadv2,
+        libc::SYS_sendfile,
+    ];
     const WRITES: [i64; 10] = [
         libc::SYS_write,
         libc::SYS_writev,

@@ -96,9 +96,11 @@ pub(super) fn bills(
     evidence: &mut Evidence,
 ) -> Result<(), QueryError> {
     let scope = scope.condition("pid", "window_start_ns");
-    let sql = format!("SELECT pid, tid, op, cause, by_pid, by_tid, by_comm, by_cgroup_id, sum(ns), sum(count), min(window_start_ns), \
+    let sql = format!(
+        "SELECT pid, tid, op, cause, by_pid, by_tid, by_comm, by_cgroup_id, sum(ns), sum(count), min(window_start_ns), \
                max(window_start_ns) FROM blame WHERE window_start_ns >= ?1 AND window_start_ns < ?2{scope} \
-               GROUP BY 1, 2, 3, 4, 5, 6, 7, 8 ORDER BY 1, 2, 3, 4, 5, 6, 7, 8");
+               GROUP BY 1, 2, 3, 4, 5, 6, 7, 8 ORDER BY 1, 2, 3, 4, 5, 6, 7, 8"
+    );
     let causes: HashMap<&str, Cause> = Cause::ALL.iter().map(|cause| (cause.name(), *cause)).collect();
     for row in rows(reader, &sql, times)? {
         evidence.bills.push(Billed {

@@ -17,8 +17,10 @@ pub(super) fn work(
     evidence: &mut Evidence,
 ) -> Result<(), QueryError> {
     let windows = scope.condition("pid", "window_start_ns");
-    let sql = format!("SELECT window_start_ns, max(window_ns), pid, sum(launches), max(busy_lower_ns), sum(busy_upper_ns) FROM gpu_time \
-               WHERE window_start_ns >= ?1 AND window_start_ns < ?2{windows} GROUP BY 1, 3 ORDER BY 1, 3");
+    let sql = format!(
+        "SELECT window_start_ns, max(window_ns), pid, sum(launches), max(busy_lower_ns), sum(busy_upper_ns) FROM gpu_time \
+               WHERE window_start_ns >= ?1 AND window_start_ns < ?2{windows} GROUP BY 1, 3 ORDER BY 1, 3"
+    );
     for row in rows(reader, &sql, times)? {
         evidence.gpu_times.push(StreamTime {
             window_start_ns: row.number(0),
@@ -30,9 +32,11 @@ pub(super) fn work(
         });
     }
     let made = scope.condition("pid", "created_ns");
-    let sql = format!("SELECT pid, count(*), sum(capture_ns), sum(instantiate_ns), sum(launches), sum(updates), min(created_ns), \
+    let sql = format!(
+        "SELECT pid, count(*), sum(capture_ns), sum(instantiate_ns), sum(launches), sum(updates), min(created_ns), \
                max(created_ns), max(stack_id) FROM graphs WHERE created_ns >= ?1 AND created_ns < ?2 AND graph <> '0x0'{made} \
-               GROUP BY 1 ORDER BY 1");
+               GROUP BY 1 ORDER BY 1"
+    );
     for row in rows(reader, &sql, times)? {
         evidence.graphs.push(GraphSum {
             pid: row.id(0),

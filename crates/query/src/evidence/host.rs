@@ -58,8 +58,10 @@ pub(super) fn wait_sites(
     evidence: &mut Evidence,
 ) -> Result<(), QueryError> {
     let scope = scope.condition("pid", "timestamp_ns");
-    let sql = format!("SELECT pid, tid, reason, stack_id, sum(coalesce(weight_ns, 250000000)) FROM wait_samples WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2{scope} \
-               GROUP BY 1, 2, 3, 4 ORDER BY 5 DESC, 1, 2, 3, 4 LIMIT 10000");
+    let sql = format!(
+        "SELECT pid, tid, reason, stack_id, sum(coalesce(weight_ns, 250000000)) FROM wait_samples WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2{scope} \
+               GROUP BY 1, 2, 3, 4 ORDER BY 5 DESC, 1, 2, 3, 4 LIMIT 10000"
+    );
     for row in rows(reader, &sql, times)? {
         let Some(part) = Part::of_name(&row.text(2)) else { continue };
         evidence.wait_sites.push(WaitSite {

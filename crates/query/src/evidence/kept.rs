@@ -1,8 +1,8 @@
 //! Kept calls, read in one pass: where they were made, what the tails are made of, which of them failed.
 
 use super::calls::{blame, parts};
-use super::scope::Scope;
 use super::row::{Row, each_row, rows};
+use super::scope::Scope;
 use crate::QueryError;
 use gpuwhy_cause::Evidence;
 use gpuwhy_cause::evidence::{FailedCalls, OpSums, Site, TailSum};

@@ -14,7 +14,6 @@ mod stacks;
 
 pub(crate) use scope::Scope;
 
-
 use crate::QueryError;
 use gpuwhy_cause::Evidence;
 use gpuwhy_model::Span;

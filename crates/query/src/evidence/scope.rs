@@ -29,7 +29,9 @@ impl Scope {
         let span = |loops: &[(u32, Span)]| loops.iter().find(|(of, _)| *of == pid).map(|(_, span)| *span);
         match self {
             Scope::All => true,
-            Scope::Loop(loops) => span(loops).is_none_or(|span| (begin(span)..span.end_ns).contains(&time_ns)),
+            Scope::Loop(loops) => {
+                span(loops).is_none_or(|span| (begin(span)..span.end_ns).contains(&time_ns))
+            }
             Scope::Start(loops) => span(loops).is_some_and(|span| time_ns < begin(span)),
         }
     }
@@ -41,11 +43,16 @@ impl Scope {
             Scope::Loop(loops) => loops
                 .iter()
                 .map(|(of, span)| {
-                    format!(" AND NOT ({pid} = {of} AND ({time} < {} OR {time} >= {}))", begin(*span), span.end_ns)
+                    format!(
+                        " AND NOT ({pid} = {of} AND ({time} < {} OR {time} >= {}))",
+                        begin(*span),
+                        span.end_ns
+                    )
                 })
                 .collect(),
             Scope::Start(loops) => {
-                let each = loops.iter().map(|(of, span)| format!("({pid} = {of} AND {time} < {})", begin(*span)));
+                let each =
+                    loops.iter().map(|(of, span)| format!("({pid} = {of} AND {time} < {})", begin(*span)));
                 format!(" AND ({} OR 0)", each.collect::<Vec<_>>().join(" OR "))
             }
         }

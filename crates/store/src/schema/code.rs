@@ -39,8 +39,9 @@ pub(crate) const FRAMES: Table = Table {
 
 pub(crate) const WAIT_SAMPLES: Table = Table {
     name: "wait_samples",
-    about: "Python threads that make GPU calls, met between them by a look some times a second: a line that is met often \
-            is where the time goes",
+    about: "Python threads of traced processes and of those that wake them, sampled some times a second between GPU calls, or blocked \
+            in one: a line that is sampled often is where the time goes. A thread that makes no GPU calls and waits for longer than \
+            ten seconds is not sampled again",
     columns: &[
         TIMESTAMP,
         PID.required(),
@@ -55,6 +56,8 @@ pub(crate) const WAIT_SAMPLES: Table = Table {
         int("stack_id", "", "its Python frames, see `frames`").required(),
         SESSION,
         int("weight_ns", "ns", "since the last look: the time this one stands for; in older files a quarter of a second"),
+        int("makes_calls", "", "1 where the thread makes GPU calls, 0 where it makes none; NULL in older files, which have the former alone"),
+        text("op", "", "the GPU call it was blocked in; NULL between calls"),
     ],
     key: &[],
     clustered: false,
@@ -79,9 +82,14 @@ pub(crate) const CPU_SAMPLES: Table = Table {
              `frames`; NULL with `--stacks off`",
         ),
         int("weight_ns", "ns", "the time this sample stands for").required(),
-        int("kernel", "", "1 where the kernel ran on its behalf: a system call, a page fault, an interrupt").required(),
+        int("kernel", "", "1 where the kernel ran on its behalf: a system call, a page fault, an interrupt")
+            .required(),
         int("syscall", "", "number of the system call it was in; NULL for none"),
-        int("gc", "", "1 while it collected garbage for its Python interpreter; NULL where that is not known"),
+        int(
+            "gc",
+            "",
+            "1 while it collected garbage for its Python interpreter; NULL where that is not known",
+        ),
         SESSION,
     ],
     key: &[],

@@ -12,6 +12,14 @@ const DADDR: Column = text("daddr", "", "remote address");
 const SPORT: Column = int("sport", "", "local port");
 const DPORT: Column = int("dport", "", "remote port");
 
+const WOKEN_BY: Column = text(
+    "woken_by",
+    "",
+    "what ended the wait: `task` (one that wanted to, see `by_pid`), `timer` (its timeout ran out), `interrupt` (another one, as \
+     that of a network card); NULL where that is not known",
+);
+const SYSCALL: Column = int("syscall", "", "number of the system call it blocked in; NULL outside of one");
+
 const fn event_table(
     name: &'static str,
     layer: &'static str,
@@ -43,6 +51,8 @@ pub(crate) const SCHED_EVENTS: Table = event_table(
         OP,
         text("address", "", "of the futex it waited for, 0x and hex"),
         int("numa_node", "", "memory node nearest to the CPU it ran on afterwards"),
+        WOKEN_BY,
+        SYSCALL,
     ],
 );
 
@@ -95,6 +105,8 @@ pub(crate) const IO_EVENTS: Table = event_table(
         BY_PID,
         BY_TID,
         BY_COMM,
+        WOKEN_BY,
+        SYSCALL,
     ],
 );
 
@@ -124,6 +136,8 @@ pub(crate) const NET_EVENTS: Table = event_table(
         BY_PID,
         BY_TID,
         BY_COMM,
+        WOKEN_BY,
+        SYSCALL,
     ],
 );
 

@@ -3,7 +3,7 @@
 use super::Ops;
 use super::row::{handle, insert_into, known, nonzero, put};
 use crate::schema::kernel::{IO_EVENTS, MEM_EVENTS, NET_EVENTS, SCHED_EVENTS, TCP_EVENTS};
-use gpuwhy_model::{Ends, IoEvent, OomEvent, Part, Reason, TcpEvent, WaitEvent};
+use gpuwhy_model::{Ends, IoEvent, OomEvent, Part, Reason, TcpEvent, WaitEvent, WokenBy};
 use rusqlite::{Connection, Statement};
 use std::net::IpAddr;
 
@@ -72,6 +72,8 @@ macro_rules! put_wait_by {
             "by_pid" = nonzero($wait.by_pid.into()),
             "by_tid" = nonzero($wait.by_tid.into()),
             "by_comm" = known(&$wait.by_comm),
+            "woken_by" = $wait.woken_by.map(WokenBy::name),
+            "syscall" = $wait.syscall,
         )
     };
 }

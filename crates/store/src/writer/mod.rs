@@ -224,7 +224,7 @@ impl Writer {
         host::neighbours(db, &batch.neighbours, session_id)?;
         threads::places(db, &batch.thread_places, session_id)?;
         host::memory_places(db, &batch.memory_places, session_id)?;
-        stacks::between_calls(db, &batch.between_calls, session_id)?;
+        stacks::between_calls(db, &batch.between_calls, &mut self.ops, session_id)?;
         stacks::cpu_samples(db, &batch.cpu_samples, &mut self.ops, session_id)?;
         marks::annotations(db, &batch.annotations, session_id)?;
         marks::servers(db, &batch.server_samples, session_id)?;

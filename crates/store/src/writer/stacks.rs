@@ -27,7 +27,12 @@ pub(super) fn stacks(db: &Connection, stacks: &[Stack]) -> rusqlite::Result<()> 
     Ok(())
 }
 
-pub(super) fn between_calls(db: &Connection, met: &[BetweenCalls], session_id: i64) -> rusqlite::Result<()> {
+pub(super) fn between_calls(
+    db: &Connection,
+    met: &[BetweenCalls],
+    ops: &mut Ops,
+    session_id: i64,
+) -> rusqlite::Result<()> {
     if met.is_empty() {
         return Ok(());
     }
@@ -44,6 +49,8 @@ pub(super) fn between_calls(db: &Connection, met: &[BetweenCalls], session_id: i
             "stack_id" = met.stack_id,
             "session_id" = session_id,
             "weight_ns" = met.weight_ns as i64,
+            "makes_calls" = met.last_call_ns != 0,
+            "op" = ops.name_of(db, met.op)?,
         );
     }
     Ok(())

@@ -3,7 +3,7 @@
 use crate::made::{START, lines, trace};
 use gpuwhy_model::{
     Batch, Ends, Facts, FileRef, IoEvent, MemoryPlace, OomEvent, OpId, Part, Reason, TcpEvent, ThreadPlace,
-    WaitEvent,
+    WaitEvent, WokenBy,
 };
 
 fn wait(number: u64, part: Part) -> WaitEvent {
@@ -25,6 +25,7 @@ fn wait(number: u64, part: Part) -> WaitEvent {
         file: None,
         socket: None,
         syscall: None,
+        woken_by: None,
     }
 }
 
@@ -45,6 +46,8 @@ fn told(number: u64, part: Part) -> WaitEvent {
             path: Some("/data".into()),
         }),
         socket: Some(ends()),
+        syscall: Some(202),
+        woken_by: Some(WokenBy::Task),
         ..wait(number, part)
     }
 }

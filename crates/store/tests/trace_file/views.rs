@@ -272,6 +272,7 @@ fn threads_follow_what_happened_to_them() {
         exit_code: 3,
         cgroup_id: 0,
         comm: "worker".into(),
+        waits_only: false,
     };
     let process_events = vec![
         event(1, Seen, 10, 10, 0),

@@ -1,6 +1,6 @@
 //! What threads did, one wait and one sample at a time: the input of the critical path.
 
-use gpuwhy_model::{OpId, Part};
+use gpuwhy_model::{OpId, Part, WokenBy};
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Default)]
@@ -47,19 +47,6 @@ pub struct Command {
     pub end_ns: Option<u64>,
 }
 
-/// What ended a wait.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum WokenBy {
-    #[default]
-    Unknown,
-    /// A task, on purpose.
-    Task,
-    /// Its own time-out.
-    Timer,
-    /// A device: a packet that arrived, a disk that answered.
-    Interrupt,
-}
-
 /// What a system call is for, as far as it matters here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Syscall {
@@ -84,7 +71,8 @@ pub struct ThreadWait {
     /// 0 for nobody.
     pub by_pid: u32,
     pub by_tid: u32,
-    pub woken_by: WokenBy,
+    /// Nothing where that was not seen.
+    pub woken_by: Option<WokenBy>,
     pub syscall: Syscall,
     pub object: Option<u32>,
 }

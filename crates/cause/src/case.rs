@@ -1,18 +1,19 @@
-//! The evidence in order: ledgers of operations and threads, and who is who. Rules read it.
+//! The evidence in order: ledgers of operations, the path of each process, and who is who. Rules read it.
 
 use crate::evidence::{Arrival, Billed, ColdCall, Evidence};
 use crate::op_ledger::OpLedger;
 use crate::path::{ProcessPath, paths};
-use crate::thread_ledger::{ThreadLedger, WINDOW_NS, thread_ledgers};
 use gpuwhy_model::{Cause, Family, Layer, OpInfo, Process, Span};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Sums are kept by windows of this length.
+const WINDOW_NS: u64 = 500_000_000;
 
 #[derive(Debug)]
 pub(crate) struct Case<'a> {
     pub(crate) evidence: &'a Evidence,
     /// In the order of process and operation.
     pub(crate) ops: Vec<OpLedger<'a>>,
-    pub(crate) threads: Vec<ThreadLedger>,
     pub(crate) paths: Vec<ProcessPath>,
     /// When each process used the GPU.
     walls: BTreeMap<u32, Span>,
@@ -51,11 +52,6 @@ impl<'a> Case<'a> {
                 *wall = within(*wall, process);
             }
         }
-        let mut threads = thread_ledgers(&evidence.bills, is_library);
-        for thread in &mut threads {
-            let process = evidence.processes.iter().filter(|process| process.pid == thread.pid);
-            thread.span = process.fold(thread.span, within);
-        }
         let mut ops: Vec<OpLedger<'a>> = evidence
             .sums
             .iter()
@@ -71,7 +67,6 @@ impl<'a> Case<'a> {
         let mut case = Case {
             evidence,
             ops,
-            threads,
             paths: paths(evidence),
             walls,
             processes: evidence.processes.iter().map(|process| (process.pid, process)).collect(),
@@ -97,12 +92,6 @@ impl<'a> Case<'a> {
     /// Its name alone; empty where it is not known.
     pub(crate) fn comm(&self, pid: u32) -> String {
         self.process(pid).map(|process| process.comm.clone()).unwrap_or_default()
-    }
-
-    /// The thread with most of a process's calls.
-    pub(crate) fn main_thread(&self, pid: u32) -> Option<&ThreadLedger> {
-        let of_process = self.threads.iter().filter(|thread| thread.pid == pid);
-        of_process.max_by_key(|thread| (thread.calls, std::cmp::Reverse(thread.tid)))
     }
 
     /// Who arrived at each collective, by communicator and number.

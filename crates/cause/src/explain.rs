@@ -48,6 +48,7 @@ impl Explanation {
         self.findings.extend(of_calls.map(|finding| Finding {
             severity: Severity::Low,
             id: format!("start/{}", finding.id),
+            title: format!("at its start: {}", finding.title),
             ..finding
         }));
     }

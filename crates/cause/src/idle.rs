@@ -1,7 +1,9 @@
-//! The ledger of idle GPUs: how long a process left its GPU without work, and what its launching thread did meanwhile.
+//! The ledger of idle GPUs: how long a process left its GPU without work in its loop, and what its
+//! critical path was in meanwhile.
 
-use crate::bills::Bills;
+use crate::bills::{Bills, Share, Who};
 use crate::case::Case;
+use crate::path::ProcessPath;
 use crate::severity::percent;
 use gpuwhy_model::{Cause, CauseShare, Span};
 use schemars::JsonSchema;
@@ -17,62 +19,59 @@ pub struct Idle {
     /// Bounds of the share of the time in which its streams had work; nothing where no stream was followed.
     pub busy_lower_pct: Option<f64>,
     pub busy_upper_pct: Option<f64>,
-    /// How long its streams had no work at least.
+    /// Between the bounds: what the GPU's own counter says.
+    pub busy_pct: Option<f64>,
+    /// How long its GPU was idle in the loop, by the counter; by the upper bound where there is none.
     pub starved_ms: Option<f64>,
-    /// What the thread that launches did instead: of the time its streams were empty, where that is known, else of all the
-    /// time in which it did not launch. Shares sum to 100.
+    /// What the critical path was in meanwhile. Shares sum to 100.
     pub causes: Vec<CauseShare>,
 }
 
-/// One for each process that drives a GPU.
+/// One for each process with a loop.
 pub(crate) fn idle(case: &Case<'_>) -> Vec<Idle> {
-    case.pids().filter_map(|pid| of_process(case, pid)).collect()
+    case.paths.iter().map(|path| of_process(case, path)).collect()
 }
 
-fn of_process(case: &Case<'_>, pid: u32) -> Option<Idle> {
-    let thread = case.main_thread(pid)?;
-    let mut instead = thread.waits.only(|cause| cause != Cause::GpuWait);
-    // Waits through others are told by what kept those.
-    for share in thread.taken.shares(|_| None) {
-        let more = (share.ms * 1e6) as u64;
-        let known = instead.ns(share.class);
-        if more > known {
-            for idle in [Cause::LockFutex, Cause::IoFile, Cause::NetWait] {
-                let left = more - instead.ns(share.class).max(known);
-                instead.rename(idle, share.class, left);
-            }
+fn of_process(case: &Case<'_>, path: &ProcessPath) -> Idle {
+    let window = path.phases.repeats;
+    let mut along = Bills::default();
+    for (key, part) in &path.loop_parts {
+        along.add(key.class, part.ns);
+        for ((pid, tid), ns) in &part.by {
+            let comm = case.evidence.activity.threads.get(tid).map(|thread| thread.comm.clone());
+            let share = Share {
+                comm: comm.unwrap_or_default(),
+                pid: Some(*pid),
+                ns: *ns,
+                count: 1,
+                ..Share::default()
+            };
+            along.blame(key.class, Who::Process(*pid), share);
         }
     }
-    instead.add(Cause::CpuSelf, thread.computing_ns());
-    for op in case.ops_of(pid) {
-        for share in op.excess.only(|cause| cause != Cause::GpuWait).shares(|_| None) {
-            instead.add(share.class, (share.ms * 1e6) as u64);
-        }
-    }
-    let (window, lower, upper) = case.streams(pid);
-    // Windows are whole ones: the first begins before the process does, the last ends after it.
-    let wall = case.wall(pid);
-    let window = window.min(wall.ns());
-    let (lower, upper) = (lower.min(window), upper.min(window));
-    let starved = (window > 0).then(|| window - upper);
-    let causes = match starved {
-        Some(starved) => scaled(&instead, starved),
-        // Nobody did more than the process had time for.
-        None if instead.total_ns() > wall.ns() => scaled(&instead, wall.ns()),
-        None => instead,
-    };
-    let process = case.process(pid);
-    Some(Idle {
-        pid,
+    let (followed, lower, upper) = case.streams(path.pid);
+    let followed = followed.min(window.ns());
+    let bounds = (followed > 0)
+        .then(|| (percent(lower.min(followed), followed), percent(upper.min(followed), followed)));
+    // The GPU's own counter is the estimate; where it has none, what the streams had no work for.
+    let idle_pct = path.busy_pct.map(|pct| 100.0 - pct).or(bounds.map(|(_, upper)| 100.0 - upper));
+    let idle_ns = idle_pct.map(|pct| (window.ns() as f64 * pct.max(0.0) / 100.0) as u64);
+    // While the host waits for the GPU, the GPU works: that is no part of its idle time.
+    let along = along.only(|cause| cause != Cause::GpuWait);
+    let causes = idle_ns.map_or_else(|| along.clone(), |ns| scaled(&along, ns));
+    let process = case.process(path.pid);
+    Idle {
+        pid: path.pid,
         process: process.map(|process| process.comm.clone()),
         rank: process.and_then(|process| process.rank),
-        window: wall,
-        wall_ms: wall.ns() as f64 / 1e6,
-        busy_lower_pct: starved.map(|_| percent(lower, window)),
-        busy_upper_pct: starved.map(|_| percent(upper, window)),
-        starved_ms: starved.map(|ns| ns as f64 / 1e6),
+        window,
+        wall_ms: window.ns() as f64 / 1e6,
+        busy_pct: path.busy_pct,
+        busy_lower_pct: bounds.map(|(lower, _)| lower),
+        busy_upper_pct: bounds.map(|(_, upper)| upper),
+        starved_ms: idle_ns.map(|ns| ns as f64 / 1e6),
         causes: causes.shares(|id| case.cgroup(id)),
-    })
+    }
 }
 
 /// The same shares of another amount.

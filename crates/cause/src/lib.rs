@@ -19,7 +19,6 @@ mod slow;
 mod steps;
 mod tail;
 mod tally;
-mod thread_ledger;
 mod when;
 
 pub use activity::Activity;

@@ -305,6 +305,12 @@ fn write_idle(idle: &[Idle], out: &mut impl Write) -> io::Result<()> {
         let ms = |ms: f64| duration((ms * 1e6) as u64);
         let name = format!("{}[{}]", printable(idle.process.as_deref().unwrap_or("process")), idle.pid);
         let starved = match (idle.starved_ms, idle.busy_lower_pct, idle.busy_upper_pct) {
+            (Some(starved), _, _) if idle.busy_pct.is_some() => format!(
+                "busy {:.0}% by its own counter, idle {} of {}",
+                idle.busy_pct.unwrap_or(0.0),
+                ms(starved),
+                ms(idle.wall_ms)
+            ),
             (Some(starved), Some(lower), Some(upper)) => format!(
                 "its GPU streams were busy {lower:.0} to {upper:.0}% and empty at least {} of {}",
                 ms(starved),

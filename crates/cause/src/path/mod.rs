@@ -130,7 +130,10 @@ fn process_path(
     let walked = walk(timelines, root, whole, &Follows(divider));
     divider.short_waits = unrecorded(evidence, timelines, divider, &walked, phases.repeats);
     let loop_parts = divider.parts(&walked.segments, phases.repeats);
-    let turns = period.as_ref().map(|period| turns(period, phases.repeats, divider, &walked.segments));
+    let turns = period.as_ref().map(|period| {
+        let counted = counted(evidence, period);
+        turns(period, phases.repeats, counted, divider, &walked.segments)
+    });
     divider.short_waits.clear();
     let start_parts = phases.start.map(|start| divider.parts(&walked.segments, start)).unwrap_or_default();
     Some(ProcessPath {
@@ -143,6 +146,15 @@ fn process_path(
         start_parts,
         busy_pct: busy(&evidence.activity, pid, phases.repeats),
     })
+}
+
+/// The waits of a period, counted exactly.
+fn counted(evidence: &Evidence, period: &Period) -> Option<u64> {
+    let (tid, by_tid) = period.of?;
+    let rows = evidence.bills.iter().filter(|row| {
+        row.op.is_none() && row.cause == Cause::LockFutex && (row.tid, row.by_tid) == (tid, by_tid)
+    });
+    Some(rows.map(|row| row.count).sum())
 }
 
 /// The thread from which the path is walked: the main thread where it has a part in the calls, as it waits for the others;

@@ -2,9 +2,9 @@
 
 use super::running::{Running, is_own};
 use super::walk::{Segment, What};
-use crate::activity::{Activity, Syscall, ThreadWait, WokenBy};
+use crate::activity::{Activity, Caller, Syscall, ThreadWait};
 use crate::evidence::Billed;
-use gpuwhy_model::{Cause, Frame, FrameKind, Part as TimePart, Reason, Span};
+use gpuwhy_model::{Cause, Frame, FrameKind, Part as TimePart, Reason, Span, WokenBy};
 use std::collections::BTreeMap;
 
 /// Time of the path with one class, in one thread, at one place.
@@ -134,8 +134,10 @@ impl Divider<'_> {
             .copied()
             .collect();
         let weight: u64 = samples.iter().map(|sample| sample.weight_ns.max(1)).sum();
-        if weight == 0 {
-            let class = if calls { Cause::LaunchBound } else { Cause::CpuSelf };
+        let calls_by_now = |caller: &Caller| caller.first_ns <= ran.end_ns();
+        if samples.len() < MIN_SAMPLES {
+            let launches = self.activity.callers.get(&tid).is_some_and(calls_by_now);
+            let class = if launches { Cause::LaunchBound } else { Cause::CpuSelf };
             parts.entry(Key { class, tid, function: None }).or_default().ns += left;
             return;
         }
@@ -173,7 +175,7 @@ impl Divider<'_> {
         let class = Cause::of_part(op, wait.part, wait.by_pid);
         match (class, wait.woken_by) {
             // Who waits for an event with a time-out and gets the time-out has slept.
-            (Cause::LockFutex | Cause::NetWait, WokenBy::Timer) => Cause::SelfSleep,
+            (Cause::LockFutex | Cause::NetWait, Some(WokenBy::Timer)) => Cause::SelfSleep,
             (Cause::LockFutex, _) if op.is_some_and(|op| op.waits_for_gpu) => Cause::GpuWait,
             (class, _) => class,
         }
@@ -191,10 +193,19 @@ impl Divider<'_> {
     }
 }
 
+/// Fewer samples say nothing about where a thread ran.
+const MIN_SAMPLES: usize = 5;
+
 #[derive(Debug, Default)]
 struct Ran {
     ns: u64,
     spans: Vec<Span>,
+}
+
+impl Ran {
+    fn end_ns(&self) -> u64 {
+        self.spans.iter().map(|span| span.end_ns).max().unwrap_or(0)
+    }
 }
 
 /// The segments as far as they lie in a span.

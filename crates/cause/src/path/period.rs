@@ -11,6 +11,8 @@ pub(crate) struct Period {
     /// In order.
     pub(crate) times: Vec<u64>,
     pub(crate) median_ns: u64,
+    /// Of waits: the thread that waits, and for whom; all of them are counted, not all recorded.
+    pub(crate) of: Option<(u32, u32)>,
 }
 
 /// Fewer are no loop.
@@ -20,7 +22,7 @@ pub(crate) const REGULAR: u64 = 4;
 /// The share of the time that regular gaps must cover, compared with the best candidate.
 const AS_GOOD: f64 = 0.8;
 /// And of all the time: what happens for a moment only is not the loop.
-const MIN_COVERED: f64 = 0.2;
+const MIN_COVERED: f64 = 0.1;
 
 /// What comes once in each turn, or nothing where no period is found.
 pub(crate) fn period(activity: &Activity, pid: u32, span: Span) -> Option<Period> {
@@ -35,7 +37,10 @@ pub(crate) fn period(activity: &Activity, pid: u32, span: Span) -> Option<Period
     }
     let mut candidates: Vec<(Period, f64)> = sequences
         .into_iter()
-        .filter_map(|((kind, _), times)| candidate(kind, times, span))
+        .filter_map(|((kind, key), times)| {
+            let of = (kind == BeatKind::HandOver).then_some(((key >> 32) as u32, key as u32));
+            candidate(kind, of, times, span)
+        })
         .filter(|(_, covered)| *covered >= MIN_COVERED)
         .collect();
     let best = candidates.iter().map(|(_, covered)| *covered).fold(0.0, f64::max);
@@ -66,7 +71,12 @@ fn key_of(activity: &Activity, wait: &ThreadWait) -> Option<(BeatKind, u64)> {
     }
 }
 
-fn candidate(kind: BeatKind, mut times: Vec<u64>, span: Span) -> Option<(Period, f64)> {
+fn candidate(
+    kind: BeatKind,
+    of: Option<(u32, u32)>,
+    mut times: Vec<u64>,
+    span: Span,
+) -> Option<(Period, f64)> {
     times.retain(|time| (span.start_ns..=span.end_ns).contains(time));
     times.sort_unstable();
     times.dedup();
@@ -74,21 +84,16 @@ fn candidate(kind: BeatKind, mut times: Vec<u64>, span: Span) -> Option<(Period,
         return None;
     }
     let mut gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    let regular: u64;
-    let median_ns = {
-        let mut sorted = gaps.clone();
-        sorted.sort_unstable();
-        sorted[sorted.len() / 2].max(1)
-    };
-    gaps.retain(|gap| *gap <= median_ns * REGULAR);
-    regular = gaps.iter().sum();
-    Some((Period { kind, times, median_ns }, regular as f64 / span.ns().max(1) as f64))
+    gaps.sort_unstable();
+    let median_ns = gaps[gaps.len() / 2].max(1);
+    let regular: u64 = gaps.iter().filter(|gap| **gap <= median_ns * REGULAR).sum();
+    Some((Period { kind, times, median_ns, of }, regular as f64 / span.ns().max(1) as f64))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::activity::{Beat, Caller, Syscall, WokenBy};
+    use crate::activity::{Beat, Caller, Syscall};
     use gpuwhy_model::OpId;
 
     const MS: u64 = 1_000_000;
@@ -103,7 +108,7 @@ mod tests {
             op: OpId::NONE,
             by_pid: 1,
             by_tid,
-            woken_by: WokenBy::Unknown,
+            woken_by: None,
             syscall: Syscall::Other,
             object: None,
         }

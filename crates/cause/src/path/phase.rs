@@ -86,7 +86,12 @@ mod tests {
     }
 
     fn period(times: impl Iterator<Item = u64>) -> Period {
-        Period { kind: BeatKind::HandOver, times: times.map(|ms| ms * MS).collect(), median_ns: 10 * MS }
+        Period {
+            kind: BeatKind::HandOver,
+            times: times.map(|ms| ms * MS).collect(),
+            median_ns: 10 * MS,
+            of: None,
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::parts::{Divider, Parts};
 use super::period::Period;
 use super::walk::Segment;
-use gpuwhy_model::Span;
+use gpuwhy_model::{Cause, Span};
 
 #[derive(Debug)]
 pub(crate) struct Turns {
@@ -29,12 +29,25 @@ const MIN_EXCESS_NS: u64 = 60_000_000;
 /// Outliers with a path of their own.
 const MAX_OUTLIERS: usize = 64;
 
-pub(crate) fn turns(period: &Period, span: Span, divider: &Divider<'_>, path: &[Segment]) -> Turns {
+/// `counted`: how many turns there were, where they are counted exactly and not each is recorded.
+pub(crate) fn turns(
+    period: &Period,
+    span: Span,
+    counted: Option<u64>,
+    divider: &Divider<'_>,
+    path: &[Segment],
+) -> Turns {
     let times: Vec<u64> =
         period.times.iter().copied().filter(|time| (span.start_ns..=span.end_ns).contains(time)).collect();
     let mut lengths: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    // Of a thread that waits often only the first ones of each half second are recorded: what lies between is no turn.
+    let counted = counted.filter(|counted| *counted * 10 > lengths.len() as u64 * 11);
     let sum: u64 = lengths.iter().sum();
     lengths.sort_unstable();
+    if counted.is_some() {
+        let median = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
+        lengths.retain(|length| *length <= median * TIMES_MEDIAN);
+    }
     let quantile = |q: f64| {
         let at = ((lengths.len().saturating_sub(1)) as f64 * q).round() as usize;
         lengths.get(at).copied().unwrap_or(0)
@@ -49,10 +62,21 @@ pub(crate) fn turns(period: &Period, span: Span, divider: &Divider<'_>, path: &[
     outliers.sort_by_key(|span| std::cmp::Reverse(span.ns()));
     outliers.truncate(MAX_OUTLIERS);
     Turns {
-        count: lengths.len() as u64,
-        mean_ns: sum / (lengths.len() as u64).max(1),
+        count: counted.unwrap_or(lengths.len() as u64),
+        mean_ns: sum / counted.unwrap_or(lengths.len() as u64).max(1),
         median_ns,
         p99_ns: quantile(0.99),
-        outliers: outliers.into_iter().map(|span| Turn { span, parts: divider.parts(path, span) }).collect(),
+        outliers: outliers
+            .into_iter()
+            .map(|span| Turn { span, parts: divider.parts(path, span) })
+            // A gap between recorded turns is one only if something else than launching filled it.
+            .filter(|turn| counted.is_none() || is_stall(&turn.parts, turn.span.ns()))
+            .collect(),
     }
+}
+
+fn is_stall(parts: &Parts, whole_ns: u64) -> bool {
+    let own: u64 =
+        parts.iter().filter(|(key, _)| key.class != Cause::LaunchBound).map(|(_, part)| part.ns).sum();
+    own * 2 >= whole_ns
 }

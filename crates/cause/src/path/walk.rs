@@ -2,8 +2,8 @@
 //! thread woke hands the path to it; a wait that nobody followed ended is itself on the path.
 
 use super::timeline::Timelines;
-use crate::activity::{ThreadWait, WokenBy};
-use gpuwhy_model::{Part, Reason, Span};
+use crate::activity::ThreadWait;
+use gpuwhy_model::{Part, Reason, Span, WokenBy};
 
 /// A part of the path, within one thread.
 #[derive(Debug, Clone, Copy)]
@@ -84,7 +84,7 @@ impl Walk {
 pub(crate) fn is_for_another(wait: &ThreadWait) -> bool {
     wait.by_tid != 0
         && wait.by_tid != wait.tid
-        && !matches!(wait.woken_by, WokenBy::Timer)
+        && wait.woken_by != Some(WokenBy::Timer)
         && matches!(
             wait.part,
             Part::Blocked(Reason::Futex | Reason::File | Reason::Socket | Reason::Poll | Reason::Other)
@@ -114,7 +114,7 @@ mod tests {
             op: OpId::NONE,
             by_pid: u32::from(by_tid != 0),
             by_tid,
-            woken_by: WokenBy::Unknown,
+            woken_by: None,
             syscall: Syscall::Other,
             object: None,
         }

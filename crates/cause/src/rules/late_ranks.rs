@@ -6,6 +6,7 @@ use crate::case::Case;
 use crate::draft::{Draft, at, place_of_stack, seconds};
 use crate::evidence::Arrival;
 use crate::fixes::fixes;
+use crate::path::describe;
 use crate::severity::{matters, of_taken, percent};
 use gpuwhy_model::Cause;
 use std::collections::BTreeMap;
@@ -105,14 +106,12 @@ fn draft(case: &Case<'_>, rounds: &BTreeMap<u64, Vec<&Arrival>>) -> Option<Draft
     })
 }
 
-/// What kept the rank itself, as far as that was seen.
+/// What the rank's own path is in, as far as that was seen: its waits for peers and for the GPU are no reason.
 fn why_late(case: &Case<'_>, pid: u32) -> Option<String> {
-    let thread = case.main_thread(pid)?;
-    let (cause, ns) = [&thread.taken, &thread.waits]
-        .into_iter()
-        .find_map(|bills| bills.main().map(|cause| (cause, bills.ns(cause))))?;
-    match ns > thread.computing_ns() {
-        true => Some(format!("between its calls it spent {} in {}", seconds(ns), cause.name())),
-        false => Some(format!("between its calls it computed for {}", seconds(thread.computing_ns()))),
-    }
+    let path = case.paths.iter().find(|path| path.pid == pid)?;
+    let is_own = |class: Cause| !matches!(class, Cause::GpuWait | Cause::NetWait | Cause::LaunchBound);
+    let own = path.loop_parts.iter().filter(|(key, _)| is_own(key.class));
+    let (key, part) = own.max_by_key(|(_, part)| part.ns)?;
+    let place = place_of_stack(case, part.stack_id);
+    Some(format!("its own time went to: {}{}, {}", describe(case, key, part), at(&place), seconds(part.ns)))
 }

@@ -22,7 +22,7 @@ const MOST_PCT: f64 = 60.0;
 
 fn find(case: &Case<'_>) -> Vec<Draft> {
     let launches = |home: &&ThreadHome| {
-        case.threads.iter().any(|thread| (thread.pid, thread.tid) == (home.pid, home.tid))
+        case.evidence.activity.callers.get(&home.tid).is_some_and(|caller| caller.pid == home.pid)
     };
     let mut drafts: Vec<Draft> = Vec::new();
     let mut homes: Vec<&ThreadHome> = case.evidence.places.iter().filter(launches).collect();

@@ -5,9 +5,8 @@ use crate::QueryError;
 use gpuwhy_cause::Evidence;
 use gpuwhy_cause::activity::{
     Activity, Beat, BeatKind, BusySample, Caller, Command, Syscall, ThreadName, ThreadSample, ThreadWait,
-    WokenBy,
 };
-use gpuwhy_model::{Family, Layer, OpId, Part};
+use gpuwhy_model::{Family, Layer, OpId, Part, WokenBy};
 use gpuwhy_store::Reader;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -129,7 +128,7 @@ fn waits(
                 op: row.maybe_text(5).and_then(|op| ids.get(&op).copied()).unwrap_or(OpId::NONE),
                 by_pid,
                 by_tid,
-                woken_by: woken_by(&row.text(9)),
+                woken_by: WokenBy::ALL.into_iter().find(|by| by.name() == row.text(9)),
                 syscall: row.maybe(10).map_or(Syscall::Other, syscall),
                 object,
             });
@@ -150,15 +149,6 @@ fn part_of(event: &str) -> Option<Part> {
         "preempted" => Some(Part::Runnable),
         "request" | "oom_kill" => None,
         name => Part::of_name(name),
-    }
-}
-
-fn woken_by(name: &str) -> WokenBy {
-    match name {
-        "task" => WokenBy::Task,
-        "timer" => WokenBy::Timer,
-        "interrupt" => WokenBy::Interrupt,
-        _ => WokenBy::Unknown,
     }
 }
 
@@ -268,7 +258,7 @@ fn add_open_waits(open: BTreeMap<(u32, u64), (u32, Part, u64)>, activity: &mut A
             op: OpId::NONE,
             by_pid: 0,
             by_tid: 0,
-            woken_by: WokenBy::Unknown,
+            woken_by: None,
             syscall: Syscall::Other,
             object: None,
         });

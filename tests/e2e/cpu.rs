@@ -42,12 +42,15 @@ fn samples_show_where_a_python_thread_spends_its_cpu_time() {
     let _turn = alone();
     for python in pythons(test) {
         let (truth, trace) = busy(&python.command, &[]);
-        for (phase, condition) in
-            [("hot", "op IS NULL AND gc = 0"), ("collect", "op IS NULL AND gc = 1"), ("call", "op = 'cudaMalloc'")]
-        {
+        for (phase, condition) in [
+            ("hot", "op IS NULL AND gc = 0"),
+            ("collect", "op IS NULL AND gc = 1"),
+            ("call", "op = 'cudaMalloc'"),
+        ] {
             let spent_s = truth[phase].as_f64().unwrap();
             let found_s = sampled_s(&trace, &truth, phase, condition);
-            let context = format!("{}: {phase} took {spent_s} s, {found_s} s where {condition}", python.version);
+            let context =
+                format!("{}: {phase} took {spent_s} s, {found_s} s where {condition}", python.version);
             // A period or two is the error of the samples; the rest is what a phase does besides.
             assert!((0.8 * spent_s..1.1 * spent_s).contains(&found_s), "{context}");
         }
@@ -84,7 +87,8 @@ fn samples_of_a_native_thread_name_its_functions() {
     }
     let _turn = alone();
     let trace = Trace::new();
-    let truth = trace.of_simwork(&["--probes", "cuda,cpu"], &["hold", "--for", "spin", "--ms", "50", "--rounds", "20"]);
+    let truth = trace
+        .of_simwork(&["--probes", "cuda,cpu"], &["hold", "--for", "spin", "--ms", "50", "--rounds", "20"]);
     let samples = trace.number("SELECT count(*) FROM cpu_samples");
     assert!(samples > 20, "{samples} samples: {truth}");
     let named = trace.number(

@@ -1,8 +1,8 @@
 //! The unit in which data flows from the probes to every reader.
 
 use crate::{
-    Annotation, BetweenCalls, Bill, Call, CallWindow, Completion, CpuSample, GpuError, GpuSample, InFlight, IoEvent,
-    LaunchCount, LevelChange, LibraryInfo, Loss, MemoryPlace, NcclCall, Neighbour, OomEvent, OpInfo,
+    Annotation, BetweenCalls, Bill, Call, CallWindow, Completion, CpuSample, GpuError, GpuSample, InFlight,
+    IoEvent, LaunchCount, LevelChange, LibraryInfo, Loss, MemoryPlace, NcclCall, Neighbour, OomEvent, OpInfo,
     ProbeStatus, Process, ProcessEvent, RawCode, RawStack, RdmaEvent, ServerSample, Stack, StreamState,
     TcpEvent, ThreadPlace, Wait, WaitEvent,
 };

@@ -36,7 +36,8 @@ pub use finding::{CauseShare, Culprit, Finding, Impact, Place, Severity, Span};
 pub use gpu::{GpuError, GpuProcess, GpuSample, RdmaEvent};
 pub use histogram::{BUCKETS, Histogram, bucket_of, bucket_range};
 pub use host::{
-    BetweenCalls, CpuSample, Ends, FileRef, IoEvent, MemoryPlace, Neighbour, OomEvent, TcpEvent, ThreadPlace, WaitEvent,
+    BetweenCalls, CpuSample, Ends, FileRef, IoEvent, MemoryPlace, Neighbour, OomEvent, TcpEvent, ThreadPlace,
+    WaitEvent,
 };
 pub use op::{Family, Layer, OpId, OpInfo, Role};
 pub use process::{Container, Process, ProcessEvent, ProcessEventKind};

@@ -153,7 +153,8 @@ fn attach_one(program: &ProgramMut<'_>, section: &str) -> Result<Link, (ProbeSta
         NoEvent::Absent => (ProbeState::Absent, format!("this kernel has no tracepoint {category}:{name}")),
         NoEvent::NoTracefs(why) => refused(format!("tracefs cannot be read: {why}")),
     })?;
-    let event = open_event(PERF_TYPE_TRACEPOINT, id, Rate::EveryCount, 0).map_err(|error| refused(error.to_string()))?;
+    let event = open_event(PERF_TYPE_TRACEPOINT, id, Rate::EveryCount, 0)
+        .map_err(|error| refused(error.to_string()))?;
     // The link closes it.
     program.attach_perf_event(event.into_raw_fd()).map_err(|error| refused(said(&error)))
 }
@@ -190,8 +191,8 @@ fn attach_software_event(program: &ProgramMut<'_>, name: &str) -> Result<Vec<Lin
     let cpus = online_cpus().map_err(|error| refused(error.to_string()))?;
     cpus.into_iter()
         .map(|cpu| {
-            let event =
-                open_event(PERF_TYPE_SOFTWARE, event, rate, cpu).map_err(|error| refused(error.to_string()))?;
+            let event = open_event(PERF_TYPE_SOFTWARE, event, rate, cpu)
+                .map_err(|error| refused(error.to_string()))?;
             // The link closes it.
             program.attach_perf_event(event.into_raw_fd()).map_err(|error| refused(said(&error)))
         })

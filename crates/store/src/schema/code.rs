@@ -79,9 +79,14 @@ pub(crate) const CPU_SAMPLES: Table = Table {
              `frames`; NULL with `--stacks off`",
         ),
         int("weight_ns", "ns", "the time this sample stands for").required(),
-        int("kernel", "", "1 where the kernel ran on its behalf: a system call, a page fault, an interrupt").required(),
+        int("kernel", "", "1 where the kernel ran on its behalf: a system call, a page fault, an interrupt")
+            .required(),
         int("syscall", "", "number of the system call it was in; NULL for none"),
-        int("gc", "", "1 while it collected garbage for its Python interpreter; NULL where that is not known"),
+        int(
+            "gc",
+            "",
+            "1 while it collected garbage for its Python interpreter; NULL where that is not known",
+        ),
         SESSION,
     ],
     key: &[],

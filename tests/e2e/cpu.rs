@@ -95,6 +95,10 @@ fn samples_of_a_native_thread_name_its_functions() {
         "SELECT count(DISTINCT timestamp_ns) FROM cpu_samples JOIN frames USING (stack_id) WHERE module IS NOT NULL",
     );
     assert!(named * 10 >= samples * 9, "{named} of {samples} samples are in a module");
+    let mut export = gpuwhy();
+    export.arg("export").arg(trace.file()).args(["--format", "chrome", "-o", "-"]);
+    let exported = done(export.output().unwrap());
+    assert_eq!(exported.matches("cpu_sample\"").count() as i64, samples);
 }
 
 #[test]

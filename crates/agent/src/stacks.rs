@@ -317,4 +317,15 @@ mod tests {
         assert_eq!(all, (1..=2 * most).collect());
         assert!(changed.is_empty());
     }
+
+    #[test]
+    fn samples_near_each_other_are_one_stack_and_calls_are_not() {
+        let sample = RawStack { sampled: true, ..RawStack::default() };
+        assert_eq!(identity_of(&sample, &[0x1001, 0x2001]), identity_of(&sample, &[0x10ff, 0x2001]));
+        assert_ne!(identity_of(&sample, &[0x1001]), identity_of(&sample, &[0x1101]));
+        assert_ne!(identity_of(&sample, &[0x1001, 0x2001]), identity_of(&sample, &[0x1001, 0x2002]));
+        let call = RawStack::default();
+        assert_ne!(identity_of(&call, &[0x1001]), identity_of(&call, &[0x10ff]));
+        assert_eq!(identity_of(&sample, &[]), Vec::<u64>::new());
+    }
 }

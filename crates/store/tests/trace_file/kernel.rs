@@ -2,8 +2,8 @@
 
 use crate::made::{START, lines, trace};
 use gpuwhy_model::{
-    Batch, Ends, Facts, FileRef, IoEvent, MemoryPlace, OomEvent, OpId, Part, Reason, TcpEvent, ThreadPlace,
-    WaitEvent, WokenBy,
+    Batch, CpuSample, Ends, Facts, FileRef, IoEvent, MemoryPlace, OomEvent, OpId, Part, Reason, TcpEvent,
+    ThreadPlace, WaitEvent, WokenBy,
 };
 
 fn wait(number: u64, part: Part) -> WaitEvent {
@@ -190,5 +190,32 @@ fn threads_and_memory_have_places() {
     assert_eq!(
         lines(&reader, "SELECT timestamp_ns, pid, numa_node, bytes, gpu, gpu_node FROM memory_places"),
         ["+0|10|0|4096|2|1", "+0|10|1|8192|2|1"]
+    );
+}
+
+#[test]
+fn samples_of_running_code_are_rows_and_the_unknown_is_null() {
+    let known = CpuSample {
+        time_ns: START + 1,
+        pid: 10,
+        tid: 11,
+        cpu: 3,
+        op: OpId(2),
+        weight_ns: 10_101_010,
+        in_kernel: true,
+        syscall: Some(202),
+        collecting: Some(true),
+        stack_id: Some(-7),
+        stack_key: 99,
+    };
+    let bare = CpuSample { time_ns: START + 2, pid: 10, tid: 12, weight_ns: 5, ..CpuSample::default() };
+    let batch = Batch { cpu_samples: vec![known, bare], ..Batch::default() };
+    let (_folder, reader) = trace(&batch, &Facts::default());
+    assert_eq!(
+        lines(
+            &reader,
+            "SELECT timestamp_ns, pid, tid, cpu, op, stack_id, weight_ns, kernel, syscall, gc, session_id FROM cpu_samples"
+        ),
+        ["+1|10|11|3|cudaMalloc|-7|10101010|1|202|1|1", "+2|10|12|0|-|-|5|0|-|-|1"]
     );
 }

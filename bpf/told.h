@@ -11,6 +11,10 @@
 #define TOLD_PER_WINDOW 32
 #define MOST_TOLD_PER_WINDOW 128
 
+/* Longer ones have a record in any case: a thread has 50 of them in a window at most, and one that polls must
+ * not use up what its long waits need. */
+#define ALWAYS_TOLD_NS (WINDOW_NS / 50)
+
 /* Shorter ones are not told of. */
 const volatile u64 told_ns = 500000;
 
@@ -39,6 +43,8 @@ struct wait_record {
 static __always_inline bool is_told(u32 tgid, struct task *task, u64 now, u64 ns) {
     if (ns < told_ns)
         return false;
+    if (ns >= ALWAYS_TOLD_NS)
+        return true;
     u32 window = now / WINDOW_NS;
     if (task->events_window != window) {
         task->events_window = window;

@@ -100,6 +100,21 @@ fn waits_go_where_their_reason_belongs() {
 }
 
 #[test]
+fn waits_say_what_ended_them_and_the_system_call() {
+    for (part, table) in [
+        (Part::Blocked(Reason::Futex), "sched_events"),
+        (Part::Blocked(Reason::File), "io_events"),
+        (Part::Blocked(Reason::Poll), "net_events"),
+    ] {
+        let timer = WaitEvent { woken_by: Some(WokenBy::Timer), ..wait(3, part) };
+        let wait_events = vec![told(1, part), wait(2, part), timer];
+        let (_folder, reader) = trace(&Batch { wait_events, ..Batch::default() }, &Facts::default());
+        let rows = lines(&reader, &format!("SELECT timestamp_ns, woken_by, syscall FROM {table}"));
+        assert_eq!(rows, ["+1|task|202", "+2|-|-", "+3|timer|-"], "{table}");
+    }
+}
+
+#[test]
 fn requests_retransmits_and_kills_share_tables_with_waits() {
     let request = IoEvent {
         start_ns: START,

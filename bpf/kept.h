@@ -144,7 +144,9 @@ static __always_inline void fill_call(struct call_record *out, struct pt_regs *r
 /* What the ledger needs is told by where it came from, so that one has its stack even when drawn. */
 static __always_inline bool wants_stack(const struct task *task, const struct rule *rule, u32 kept) {
     u32 mode = stack_mode;
-    if (task->level >= LEVEL_NO_STACKS)
+    /* Memory that grows is explained by where it was allocated: some of those calls keep their stack. */
+    if (task->level >= LEVEL_NO_STACKS &&
+        (!(rule->flags & RULE_STATE) || mode == STACKS_OFF || (bpf_get_prandom_u32() & 3)))
         return false;
     return mode == STACKS_ON || (mode == STACKS_AUTO && (kept != KEPT_SAMPLE || (rule->flags & RULE_STATE)));
 }

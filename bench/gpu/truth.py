@@ -32,6 +32,8 @@ from table import BY_NAME, PROGRAMS  # noqa: E402
 
 DATA_BYTES = 256 << 20
 TWIN_SECONDS = 2
+# Of these the saving is measured: each takes two more runs.
+SAVINGS = {"sleep", "compute", "tokenizer", "augment_torch", "lock_sleep", "lock_compute", "disk_read", "loader_sleep", "loader_cpu", "child", "http", "copies"}
 # Over the loop itself: imports, CUDA's start, a first compilation.
 PROGRAM_TIMEOUT_S = 60
 TRACE_TIMEOUT_S = 20
@@ -255,21 +257,26 @@ class Harness:
             raise trouble
         return status
 
-    def twin_ms(self, program):
-        """The mean step of the program without its fault, untraced; measured once for those that share it."""
+    def saving_ms(self, program):
+        """What a step takes less without the fault: both are measured untraced."""
         name, without = (program.name, True) if program.twin == "own" else (program.twin, False)
-        if name not in self.twins:
-            report, stderr = self.folder / f"{name}.twin.report", self.folder / f"{name}.twin.stderr"
+        steps = [self.step_ms(program.name, False), self.step_ms(name, without)]
+        return None if None in steps else round(steps[0] - steps[1], 2)
+
+    def step_ms(self, name, without):
+        """The mean step of a program, untraced; measured once for those that share it."""
+        if (name, without) not in self.twins:
+            report, stderr = self.folder / f"{name}.{without}.twin.report", self.folder / f"{name}.{without}.twin.stderr"
             arguments = self.arguments(BY_NAME[name], min(TWIN_SECONDS, self.options.seconds), report, None, without)
             # A row without its saving is still a row.
             try:
                 why = f"status {self.start(arguments, stderr).wait(TWIN_SECONDS + PROGRAM_TIMEOUT_S)}: {last_line(stderr)}"
             except Failed as failed:
                 why = str(failed)
-            self.twins[name] = read_report(report).get("mean_ms")
-            if self.twins[name] is None:
-                print(f"{name}: its twin failed: {why}", file=sys.stderr)
-        return self.twins[name]
+            self.twins[name, without] = read_report(report).get("mean_ms")
+            if self.twins[name, without] is None:
+                print(f"{name}: its untraced run failed: {why}", file=sys.stderr)
+        return self.twins[name, without]
 
     def explain(self, db):
         done = subprocess.run([self.options.gpuwhy, "explain", str(db), "--json"], capture_output=True, text=True, timeout=EXPLAIN_TIMEOUT_S, env=self.env)
@@ -291,15 +298,15 @@ def read_report(path):
     return merged
 
 
-def conclude(harness, program, db, report, twin_ms):
+def conclude(harness, program, db, report, saving_ms):
     """The row of a program that was recorded."""
     if "skip" in report:
         return {"state": "skipped", "said": report["skip"]}, None
     try:
         answer = harness.explain(db)
-        row = dict(judge(program, answer, report), state="judged", mean_ms=report["mean_ms"], median_ms=report["median_ms"], steps=report["steps"])
-        if twin_ms is not None:
-            row["saving_real_ms"] = round(report["mean_ms"] - twin_ms, 2)
+        row = dict(judge(program, answer, report), state="judged", mean_ms=report["mean_ms"], median_ms=report["median_ms"], steps=report["steps"], report=report)
+        if saving_ms is not None:
+            row["saving_real_ms"] = saving_ms
             row["saving_said_ms"] = (row["finding"] or {}).get("saves_ms_per_step")
             row["saving"] = judge_saving(row["saving_said_ms"], row["saving_real_ms"])
         return row, answer
@@ -363,8 +370,9 @@ def run_all(harness, programs):
 
         def record(program):
             db, report = harness.record(program)
-            twin_ms = harness.twin_ms(program) if program.twin and "skip" not in report else None
-            return explainers.submit(conclude, harness, program, db, report, twin_ms)
+            is_measured = program.twin and program.name in SAVINGS and "skip" not in report
+            saving_ms = harness.saving_ms(program) if is_measured else None
+            return explainers.submit(conclude, harness, program, db, report, saving_ms)
 
         recordings = [(program.name, recorders.submit(record, program)) for program in programs]
         for name, recording in recordings:

@@ -82,11 +82,11 @@ def in_short(finding):
 
 
 def judge_saving(said, real_ms):
-    """Within 30%, or a millisecond where that is more. What is said may be a range."""
+    """Within 15%, or a millisecond where that is more. What is said may be a range."""
     if said is None:
         return False
     low, high = said if isinstance(said, list) else (said, said)
-    room = max(0.3 * real_ms, 1)
+    room = max(0.15 * real_ms, 1)
     return low - room <= real_ms <= high + room
 
 

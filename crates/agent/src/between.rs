@@ -165,7 +165,9 @@ pub(crate) fn meet(
         let Some(now) = again.get(&(met.pid, met.tid)) else { continue };
         let is_there_still = match met.part {
             Part::OnCpu => read(now).is_some_and(|again| is_same_function(&frames, &again)),
-            part => part == now.part && met.since_ns == now.since_ns,
+            part if part != now.part => false,
+            // One that sleeps again and again for less than a look takes is where it was if it is there again.
+            _ => met.since_ns == now.since_ns || read(now).is_some_and(|again| is_same_line(&frames, &again)),
         };
         if let (true, Some(stack)) = (is_there_still, stack_of(met.pid, frames)) {
             met.stack_id = Some(stack.stack_id);
@@ -174,6 +176,11 @@ pub(crate) fn meet(
             batch.between_calls.push(met);
         }
     }
+}
+
+fn is_same_line(one: &[Frame], other: &[Frame]) -> bool {
+    is_same_function(one, other)
+        && one.first().map(|frame| frame.line) == other.first().map(|frame| frame.line)
 }
 
 fn is_same_function(one: &[Frame], other: &[Frame]) -> bool {
@@ -219,18 +226,33 @@ mod tests {
         let looks = Cell::new(0);
         let look = || {
             looks.set(looks.get() + 1);
-            // The second one waits for something else by then, the third runs.
+            // The second one waits elsewhere by then, the third runs.
             match looks.get() {
                 1 => vec![met(1, SLEEP, 5), met(2, SLEEP, 5), met(3, Part::Runnable, 9)],
                 _ => vec![met(1, SLEEP, 5), met(2, SLEEP, 6), met(3, Part::OnCpu, 9)],
             }
         };
         let mut batch = Batch::default();
-        let read = |_: &BetweenCalls| Some(vec![frame("load", 3)]);
+        let read = |met: &BetweenCalls| {
+            Some(vec![frame("load", if met.tid == 2 { met.since_ns as u32 } else { 3 })])
+        };
         meet(&mut batch, &mut Looks::default(), Duration::from_millis(50), read, look);
         assert_eq!(batch.between_calls.iter().map(|met| met.tid).collect::<Vec<_>>(), [1]);
         assert_eq!(batch.between_calls[0].stack_id, Some(batch.stacks[0].stack_id));
         assert_eq!(batch.between_calls[0].weight_ns, 50_000_000);
+    }
+
+    #[test]
+    fn one_that_polls_with_short_sleeps_is_where_it_is_again() {
+        let time = Cell::new(0);
+        let look = || {
+            time.set(time.get() + 7);
+            vec![met(1, SLEEP, time.get())]
+        };
+        let mut batch = Batch::default();
+        let read = |_: &BetweenCalls| Some(vec![frame("poll", 3)]);
+        meet(&mut batch, &mut Looks::default(), Duration::from_millis(50), read, look);
+        assert_eq!(batch.between_calls.len(), 1);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What threads did, one wait and one sample at a time: the input of the critical path.
 
 use gpuwhy_model::{OpId, Part, WokenBy};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Clone, Default)]
 pub struct Activity {
@@ -17,6 +17,8 @@ pub struct Activity {
     pub cold: Vec<(u32, u64)>,
     /// The GPU's own busy counter: process, time, percent of the second before.
     pub busy: Vec<BusySample>,
+    /// The GPUs each process is on, as the driver says.
+    pub gpus: BTreeMap<u32, BTreeSet<u64>>,
     /// Processes that ran a program of their own (exec) after the process that started them.
     pub commands: BTreeMap<u32, Command>,
     /// When each thread made traced calls: its first and last window.
@@ -96,6 +98,8 @@ pub struct ThreadSample {
     pub in_gc: bool,
     /// In the kernel, within this kind of system call.
     pub syscall: Syscall,
+    /// In the kernel without a system call: a page fault.
+    pub in_fault: bool,
 }
 
 /// One call that may mark a unit of work.

@@ -110,12 +110,13 @@ pub(crate) fn place_of(case: &Case<'_>, pid: u32, op: &str) -> Place {
 
 pub(crate) fn place_of_stack(case: &Case<'_>, stack_id: Option<i64>) -> Place {
     let frames = stack_id.and_then(|id| case.evidence.frames.get(&id)).map_or(&[][..], Vec::as_slice);
-    let of = |kind: FrameKind, name: fn(&Frame) -> Option<String>| {
-        frames.iter().filter(|frame| frame.kind == kind).filter_map(name).take(MOST_FRAMES).collect()
-    };
+    let of = |kind: FrameKind| frames.iter().filter(move |frame| frame.kind == kind);
+    // Compilers and frameworks go deep: the program's own lines are named however far out they are.
+    let python = of(FrameKind::Python).filter_map(python_line).enumerate();
+    let python = python.filter(|(depth, line)| *depth < MOST_FRAMES / 2 || !is_of_library(line));
     Place {
-        python: of(FrameKind::Python, python_line),
-        native: of(FrameKind::Native, native_line),
+        python: python.map(|(_, line)| line).take(MOST_FRAMES).collect(),
+        native: of(FrameKind::Native).filter_map(native_line).take(MOST_FRAMES).collect(),
         kernel: None,
     }
 }

@@ -124,7 +124,10 @@ pub struct RawText {
     pub data: Vec<u8>,
 }
 
-/// Whether a line, which begins with a file's path, is of Python's own library or an installed package.
+/// Whether a line, which begins with a file's path, is of Python's own library, an installed package, or code made by either.
 pub fn is_of_library(line: &str) -> bool {
-    ["/site-packages/", "/dist-packages/", "/lib/python3"].iter().any(|folder| line.contains(folder))
+    line.starts_with('<')
+        || ["/site-packages/", "/dist-packages/", "/lib/python3", "/torchinductor_"]
+            .iter()
+            .any(|folder| line.contains(folder))
 }

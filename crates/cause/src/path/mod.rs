@@ -19,7 +19,7 @@ pub(crate) use words::{describe, who};
 
 use crate::activity::{Activity, BeatKind, ThreadWait};
 use crate::evidence::Evidence;
-use gpuwhy_model::{Cause, Span};
+use gpuwhy_model::{Cause, Part as TimePart, Reason, Span};
 use parts::{Divider, short_waits};
 use period::{Period, period};
 use phase::{Life, Phases, phases};
@@ -42,6 +42,10 @@ pub(crate) struct ProcessPath {
     pub(crate) ways: BTreeMap<u32, Way>,
     /// How busy its GPU was in the loop, by the GPU's own counter.
     pub(crate) busy_pct: Option<f64>,
+    /// Where those who had the interpreter's lock ran, by thread.
+    pub(crate) hottest: BTreeMap<u32, i64>,
+    /// Other processes that had work on the same GPU meanwhile.
+    pub(crate) sharers: Vec<u32>,
 }
 
 /// Waits that handed the path to a thread.
@@ -127,7 +131,7 @@ fn process_path(
         start_ns: phases.start.map_or(phases.repeats.start_ns, |start| start.start_ns),
         end_ns: phases.repeats.end_ns,
     };
-    let walked = walk(timelines, root, whole, &Follows(divider));
+    let walked = walk(timelines, root, whole, &Follows { pid, divider });
     divider.short_waits = unrecorded(evidence, timelines, divider, &walked, phases.repeats);
     let loop_parts = divider.parts(&walked.segments, phases.repeats);
     let turns = period.as_ref().map(|period| {
@@ -139,20 +143,24 @@ fn process_path(
     Some(ProcessPath {
         pid,
         phases,
+        start_parts,
         found_by: period.map(|period| period.kind),
         turns,
         ways: ways(divider, &walked.hops, phases.repeats),
-        loop_parts,
-        start_parts,
         busy_pct: busy(&evidence.activity, pid, phases.repeats),
+        hottest: holders(&loop_parts)
+            .filter_map(|tid| Some((tid, divider.hottest_of(tid, phases.repeats)?)))
+            .collect(),
+        sharers: sharers(&evidence.activity, pid, phases.repeats),
+        loop_parts,
     })
 }
 
 /// The waits of a period, counted exactly.
 fn counted(evidence: &Evidence, period: &Period) -> Option<u64> {
-    let (tid, by_tid) = period.of?;
+    let of = period.of?;
     let rows = evidence.bills.iter().filter(|row| {
-        row.op.is_none() && row.cause == Cause::LockFutex && (row.tid, row.by_tid) == (tid, by_tid)
+        row.op.is_none() && row.cause == of.cause && (row.tid, row.by_tid) == (of.tid, of.by_tid)
     });
     Some(rows.map(|row| row.count).sum())
 }
@@ -170,15 +178,21 @@ fn root(activity: &Activity, pid: u32) -> Option<u32> {
 }
 
 /// Which waits hand the path on.
-struct Follows<'a, 'b>(&'a Divider<'b>);
+struct Follows<'a, 'b> {
+    pid: u32,
+    divider: &'a Divider<'b>,
+}
 
 impl HandsOn for Follows<'_, '_> {
     fn hands_on(&self, wait: &ThreadWait) -> bool {
+        // Who has the interpreter of another process matters, not that it has one.
+        if wait.part == TimePart::Blocked(Reason::Gil) {
+            return wait.pid != self.pid && wait.by_tid != 0;
+        }
         is_for_another(wait)
             && !Divider::is_full_pipe(wait)
             // What a command does is its own affair: that it is waited for is the program's.
-            && self.0.class_of_wait(wait) != Cause::ProcWait
-            && self.0.class_of_wait(wait) != Cause::GpuWait
+            && !matches!(self.divider.class_of_wait(wait), Cause::ProcWait | Cause::GpuWait)
     }
 }
 
@@ -249,4 +263,29 @@ fn busy(activity: &Activity, pid: u32, span: Span) -> Option<f64> {
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     };
     within(span.start_ns + SECOND).or_else(|| within(span.start_ns + SECOND / 4))
+}
+
+/// Threads that had the interpreter's lock while others waited for it.
+fn holders(parts: &Parts) -> impl Iterator<Item = u32> {
+    let waits = parts.iter().filter(|(key, _)| key.class == Cause::PythonGil);
+    waits.flat_map(|(_, part)| part.by.keys().map(|(_, tid)| *tid))
+}
+
+/// Who else used the GPU for a good part of the loop.
+fn sharers(activity: &Activity, pid: u32, span: Span) -> Vec<u32> {
+    const MIN_CALLS: u64 = 50;
+    let mut others: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for caller in activity.callers.values().filter(|caller| caller.pid != pid) {
+        let overlap = caller.last_ns.min(span.end_ns).saturating_sub(caller.first_ns.max(span.start_ns));
+        let other = others.entry(caller.pid).or_default();
+        *other = (other.0 + caller.calls, other.1.max(overlap));
+    }
+    let shares_gpu = |other: u32| match (activity.gpus.get(&pid), activity.gpus.get(&other)) {
+        (Some(mine), Some(theirs)) => mine.intersection(theirs).next().is_some(),
+        _ => false,
+    };
+    let is_one = |(other, (calls, overlap)): &(u32, (u64, u64))| {
+        *calls >= MIN_CALLS && *overlap * 2 >= span.ns() && shares_gpu(*other)
+    };
+    others.into_iter().filter(is_one).map(|(other, _)| other).collect()
 }

@@ -2,9 +2,9 @@
 
 use super::running::{Running, is_own};
 use super::walk::{Segment, What};
-use crate::activity::{Activity, Caller, Syscall, ThreadWait};
+use crate::activity::{Activity, Caller, Syscall, ThreadSample, ThreadWait};
 use crate::evidence::Billed;
-use gpuwhy_model::{Cause, Frame, FrameKind, Part as TimePart, Reason, Span, WokenBy};
+use gpuwhy_model::{Cause, Family, Frame, FrameKind, OpId, Part as TimePart, Reason, Span, WokenBy};
 use std::collections::BTreeMap;
 
 /// Time of the path with one class, in one thread, at one place.
@@ -23,6 +23,20 @@ pub(crate) struct Part {
     /// Operations that were in flight.
     pub(crate) ops: BTreeMap<u16, u64>,
     pub(crate) stacks: BTreeMap<i64, u64>,
+    /// Most of it is in calls that free memory.
+    pub(crate) frees: bool,
+}
+
+impl Part {
+    /// Takes in another part of the same class; its own place stays.
+    pub(crate) fn absorb(&mut self, other: &Part) {
+        self.ns += other.ns;
+        self.samples += other.samples;
+        self.waits += other.waits;
+        other.by.iter().for_each(|(who, ns)| *self.by.entry(*who).or_default() += ns);
+        other.objects.iter().for_each(|(object, ns)| *self.objects.entry(*object).or_default() += ns);
+        other.ops.iter().for_each(|(op, ns)| *self.ops.entry(*op).or_default() += ns);
+    }
 }
 
 /// What tells one part from another.
@@ -65,13 +79,52 @@ impl Divider<'_> {
         for (tid, ran) in ran {
             self.add_run(tid, &ran, &mut parts);
         }
+        // Waits too short to be recorded have no place of their own, either.
+        let short: Vec<Key> =
+            parts.keys().filter(|key| key.function.is_none() && !is_running(key.class)).cloned().collect();
+        for key in short {
+            if let Some(part) = parts.remove(&key) {
+                let other = unplaced.entry((key.class, key.tid)).or_default();
+                other.ns += part.ns;
+                other.waits += part.waits;
+                part.by.iter().for_each(|(who, ns)| *other.by.entry(*who).or_default() += ns);
+            }
+        }
         for ((class, tid), part) in unplaced {
             place_as_others(class, tid, part, &mut parts);
         }
+        join_disk_time(&mut parts);
         for part in parts.values_mut() {
-            part.stack_id = part.stacks.iter().max_by_key(|(id, ns)| (**ns, **id)).map(|(id, _)| *id);
+            part.stack_id = self.hottest(&part.stacks);
+            let op =
+                part.ops.iter().max_by_key(|(_, ns)| **ns).and_then(|(id, _)| self.running.op(OpId(*id)));
+            part.frees = op.is_some_and(|op| op.family == Family::Free);
         }
         parts
+    }
+
+    /// Where a thread ran most of the time within a span.
+    pub(crate) fn hottest_of(&self, tid: u32, span: Span) -> Option<i64> {
+        let mut stacks: BTreeMap<i64, u64> = BTreeMap::new();
+        for sample in self.running.on_cpu(tid, span.start_ns, span.end_ns) {
+            if let Some(id) = sample.stack_id {
+                *stacks.entry(id).or_default() += sample.weight_ns;
+            }
+        }
+        self.hottest(&stacks)
+    }
+
+    /// The stack that was met most often at the line that was.
+    fn hottest(&self, stacks: &BTreeMap<i64, u64>) -> Option<i64> {
+        let mut lines: BTreeMap<Option<(&str, u32)>, u64> = BTreeMap::new();
+        for (id, ns) in stacks {
+            *lines.entry(self.running.own_line(*id)).or_default() += ns;
+        }
+        // A stack whose own line is not known says less than one whose line is.
+        let line =
+            lines.iter().filter(|(line, _)| line.is_some()).max_by_key(|(_, ns)| **ns).map(|(line, _)| *line);
+        let at = |id: &i64| line.is_none_or(|line| self.running.own_line(*id) == line);
+        stacks.iter().filter(|(id, _)| at(id)).max_by_key(|(id, ns)| (**ns, **id)).map(|(id, _)| *id)
     }
 
     fn add_wait(
@@ -133,11 +186,21 @@ impl Divider<'_> {
             .flat_map(|span| self.running.on_cpu(tid, span.start_ns, span.end_ns))
             .copied()
             .collect();
+        // Time in page faults is clocked exactly where it is summed; its samples then only tell the place.
+        let faults =
+            self.short_waits.get(&tid).into_iter().flatten().any(|(cause, ..)| *cause == Cause::MemFault);
+        let (faulting, samples): (Vec<_>, Vec<_>) =
+            samples.into_iter().partition(|sample| faults && sample.in_fault);
+        self.place_faults(tid, &faulting, parts);
         let weight: u64 = samples.iter().map(|sample| sample.weight_ns.max(1)).sum();
         let calls_by_now = |caller: &Caller| caller.first_ns <= ran.end_ns();
         if samples.len() < MIN_SAMPLES {
             let launches = self.activity.callers.get(&tid).is_some_and(calls_by_now);
-            let class = if launches { Cause::LaunchBound } else { Cause::CpuSelf };
+            let class = match launches {
+                _ if self.compiles(tid) => Cause::GpuColdstart,
+                true => Cause::LaunchBound,
+                false => Cause::CpuSelf,
+            };
             parts.entry(Key { class, tid, function: None }).or_default().ns += left;
             return;
         }
@@ -149,10 +212,15 @@ impl Divider<'_> {
             }
             .min(left - given);
             given += ns;
-            let class = self.running.class(sample, calls);
+            let class =
+                if self.compiles(tid) { Cause::GpuColdstart } else { self.running.class(sample, calls) };
             let function = match class {
                 // Launching is one part of a thread, wherever in the model it is.
                 Cause::LaunchBound => None,
+                Cause::CpuSelf => self
+                    .running
+                    .task_of(sample.stack_id)
+                    .or_else(|| function_of(self.running.frames(sample.stack_id))),
                 _ => function_of(self.running.frames(sample.stack_id)),
             };
             let part = parts.entry(Key { class, tid, function }).or_default();
@@ -165,6 +233,33 @@ impl Divider<'_> {
                 *part.ops.entry(sample.op.0).or_default() += ns;
             }
         }
+    }
+
+    fn place_faults(&self, tid: u32, samples: &[&ThreadSample], parts: &mut Parts) {
+        let whole = parts.remove(&Key { class: Cause::MemFault, tid, function: None });
+        let Some(whole) = whole else { return };
+        let weight: u64 = samples.iter().map(|sample| sample.weight_ns.max(1)).sum();
+        if weight == 0 {
+            parts.insert(Key { class: Cause::MemFault, tid, function: None }, whole);
+            return;
+        }
+        for sample in samples {
+            let function = function_of(self.running.frames(sample.stack_id));
+            let part = parts.entry(Key { class: Cause::MemFault, tid, function }).or_default();
+            let ns = (whole.ns as f64 * sample.weight_ns.max(1) as f64 / weight as f64) as u64;
+            part.ns += ns;
+            part.samples += 1;
+            if let Some(id) = sample.stack_id {
+                *part.stacks.entry(id).or_default() += ns;
+            }
+        }
+    }
+
+    /// Whether a thread is a compiler's, which a model is compiled with.
+    fn compiles(&self, tid: u32) -> bool {
+        const COMPILERS: [&str; 9] =
+            ["ptxas", "cicc", "nvcc", "fatbinary", "cc1plus", "gcc", "g++", "ld", "as"];
+        self.activity.threads.get(&tid).is_some_and(|thread| COMPILERS.contains(&thread.comm.as_str()))
     }
 
     pub(crate) fn class_of_wait(&self, wait: &ThreadWait) -> Cause {
@@ -191,6 +286,21 @@ impl Divider<'_> {
     pub(crate) fn is_full_pipe(wait: &ThreadWait) -> bool {
         wait.part == TimePart::Blocked(Reason::File) && wait.syscall == Syscall::Write
     }
+}
+
+/// What a thread does while it has a CPU.
+fn is_running(class: Cause) -> bool {
+    matches!(
+        class,
+        Cause::CpuSelf
+            | Cause::LaunchBound
+            | Cause::PythonGc
+            | Cause::GpuWait
+            | Cause::GpuAlloc
+            | Cause::GpuColdstart
+            | Cause::CopyPcie
+            | Cause::GraphRecapture
+    )
 }
 
 /// Fewer samples say nothing about where a thread ran.
@@ -221,6 +331,38 @@ fn clipped(segments: &[Segment], span: Span) -> impl Iterator<Item = Segment> + 
             ..*segment
         },
     )
+}
+
+/// What a thread that waits for a disk computes in the same reads and writes is the disk's, too: pages are pinned and copied
+/// for it.
+fn join_disk_time(parts: &mut Parts) {
+    let keys: Vec<Key> = parts.keys().filter(|key| key.class == Cause::IoBlock).cloned().collect();
+    for disk in keys {
+        let mut beside: Vec<Key> = parts
+            .keys()
+            .filter(|key| key.class == Cause::IoFile && key.tid == disk.tid)
+            .filter(|key| disk.function.is_none() || key.function == disk.function)
+            .cloned()
+            .collect();
+        // The waits may be too short to be met: then they are where the rest of the reads is.
+        beside.sort_by_key(|key| std::cmp::Reverse(parts.get(key).map_or(0, |part| part.ns)));
+        let Some(place) = beside.first().cloned() else { continue };
+        let Some(mut whole) = parts.remove(&disk) else { continue };
+        let waited = whole.ns;
+        for key in &beside {
+            let Some(more) =
+                parts.get(key).filter(|part| part.by.is_empty() && waited * 4 >= part.ns).cloned()
+            else {
+                continue;
+            };
+            parts.remove(key);
+            whole.ns += more.ns;
+            whole.samples += more.samples;
+            more.stacks.iter().for_each(|(id, ns)| *whole.stacks.entry(*id).or_default() += ns);
+        }
+        let function = disk.function.clone().or(place.function);
+        parts.insert(Key { function, ..disk }, whole);
+    }
 }
 
 /// Waits that no sample met are where the others of their class and thread are.

@@ -1,7 +1,7 @@
 //! The unit in which a loop repeats, found from outside: what comes once in each of its turns.
 
 use crate::activity::{Activity, BeatKind, ThreadWait};
-use gpuwhy_model::{Part, Reason, Span};
+use gpuwhy_model::{Cause, Part, Reason, Span};
 use std::collections::BTreeMap;
 
 /// Where the turns of a loop begin.
@@ -11,14 +11,24 @@ pub(crate) struct Period {
     /// In order.
     pub(crate) times: Vec<u64>,
     pub(crate) median_ns: u64,
-    /// Of waits: the thread that waits, and for whom; all of them are counted, not all recorded.
-    pub(crate) of: Option<(u32, u32)>,
+    /// The waits it is found by: all of them are counted, not all recorded.
+    pub(crate) of: Option<Waits>,
+}
+
+/// Waits of one thread, for one other or for none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Waits {
+    pub(crate) tid: u32,
+    pub(crate) by_tid: u32,
+    pub(crate) cause: Cause,
 }
 
 /// Fewer are no loop.
 const MIN_BEATS: usize = 6;
+/// Waits that follow each other faster than this mark no turns.
+const MIN_POLL_NS: u64 = 2_000_000;
 /// A gap of more than this many medians is a stall or another phase, not a turn of the loop.
-pub(crate) const REGULAR: u64 = 4;
+const REGULAR: u64 = 4;
 /// The share of the time that regular gaps must cover, compared with the best candidate.
 const AS_GOOD: f64 = 0.8;
 /// And of all the time: what happens for a moment only is not the loop.
@@ -26,21 +36,25 @@ const MIN_COVERED: f64 = 0.1;
 
 /// What comes once in each turn, or nothing where no period is found.
 pub(crate) fn period(activity: &Activity, pid: u32, span: Span) -> Option<Period> {
-    let mut sequences: BTreeMap<(BeatKind, u64), Vec<u64>> = BTreeMap::new();
+    let mut sequences: BTreeMap<(BeatKind, u64), (Option<Waits>, Vec<u64>)> = BTreeMap::new();
     for beat in activity.beats.iter().filter(|beat| beat.pid == pid) {
-        sequences.entry((beat.kind, beat.key)).or_default().push(beat.time_ns);
+        sequences.entry((beat.kind, beat.key)).or_default().1.push(beat.time_ns);
     }
     for wait in activity.waits.iter().filter(|wait| wait.pid == pid) {
         if let Some(key) = key_of(activity, wait) {
-            sequences.entry(key).or_default().push(wait.end_ns);
+            let of = Waits {
+                tid: wait.tid,
+                by_tid: wait.by_tid,
+                cause: Cause::of_part(None, wait.part, wait.by_pid),
+            };
+            let (waits, times) = sequences.entry(key).or_default();
+            *waits = Some(of);
+            times.push(wait.end_ns);
         }
     }
     let mut candidates: Vec<(Period, f64)> = sequences
         .into_iter()
-        .filter_map(|((kind, key), times)| {
-            let of = (kind == BeatKind::HandOver).then_some(((key >> 32) as u32, key as u32));
-            candidate(kind, of, times, span)
-        })
+        .filter_map(|((kind, _), (of, times))| candidate(kind, of, times, span))
         .filter(|(_, covered)| *covered >= MIN_COVERED)
         .collect();
     let best = candidates.iter().map(|(_, covered)| *covered).fold(0.0, f64::max);
@@ -71,12 +85,7 @@ fn key_of(activity: &Activity, wait: &ThreadWait) -> Option<(BeatKind, u64)> {
     }
 }
 
-fn candidate(
-    kind: BeatKind,
-    of: Option<(u32, u32)>,
-    mut times: Vec<u64>,
-    span: Span,
-) -> Option<(Period, f64)> {
+fn candidate(kind: BeatKind, of: Option<Waits>, mut times: Vec<u64>, span: Span) -> Option<(Period, f64)> {
     times.retain(|time| (span.start_ns..=span.end_ns).contains(time));
     times.sort_unstable();
     times.dedup();
@@ -86,6 +95,10 @@ fn candidate(
     let mut gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     gaps.sort_unstable();
     let median_ns = gaps[gaps.len() / 2].max(1);
+    // Many short waits are polling, not turns of a loop.
+    if kind == BeatKind::Wait && median_ns < MIN_POLL_NS {
+        return None;
+    }
     let regular: u64 = gaps.iter().filter(|gap| **gap <= median_ns * REGULAR).sum();
     Some((Period { kind, times, median_ns, of }, regular as f64 / span.ns().max(1) as f64))
 }

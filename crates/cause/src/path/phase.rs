@@ -1,6 +1,6 @@
 //! Start, loop and end of a process: importing, loading and warming up are no part of what repeats.
 
-use super::period::{Period, REGULAR};
+use super::period::Period;
 use gpuwhy_model::Span;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub(crate) struct Life<'a> {
 
 /// So many regular turns in a row are the loop; a warm-up has turns of its own, far longer ones.
 const STEADY_TURNS: usize = 3;
+/// Within so many medians.
+const STEADY: u64 = 4;
 /// Cold starts that follow each other within this are one start.
 const COLD_GAP_NS: u64 = 1_000_000_000;
 /// A start that takes more than this share of the calls' time is no start: a loop that compiles again and again.
@@ -51,13 +53,12 @@ pub(crate) fn phases(life: &Life<'_>) -> Phases {
     }
 }
 
-/// From the first of some regular turns on to the last of all.
+/// From the first of some regular turns on.
 fn steady(period: &Period) -> (u64, u64) {
     let times = &period.times;
-    let is_regular = |pair: &[u64]| pair[1] - pair[0] <= period.median_ns * REGULAR;
-    let first = (0..times.len().saturating_sub(STEADY_TURNS))
-        .find(|at| times[*at..=at + STEADY_TURNS].windows(2).all(is_regular))
-        .unwrap_or(0);
+    let is_regular = |pair: &[u64]| pair[1] - pair[0] <= period.median_ns * STEADY;
+    let is_steady = |at: &usize| times[*at..=at + STEADY_TURNS].windows(2).all(is_regular);
+    let first = (0..times.len().saturating_sub(STEADY_TURNS)).find(is_steady).unwrap_or(0);
     (times.get(first).copied().unwrap_or(0), times.last().copied().unwrap_or(0))
 }
 

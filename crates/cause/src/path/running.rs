@@ -12,6 +12,12 @@ pub(crate) struct Running<'a> {
     ops: HashMap<OpId, &'a OpInfo>,
     /// Lines from which GPU calls were made, directly or through others: file, line.
     launching: BTreeSet<(&'a str, u32)>,
+    /// The program's own functions on such lines: file, name.
+    launchers: BTreeSet<(&'a str, &'a str)>,
+    /// Those and the functions that lead to them.
+    callers: BTreeSet<(&'a str, &'a str)>,
+    /// What calls from a line were, by their samples: for the time in which their probe was detached.
+    classes: BTreeMap<(&'a str, u32), BTreeMap<Cause, u64>>,
     /// On-CPU samples of each thread in order.
     samples: BTreeMap<u32, Vec<&'a ThreadSample>>,
     waiting: BTreeMap<u32, Vec<&'a ThreadSample>>,
@@ -20,10 +26,12 @@ pub(crate) struct Running<'a> {
 impl<'a> Running<'a> {
     pub(crate) fn new(evidence: &'a Evidence, activity: &'a Activity) -> Running<'a> {
         let ops: HashMap<OpId, &OpInfo> = evidence.ops.values().map(|op| (op.id, op)).collect();
-        let mut launching = BTreeSet::new();
+        let (mut launching, mut launchers, mut callers) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         let is_work = |op: &str| evidence.ops.get(op).is_some_and(|op| is_work(op.family));
         for site in evidence.sites.iter().filter(|site| is_work(&site.op)) {
             launching.extend(lines(evidence, site.stack_id));
+            launchers.extend(own_function(evidence, site.stack_id));
+            callers.extend(own_functions(evidence, site.stack_id));
         }
         let (mut samples, mut waiting): (BTreeMap<u32, Vec<_>>, BTreeMap<u32, Vec<_>>) = Default::default();
         for sample in &activity.samples {
@@ -31,12 +39,23 @@ impl<'a> Running<'a> {
             of_part.entry(sample.tid).or_default().push(sample);
             if ops.get(&sample.op).is_some_and(|op| is_work(&op.name)) {
                 launching.extend(sample.stack_id.into_iter().flat_map(|id| lines(evidence, id)));
+                launchers.extend(sample.stack_id.and_then(|id| own_function(evidence, id)));
+                callers.extend(sample.stack_id.into_iter().flat_map(|id| own_functions(evidence, id)));
+            }
+        }
+        let mut classes: BTreeMap<(&str, u32), BTreeMap<Cause, u64>> = BTreeMap::new();
+        for sample in &activity.samples {
+            if let (Some(op), Some(line)) = (ops.get(&sample.op), own_line(evidence, sample.stack_id)) {
+                // What is loaded on a line is loaded once.
+                if op.family != Family::Load {
+                    *classes.entry(line).or_default().entry(class_of_op(op)).or_default() += 1;
+                }
             }
         }
         for all in samples.values_mut().chain(waiting.values_mut()) {
             all.sort_by_key(|sample| sample.time_ns);
         }
-        Running { evidence, ops, launching, samples, waiting }
+        Running { evidence, ops, launching, launchers, callers, classes, samples, waiting }
     }
 
     pub(crate) fn on_cpu(&self, tid: u32, start_ns: u64, end_ns: u64) -> &[&'a ThreadSample] {
@@ -66,16 +85,45 @@ impl<'a> Running<'a> {
         if matches!(sample.syscall, Syscall::Read | Syscall::Write) {
             return Cause::IoFile;
         }
-        let mut python = frames.iter().filter(|frame| frame.kind == FrameKind::Python).peekable();
-        if python.peek().is_none() {
+        let mut python = frames.iter().filter(|frame| frame.kind == FrameKind::Python);
+        let Some(innermost) = python.clone().next() else {
             // The thread of a backward pass has no Python of its own: it launches.
             return if calls { Cause::LaunchBound } else { Cause::CpuSelf };
+        };
+        if !calls {
+            return Cause::CpuSelf;
         }
-        // The innermost line decides whether it belongs to launching: one that never leads to a call is the program's own
-        // computing. Frames of torch between two launches are part of launching where the program's line above them is.
-        let own = python.clone().find(|frame| is_own(frame)).or_else(|| python.next());
-        let launches = own.and_then(key).is_some_and(|line| self.launching.contains(&line));
-        if launches && calls && innermost_is_launching(frames) { Cause::LaunchBound } else { Cause::CpuSelf }
+        // In the driver or in torch's CUDA code it launches, whatever line it came from.
+        if frames.first().is_some_and(is_of_cuda) {
+            let line = own_line(self.evidence, sample.stack_id);
+            let known = line.and_then(|line| self.classes.get(&line)).into_iter().flatten();
+            return known.max_by_key(|(_, count)| **count).map_or(Cause::LaunchBound, |(class, _)| *class);
+        }
+        // A line of the program that never leads to a call is its own computing. Between a line that does and the call
+        // there are frames of torch: they are launching where the function has calls at all.
+        let launches = match is_own(innermost) {
+            true => key(innermost).is_some_and(|line| self.launching.contains(&line)),
+            false if is_of_framework(innermost) => match python.find(|frame| is_own(frame)) {
+                Some(own) => function(own).is_some_and(|function| self.launchers.contains(&function)),
+                None => true,
+            },
+            // Another package: a tokenizer called in a statement that launches is no launching.
+            false => false,
+        };
+        if launches { Cause::LaunchBound } else { Cause::CpuSelf }
+    }
+
+    /// The part of the program that computes: the outermost of its functions that does not lead to GPU calls. A tokenizer of
+    /// several functions is one thing.
+    pub(crate) fn task_of(&self, stack_id: Option<i64>) -> Option<(String, String)> {
+        let own = || stack_id.into_iter().flat_map(|id| own_functions(self.evidence, id));
+        let outermost =
+            own().collect::<Vec<_>>().into_iter().rev().find(|function| !self.callers.contains(function));
+        outermost.or_else(|| own().next()).map(|(file, name)| (file.to_string(), name.to_string()))
+    }
+
+    pub(crate) fn own_line(&self, stack_id: i64) -> Option<(&'a str, u32)> {
+        own_line(self.evidence, Some(stack_id))
     }
 
     pub(crate) fn frames(&self, stack_id: Option<i64>) -> &'a [Frame] {
@@ -83,13 +131,17 @@ impl<'a> Running<'a> {
     }
 }
 
-/// On a line that launches, code of another package or of the program itself may compute as well: a tokenizer called in the
-/// same statement. Frames of torch, and the line itself, belong to launching.
-fn innermost_is_launching(frames: &[Frame]) -> bool {
-    let Some(innermost) = frames.iter().find(|frame| frame.kind == FrameKind::Python) else { return true };
-    let file = innermost.file.as_deref().unwrap_or_default();
-    is_own(innermost)
-        || ["/torch/", "/triton/", "/transformers/", "/vllm/"].iter().any(|part| file.contains(part))
+fn is_of_cuda(frame: &Frame) -> bool {
+    let module = frame.module.rsplit('/').next().unwrap_or_default();
+    frame.kind == FrameKind::Native
+        && ["libcuda", "libcudart", "libcublas", "libcudnn", "libtorch_cuda", "libc10_cuda", "libnccl"]
+            .iter()
+            .any(|name| module.starts_with(name))
+}
+
+fn is_of_framework(frame: &Frame) -> bool {
+    let file = frame.file.as_deref().unwrap_or_default();
+    ["/torch/", "/triton/", "/transformers/", "/vllm/"].iter().any(|part| file.contains(part))
 }
 
 fn within<'b, 'a>(
@@ -133,8 +185,7 @@ fn is_of_compiler(frame: &Frame) -> bool {
 
 /// Of the program itself, not of a package or of Python.
 pub(crate) fn is_own(frame: &Frame) -> bool {
-    frame.kind == FrameKind::Python
-        && frame.file.as_deref().is_some_and(|file| !is_of_library(file) && !file.starts_with('<'))
+    frame.kind == FrameKind::Python && frame.file.as_deref().is_some_and(|file| !is_of_library(file))
 }
 
 fn key(frame: &Frame) -> Option<(&str, u32)> {
@@ -143,4 +194,23 @@ fn key(frame: &Frame) -> Option<(&str, u32)> {
 
 fn lines(evidence: &Evidence, stack_id: i64) -> impl Iterator<Item = (&str, u32)> {
     evidence.frames.get(&stack_id).into_iter().flatten().filter_map(key)
+}
+
+fn function(frame: &Frame) -> Option<(&str, &str)> {
+    frame.file.as_deref().zip(frame.function.as_deref())
+}
+
+/// The innermost function of the program's own.
+fn own_function(evidence: &Evidence, stack_id: i64) -> Option<(&str, &str)> {
+    evidence.frames.get(&stack_id)?.iter().find(|frame| is_own(frame)).and_then(function)
+}
+
+/// The program's own, innermost first.
+fn own_functions(evidence: &Evidence, stack_id: i64) -> impl Iterator<Item = (&str, &str)> {
+    evidence.frames.get(&stack_id).into_iter().flatten().filter(|frame| is_own(frame)).filter_map(function)
+}
+
+/// The innermost line of the program's own.
+fn own_line(evidence: &Evidence, stack_id: Option<i64>) -> Option<(&str, u32)> {
+    evidence.frames.get(&stack_id?)?.iter().find(|frame| is_own(frame)).and_then(key)
 }

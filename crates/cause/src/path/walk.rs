@@ -1,5 +1,7 @@
-//! The walk: from the end backwards along the wake-ups. A thread that ran is on the path where it ran; one that a followed
-//! thread woke hands the path to it; a wait that nobody followed ended is itself on the path.
+//! The walk: from the end backwards along the wake-ups. A thread that ran is on the path where it ran; while it waited for a
+//! followed thread, that one is on the path with what it did meanwhile; a wait that nobody followed ended is itself on the
+//! path. What the other thread did before the wait began delayed nobody: it is left out, so that what a part costs is what
+//! removing it saves.
 
 use super::timeline::Timelines;
 use crate::activity::ThreadWait;
@@ -32,41 +34,51 @@ pub(crate) struct Walk {
     pub(crate) hops: Vec<Hop>,
 }
 
-/// Threads that wake each other at one moment: a longer chain than this is a circle.
-const MAX_HOPS_AT_ONCE: u32 = 16;
+/// Who waits for one who waits for another: a longer chain than this is a circle.
+const MAX_DEPTH: usize = 16;
 
 /// Whether the wait is followed to whoever ended it.
 pub(crate) trait HandsOn {
     fn hands_on(&self, wait: &ThreadWait) -> bool;
 }
 
+/// What one thread's time was, from the end to the beginning: its waits for others are what these did meanwhile.
 pub(crate) fn walk(timelines: &Timelines, root: u32, span: Span, rule: &impl HandsOn) -> Walk {
     let mut walk = Walk::default();
-    let (mut tid, mut now, mut hops) = (root, span.end_ns, 0);
-    while now > span.start_ns {
+    let mut now = span.end_ns;
+    // The thread the path is in, and how far back: to the beginning of the wait through which it was reached.
+    let mut threads = vec![(root, span.start_ns)];
+    while let Some((tid, floor)) = threads.last().copied() {
+        if now <= floor {
+            threads.pop();
+            continue;
+        }
         let Some(wait) = timelines.last_before(tid, now) else {
-            walk.push(span.start_ns, now, tid, What::Running);
-            break;
+            walk.push(floor, now, tid, What::Running);
+            now = floor;
+            continue;
         };
         let end_ns = wait.end_ns.min(now);
-        if end_ns < now {
-            hops = 0;
+        walk.push(end_ns.max(floor), now, tid, What::Running);
+        now = end_ns.max(floor);
+        if end_ns <= floor {
+            continue;
         }
-        walk.push(end_ns.max(span.start_ns), now, tid, What::Running);
-        if end_ns <= span.start_ns {
-            break;
-        }
-        now = end_ns;
-        // Cut off by the place from which it was reached, its end is not the reason.
+        let begin = wait.start_ns.max(floor);
+        // Of a wait that lasted longer than this part of the path the end is not the reason.
         let is_whole = wait.end_ns <= end_ns;
-        if is_whole && hops < MAX_HOPS_AT_ONCE && timelines.is_followed(wait.by_tid) && rule.hands_on(wait) {
+        let is_new = threads.iter().all(|(on_path, _)| *on_path != wait.by_tid);
+        if is_whole
+            && is_new
+            && threads.len() < MAX_DEPTH
+            && timelines.is_followed(wait.by_tid)
+            && rule.hands_on(wait)
+        {
             walk.hops.push(Hop { wait: *wait });
-            tid = wait.by_tid;
-            hops += 1;
+            threads.push((wait.by_tid, begin));
         } else {
-            walk.push(wait.start_ns.max(span.start_ns), now, tid, What::Waiting(*wait));
-            now = wait.start_ns;
-            hops = 0;
+            walk.push(begin, now, tid, What::Waiting(*wait));
+            now = begin;
         }
     }
     walk
@@ -131,6 +143,7 @@ mod tests {
             weight_ns: 1,
             in_gc: false,
             syscall: Syscall::Other,
+            in_fault: false,
         }
     }
 
@@ -161,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_wait_for_a_followed_thread_hands_the_path_to_it() {
-        // 1 waits for 2, which sleeps and then computes; 2 had waited for 1 before.
+        // 1 waits for 2, which has slept for a while then, and computes; 2 had waited for 1 before.
         let waits = vec![
             wait(1, 20, 80, Reason::Futex, 2),
             wait(2, 0, 15, Reason::Futex, 1),
@@ -170,8 +183,8 @@ mod tests {
         assert_eq!(
             walked(waits, &[], 100),
             [
-                (0, 15, 1, "running"),
-                (15, 30, 2, "running"),
+                (0, 20, 1, "running"),
+                (20, 30, 2, "running"),
                 (30, 70, 2, "sleep"),
                 (70, 80, 2, "running"),
                 (80, 100, 1, "running")
@@ -183,7 +196,7 @@ mod tests {
     fn one_who_is_not_followed_leaves_the_wait_on_the_path() {
         let waits = vec![wait(1, 20, 80, Reason::Socket, 9)];
         assert_eq!(walked(waits.clone(), &[], 80), [(0, 20, 1, "running"), (20, 80, 1, "socket")]);
-        assert_eq!(walked(waits, &[9], 80), [(0, 80, 9, "running")]);
+        assert_eq!(walked(waits, &[9], 80), [(0, 20, 1, "running"), (20, 80, 9, "running")]);
     }
 
     #[test]

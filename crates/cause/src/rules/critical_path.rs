@@ -5,7 +5,7 @@ use crate::bills::{Bills, Share, Who};
 use crate::case::Case;
 use crate::draft::{Draft, at, in_short, place_of_stack, seconds};
 use crate::fixes::fixes;
-use crate::path::{Key, Part, ProcessPath, Scale, describe, who};
+use crate::path::{Key, Part, Parts, ProcessPath, Scale, describe, who};
 use crate::severity::{of_taken, percent};
 use gpuwhy_model::{Cause, Severity, Span, units};
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
 fn of_process(case: &Case<'_>, path: &ProcessPath) -> Vec<Draft> {
     let scale = Scale::of_loop(path);
     let mut drafts = Vec::new();
-    for (key, part) in &path.loop_parts {
+    for (key, part) in &merged(path) {
         if matches!(key.class, Cause::LaunchBound | Cause::Unknown) {
             continue;
         }
@@ -71,6 +71,47 @@ fn of_process(case: &Case<'_>, path: &ProcessPath) -> Vec<Draft> {
     }
     drafts.extend(launching(case, path, scale));
     drafts
+}
+
+/// What is done to a process wherever it is, is one finding: its lines do not matter, who does it does.
+fn merged(path: &ProcessPath) -> Parts {
+    let mut parts = Parts::new();
+    let mut largest: BTreeMap<Cause, Key> = BTreeMap::new();
+    let allocating: u64 =
+        path.loop_parts.iter().filter(|(key, _)| key.class == Cause::GpuAlloc).map(|(_, part)| part.ns).sum();
+    // Who gives memory back is why it has to be allocated again.
+    let frees = |part: &Part| part.frees && part.ns * 5 >= allocating;
+    for (key, part) in &path.loop_parts {
+        let is_done_to_it = matches!(
+            key.class,
+            Cause::CpuPreempted
+                | Cause::CpuThrottled
+                | Cause::CpuInterrupt
+                | Cause::PythonGil
+                | Cause::MemFault
+                | Cause::MemReclaim
+                | Cause::GpuAlloc
+                | Cause::GpuColdstart
+        );
+        if !is_done_to_it {
+            parts.insert(key.clone(), part.clone());
+            continue;
+        }
+        // The one with a line stands for all.
+        let rank = |key: &Key, part: &Part| (frees(part), key.function.is_some(), part.ns);
+        let known = largest.get(&key.class).and_then(|key| Some(rank(key, path.loop_parts.get(key)?)));
+        if known.is_none_or(|known| rank(key, part) > known) {
+            largest.insert(key.class, key.clone());
+        }
+    }
+    for (class, main) in largest {
+        let mut whole = path.loop_parts.get(&main).cloned().unwrap_or_default();
+        for (_, part) in path.loop_parts.iter().filter(|(key, _)| key.class == class && **key != main) {
+            whole.absorb(part);
+        }
+        parts.insert(main, whole);
+    }
+    parts
 }
 
 /// Of a part that is in few steps only: how many, and when.
@@ -117,14 +158,39 @@ fn draft(
     stalls: Option<Stalls>,
 ) -> Draft {
     let pid = path.pid;
-    let saves = scale.saves_ns(key.class, part.ns, part.samples);
+    let is_shared = key.class == Cause::GpuWait && !path.sharers.is_empty();
+    let saves = match is_shared {
+        // The GPU serves its processes in turns: without the others the wait would be shorter by their turns.
+        true => {
+            let others = path.sharers.len() as u64;
+            let theirs = part.ns * others / (others + 1);
+            [theirs / 2, theirs]
+        }
+        false => scale.saves_ns(key.class, part.ns, part.samples),
+    };
     let mut bills = Bills::default();
     bills.add(key.class, part.ns);
-    name_culprits(case, pid, key, part, &mut bills);
+    name_culprits(case, path, key, part, &mut bills);
     say_way(case, path, key, &mut bills);
-    let place = place_of_stack(case, part.stack_id);
+    let mut place = place_of_stack(case, part.stack_id);
+    if key.class == Cause::PythonGil
+        && let Some(holder) =
+            part.by.iter().max_by_key(|(_, ns)| **ns).and_then(|((_, tid), _)| path.hottest.get(tid))
+    {
+        // What the holder computes is the reason; where the others wait is by chance.
+        bills.say(key.class, format!("most of the waits are{}", at(&place)));
+        place = place_of_stack(case, Some(*holder));
+    }
+    if let Some(way) = path.ways.get(&key.tid).filter(|_| place.python.is_empty()) {
+        // No line of its own: where the program waits for it.
+        place.python = place_of_stack(case, way.stack_id).python;
+    }
     let share = percent(part.ns, scale.whole_ns);
-    let what = format!("{}{}", describe(case, key, part), at(&place));
+    let mut what = format!("{}{}", describe(case, key, part), at(&place));
+    if is_shared {
+        let others: Vec<String> = path.sharers.iter().map(|other| case.name(*other)).collect();
+        what += &format!(", which {} uses too", others.join(", "));
+    }
     let subject = match key.tid == pid {
         true => format!("{} is", case.name(pid)),
         false => format!("{} waits for {}:", case.name(pid), who(case, key.tid)),
@@ -155,7 +221,10 @@ fn draft(
             format!("{subject} {what}: {} of {} ({share:.0}%)", seconds(part.ns), seconds(scale.whole_ns))
         }
     };
-    let mut severity = severity(path, key.class, saves, scale);
+    let mut severity = match is_shared {
+        true => of_taken((saves[0] + saves[1]) / 2, scale.whole_ns),
+        false => severity(path, key.class, saves, scale),
+    };
     if let Some(stalls) = stalls.as_ref().filter(|stalls| stalls.longest_ns >= STALL_NS) {
         severity = severity.min(Severity::Medium);
         bills.say(
@@ -203,7 +272,8 @@ fn severity(path: &ProcessPath, class: Cause, saves: [u64; 2], scale: Scale) -> 
     }
 }
 
-fn name_culprits(case: &Case<'_>, pid: u32, key: &Key, part: &Part, bills: &mut Bills) {
+fn name_culprits(case: &Case<'_>, path: &ProcessPath, key: &Key, part: &Part, bills: &mut Bills) {
+    let pid = path.pid;
     let comm = |tid: u32| {
         let thread = case.evidence.activity.threads.get(&tid);
         thread.map(|thread| thread.comm.clone()).unwrap_or_default()
@@ -227,6 +297,15 @@ fn name_culprits(case: &Case<'_>, pid: u32, key: &Key, part: &Part, bills: &mut 
             {
                 bills.say(key.class, format!("the child ran: {}", command.command));
             }
+        }
+        return;
+    }
+    if key.class == Cause::GpuWait && !path.sharers.is_empty() {
+        for other in &path.sharers {
+            let ns = part.ns / (path.sharers.len() as u64 + 1);
+            let share =
+                Share { comm: case.comm(*other), pid: Some(*other), ns, count: 1, ..Share::default() };
+            bills.blame(key.class, Who::Process(*other), share);
         }
         return;
     }

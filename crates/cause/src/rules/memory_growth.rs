@@ -79,7 +79,7 @@ fn draft(case: &Case<'_>, pid: u32, mut uses: Vec<&MemoryUse>) -> Option<Draft> 
         .filter(|held| held.pid == pid && held.newest_ns > first.time_ns + wall.ns() / 2)
         .collect();
     holders.sort_by_key(|held| (std::cmp::Reverse(held.bytes), held.stack_id));
-    let place = place_of_stack(case, holders.first().and_then(|held| held.stack_id));
+    let place = place_of_stack(case, holders.iter().find_map(|held| held.stack_id));
     for held in holders.iter().take(3) {
         let site = place_of_stack(case, held.stack_id);
         let site = in_short(&site).or_else(|| site.native.first().cloned());

@@ -22,7 +22,8 @@ pub(super) fn activity(reader: &Reader, times: [u64; 2], evidence: &mut Evidence
     let mut activity = Activity::default();
     threads(reader, times, &mut activity)?;
     callers(reader, times, evidence, &mut activity)?;
-    waits(reader, times, &ids, &mut activity)?;
+    let processes = evidence.processes.iter().map(|process| (process.pid, process.comm.clone())).collect();
+    waits(reader, times, &ids, &processes, &mut activity)?;
     samples(reader, times, &ids, &mut activity)?;
     beats(reader, times, evidence, &mut activity)?;
     commands(reader, times, evidence, &mut activity)?;
@@ -30,7 +31,7 @@ pub(super) fn activity(reader: &Reader, times: [u64; 2], evidence: &mut Evidence
     let sql = "SELECT pid, timestamp_ns + ifnull(duration_ns, 0) FROM coldstart_events \
                WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 AND duration_ns > 500000 ORDER BY 2 LIMIT 100000";
     activity.cold = rows(reader, sql, times)?.iter().map(|row| (row.id(0), row.number(1))).collect();
-    extend_detached(reader, times, &mut activity)?;
+    settle_ends(reader, times, &mut activity)?;
     evidence.activity = activity;
     Ok(())
 }
@@ -44,8 +45,8 @@ fn threads(reader: &Reader, times: [u64; 2], activity: &mut Activity) -> Result<
         name(activity, &row);
     }
     // Who wakes others is named as it was called then: threads get their name after they begin.
-    let sql = "SELECT by_pid, by_tid, max(by_comm) FROM blame WHERE by_tid > 0 AND by_comm <> '' \
-               AND cause NOT IN ('cpu.interrupt') GROUP BY 1, 2";
+    let sql = "SELECT by_pid, by_tid, by_comm, max(window_start_ns) FROM blame WHERE by_tid > 0 AND by_comm <> '' \
+               AND cause <> 'cpu.interrupt' GROUP BY 1, 2, 3 ORDER BY 4";
     for row in rows(reader, sql, times)? {
         name(activity, &row);
     }
@@ -92,10 +93,11 @@ fn waits(
     reader: &Reader,
     times: [u64; 2],
     ids: &HashMap<String, OpId>,
+    processes: &HashMap<u32, String>,
     activity: &mut Activity,
 ) -> Result<(), QueryError> {
     let mut objects: HashMap<String, u32> = HashMap::new();
-    let mut names: BTreeMap<u32, ThreadName> = BTreeMap::new();
+    let mut names: BTreeMap<u32, (u64, ThreadName)> = BTreeMap::new();
     // Table, what was waited for, who ended it.
     let tables = [
         ("sched_events", "NULL", "by_pid, by_tid, by_comm, woken_by, syscall"),
@@ -116,12 +118,13 @@ fn waits(
                 *objects.entry(object).or_insert(next)
             });
             let (by_pid, by_tid) = (row.id(6), row.id(7));
-            if by_tid != 0 {
-                names.entry(by_tid).or_insert_with(|| ThreadName { pid: by_pid, comm: row.text(8) });
+            let end_ns = start_ns + row.number(1);
+            if by_tid != 0 && names.get(&by_tid).is_none_or(|(time, _)| *time < end_ns) {
+                names.insert(by_tid, (end_ns, ThreadName { pid: by_pid, comm: row.text(8) }));
             }
             activity.waits.push(ThreadWait {
                 start_ns,
-                end_ns: start_ns + row.number(1),
+                end_ns,
                 pid: row.id(3),
                 tid: row.id(4),
                 part,
@@ -137,8 +140,14 @@ fn waits(
     let mut named: Vec<(String, u32)> = objects.into_iter().collect();
     named.sort_by_key(|(_, place)| *place);
     activity.objects = named.into_iter().map(|(name, _)| name).collect();
-    for (tid, name) in names {
-        activity.threads.insert(tid, name);
+    // The latest: a thread is named after it begins, and a child after it runs its command.
+    for (tid, (_, name)) in names {
+        // Who holds a lock is recorded by the name of its process alone.
+        let is_process = processes.get(&name.pid).is_some_and(|comm| *comm == name.comm) && tid != name.pid;
+        let known = activity.threads.get(&tid).is_some_and(|known| !known.comm.is_empty());
+        if !name.comm.is_empty() && !(is_process && known) {
+            activity.threads.insert(tid, name);
+        }
     }
     Ok(())
 }
@@ -203,6 +212,7 @@ fn samples(
             weight_ns: row.number(5),
             in_gc: row.number(8) > 0,
             syscall: row.maybe(7).filter(|_| row.number(6) > 0).map_or(Syscall::Other, syscall),
+            in_fault: row.number(6) > 0 && row.maybe(7).is_none(),
         });
     })?;
     let sampled: BTreeSet<u32> = activity.samples.iter().map(|sample| sample.tid).collect();
@@ -233,6 +243,7 @@ fn samples(
             weight_ns: row.number(5),
             in_gc: false,
             syscall: Syscall::Other,
+            in_fault: false,
         });
     })?;
     add_open_waits(open, activity);
@@ -324,16 +335,15 @@ fn commands(
 
 /// The busy counter of the GPU each process is on: of all of them where that is not known.
 fn busy(reader: &Reader, times: [u64; 2], activity: &mut Activity) -> Result<(), QueryError> {
-    let mut gpus: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
     for row in rows(reader, "SELECT DISTINCT pid, gpu FROM gpu_processes", times)? {
-        gpus.entry(row.id(0)).or_default().insert(row.number(1));
+        activity.gpus.entry(row.id(0)).or_default().insert(row.number(1));
     }
     let pids: BTreeSet<u32> = activity.callers.values().map(|caller| caller.pid).collect();
     let sql = "SELECT timestamp_ns, gpu, sm_pct FROM gpu_samples WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 + 1000000000 \
                AND sm_pct IS NOT NULL ORDER BY timestamp_ns LIMIT 1000000";
     for row in rows(reader, sql, times)? {
         for pid in &pids {
-            if gpus.get(pid).is_none_or(|gpus| gpus.contains(&row.number(1))) {
+            if activity.gpus.get(pid).is_none_or(|gpus| gpus.contains(&row.number(1))) {
                 let pct = row.real(2).unwrap_or(0.0);
                 activity.busy.push(BusySample { pid: *pid, time_ns: row.number(0), pct });
             }
@@ -342,20 +352,37 @@ fn busy(reader: &Reader, times: [u64; 2], activity: &mut Activity) -> Result<(),
     Ok(())
 }
 
-/// Where the governor has detached probes, calls end in the file before they do in the program.
-fn extend_detached(reader: &Reader, times: [u64; 2], activity: &mut Activity) -> Result<(), QueryError> {
+/// Where the governor has detached probes, calls end in the file before they do in the program; where an interpreter ends,
+/// threads wait and run after the program's last line. The last sample of a line of Python tells, where there is any.
+fn settle_ends(reader: &Reader, times: [u64; 2], activity: &mut Activity) -> Result<(), QueryError> {
     let sql = "SELECT count(*) FROM watch_changes WHERE state <> 'attached' AND timestamp_ns >= ?1 AND timestamp_ns < ?2";
-    if rows(reader, sql, times)?.first().is_none_or(|row| row.number(0) == 0) {
-        return Ok(());
-    }
-    for wait in &activity.waits {
-        if let Some(caller) = activity.callers.get_mut(&wait.tid) {
-            caller.last_ns = caller.last_ns.max(wait.end_ns);
+    let is_detached = rows(reader, sql, times)?.first().is_some_and(|row| row.number(0) > 0);
+    let sql = "SELECT DISTINCT stack_id FROM frames WHERE kind = 'python'";
+    let python: BTreeSet<i64> = rows(reader, sql, times)?.iter().filter_map(|row| row.signed(0)).collect();
+    let mut last_line: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut last_seen: BTreeMap<u32, u64> = BTreeMap::new();
+    for sample in &activity.samples {
+        let last = |seen: &mut BTreeMap<u32, u64>| {
+            let time = seen.entry(sample.tid).or_default();
+            *time = (*time).max(sample.time_ns);
+        };
+        last(&mut last_seen);
+        if sample.stack_id.is_some_and(|id| python.contains(&id)) {
+            last(&mut last_line);
         }
     }
-    for sample in &activity.samples {
-        if let Some(caller) = activity.callers.get_mut(&sample.tid) {
-            caller.last_ns = caller.last_ns.max(sample.time_ns);
+    // A sample comes every 10 ms of running.
+    const SLACK_NS: u64 = 20_000_000;
+    for (tid, caller) in &mut activity.callers {
+        // The thread of a backward pass has no Python: its process has.
+        let line = last_line.get(tid).or_else(|| last_line.get(&caller.pid));
+        let line = line.filter(|_| activity.samples.len() > 20).map(|time| time + SLACK_NS);
+        let seen = last_seen.get(tid).copied();
+        if is_detached {
+            caller.last_ns = caller.last_ns.max(line.or(seen).unwrap_or(0));
+        }
+        if let Some(line) = line {
+            caller.last_ns = caller.last_ns.min(line.max(caller.first_ns));
         }
     }
     Ok(())

@@ -29,9 +29,7 @@ impl Scope {
         let span = |loops: &[(u32, Span)]| loops.iter().find(|(of, _)| *of == pid).map(|(_, span)| *span);
         match self {
             Scope::All => true,
-            Scope::Loop(loops) => {
-                span(loops).is_none_or(|span| (begin(span)..span.end_ns).contains(&time_ns))
-            }
+            Scope::Loop(loops) => span(loops).is_none_or(|span| (begin(span)..end(span)).contains(&time_ns)),
             Scope::Start(loops) => span(loops).is_some_and(|span| time_ns < begin(span)),
         }
     }
@@ -46,7 +44,7 @@ impl Scope {
                     format!(
                         " AND NOT ({pid} = {of} AND ({time} < {} OR {time} >= {}))",
                         begin(*span),
-                        span.end_ns
+                        end(*span)
                     )
                 })
                 .collect(),
@@ -58,6 +56,10 @@ impl Scope {
         }
         .replace("( OR 0)", "(0)")
     }
+}
+
+fn end(span: Span) -> u64 {
+    span.end_ns.saturating_sub(HALF_WINDOW_NS).max(span.start_ns)
 }
 
 fn begin(span: Span) -> u64 {
@@ -72,9 +74,9 @@ mod tests {
     fn a_condition_says_what_has_says() {
         let span = Span { start_ns: 1_000_000_000, end_ns: 2_000_000_000 };
         let (of_loop, of_start) = (Scope::Loop(vec![(7, span)]), Scope::Start(vec![(7, span)]));
-        let times = [0, 700_000_000, 760_000_000, 1_999_999_999, 2_000_000_000];
-        assert_eq!(times.map(|time| of_loop.has(7, time)), [false, false, true, true, false]);
-        assert_eq!(times.map(|time| of_start.has(7, time)), [true, true, false, false, false]);
+        let times = [0, 700_000_000, 760_000_000, 1_740_000_000, 1_760_000_000, 2_000_000_000];
+        assert_eq!(times.map(|time| of_loop.has(7, time)), [false, false, true, true, false, false]);
+        assert_eq!(times.map(|time| of_start.has(7, time)), [true, true, false, false, false, false]);
         assert!(of_loop.has(8, 0) && !of_start.has(8, 0) && Scope::All.has(7, 0));
         let db = rusqlite::Connection::open_in_memory().unwrap();
         for scope in [of_loop, of_start, Scope::Start(Vec::new()), Scope::All] {

@@ -45,12 +45,15 @@ static __always_inline u32 flags_of_child(u32 parent) {
     return parent & TARGET_FOLLOW ? TARGET_FOLLOW : TARGET_WAITS;
 }
 
+/* The agent itself: it asks the driver for counters, and is no program that anybody wants to know about. */
+const volatile u32 own_tgid = 0;
+
 /* Makes the current process a target if the scope says so. */
 static __always_inline u32 *target_current(u32 tgid) {
     u32 *flags = target_of(tgid);
     if (flags && !(*flags & TARGET_WAITS))
         return flags;
-    if (target_scope == SCOPE_LISTED)
+    if (target_scope == SCOPE_LISTED || tgid == own_tgid)
         return 0;
     if (target_scope == SCOPE_CGROUP && bpf_current_task_under_cgroup(&target_cgroup, 0) != 1)
         return 0;

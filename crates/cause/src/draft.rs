@@ -25,6 +25,8 @@ pub(crate) struct Draft {
     pub(crate) refuted_by: String,
     pub(crate) sql: String,
     pub(crate) saves_ms_per_step: Option<f64>,
+    /// Where computing itself is the answer, as its line is known.
+    pub(crate) explained_pct: Option<f64>,
 }
 
 impl Draft {
@@ -64,7 +66,7 @@ impl Draft {
             window,
             impact,
             causes: self.bills.shares(|id| case.cgroup(id)),
-            explained_pct: self.bills.explained_pct(),
+            explained_pct: self.explained_pct.unwrap_or_else(|| self.bills.explained_pct()),
             place: self.place,
             fixes: self.fixes,
             refuted_by: self.refuted_by,

@@ -26,7 +26,7 @@ macro_rules! causes {
 }
 
 causes! {
-    CpuSelf "cpu.self" "the thread itself was computing inside the call",
+    CpuSelf "cpu.self" "the thread itself was computing",
     SelfSleep "self.sleep" "the thread slept of its own accord",
     CpuPreempted "cpu.preempted" "runnable, but another task had the CPU",
     CpuThrottled "cpu.throttled" "runnable, but the cgroup's CPU quota was used up",

@@ -242,6 +242,7 @@ fn draft(
         pid: Some(pid),
         window: Some(stalls.map_or(path.phases.repeats, |stalls| stalls.window)),
         saves_ms_per_step: Some(((saves[0] + saves[1]) / 2) as f64 / 1e6 / scale.count),
+        explained_pct: (key.class == Cause::CpuSelf && !place.python.is_empty()).then_some(100.0),
         fixes: fixes(case, pid, &bills),
         sql: format!(
             "SELECT w.reason, f.file, f.line, f.function, count(*) AS seen FROM wait_samples w JOIN frames f USING (stack_id) \

@@ -152,6 +152,7 @@ pub(super) fn load_probe(
         Scope::Cgroup(_) => raw::cuda::SCOPE_CGROUP,
     };
     opened.set_constant("target_scope", &scope.to_ne_bytes())?;
+    opened.set_constant("own_tgid", &std::process::id().to_ne_bytes())?;
     opened.set_constant("switch_has_state", &[u8::from(kernel_types::switch_has_state())])?;
     let sees_other_cpus = kernel_types::kernel_version() >= (5, 19);
     opened.set_constant("sees_other_cpus", &[u8::from(sees_other_cpus)])?;

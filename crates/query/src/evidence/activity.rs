@@ -1,6 +1,6 @@
 //! What threads did one wait and one sample at a time, for the critical path.
 
-use super::row::{Row, each_row, rows};
+use super::row::{each_row, rows};
 use crate::QueryError;
 use gpuwhy_cause::Evidence;
 use gpuwhy_cause::activity::{
@@ -20,10 +20,11 @@ const MIN_OPEN_NS: u64 = 5_000_000;
 pub(super) fn activity(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) -> Result<(), QueryError> {
     let ids: HashMap<String, OpId> = evidence.ops.values().map(|op| (op.name.clone(), op.id)).collect();
     let mut activity = Activity::default();
-    threads(reader, times, &mut activity)?;
+    let processes = evidence.processes.iter().map(|process| (process.pid, process.comm.as_str())).collect();
+    let names = Names { processes };
+    threads(reader, times, &names, &mut activity)?;
     callers(reader, times, evidence, &mut activity)?;
-    let processes = evidence.processes.iter().map(|process| (process.pid, process.comm.clone())).collect();
-    waits(reader, times, &ids, &processes, &mut activity)?;
+    waits(reader, times, &ids, &names, &mut activity)?;
     samples(reader, times, &ids, &mut activity)?;
     beats(reader, times, evidence, &mut activity)?;
     commands(reader, times, evidence, &mut activity)?;
@@ -36,19 +37,34 @@ pub(super) fn activity(reader: &Reader, times: [u64; 2], evidence: &mut Evidence
     Ok(())
 }
 
-fn threads(reader: &Reader, times: [u64; 2], activity: &mut Activity) -> Result<(), QueryError> {
-    let name = |activity: &mut Activity, row: &Row<'_>| {
-        let thread = ThreadName { pid: row.id(0), comm: row.text(2) };
-        activity.threads.insert(row.id(1), thread);
-    };
-    for row in rows(reader, "SELECT pid, tid, comm FROM threads", times)? {
-        name(activity, &row);
+/// Names of threads. A thread is named after it begins, and a child after it runs its command, so the latest name counts; but
+/// who holds a lock is recorded by the name of its process, which says less.
+struct Names<'a> {
+    processes: HashMap<u32, &'a str>,
+}
+
+impl Names<'_> {
+    fn add(&self, activity: &mut Activity, tid: u32, name: ThreadName) {
+        let is_of_process = tid != name.pid && self.processes.get(&name.pid) == Some(&name.comm.as_str());
+        let known = activity.threads.get(&tid).is_some_and(|known| !known.comm.is_empty());
+        if !(known && (is_of_process || name.comm.is_empty())) {
+            activity.threads.insert(tid, name);
+        }
     }
-    // Who wakes others is named as it was called then: threads get their name after they begin.
-    let sql = "SELECT by_pid, by_tid, by_comm, max(window_start_ns) FROM blame WHERE by_tid > 0 AND by_comm <> '' \
-               AND cause <> 'cpu.interrupt' GROUP BY 1, 2, 3 ORDER BY 4";
-    for row in rows(reader, sql, times)? {
-        name(activity, &row);
+}
+
+fn threads(
+    reader: &Reader,
+    times: [u64; 2],
+    names: &Names<'_>,
+    activity: &mut Activity,
+) -> Result<(), QueryError> {
+    let of_blame = "SELECT by_pid, by_tid, by_comm, max(window_start_ns) FROM blame WHERE by_tid > 0 \
+                    AND cause <> 'cpu.interrupt' GROUP BY 1, 2, 3 ORDER BY 4";
+    for sql in ["SELECT pid, tid, comm FROM threads", of_blame] {
+        for row in rows(reader, sql, times)? {
+            names.add(activity, row.id(1), ThreadName { pid: row.id(0), comm: row.text(2) });
+        }
     }
     Ok(())
 }
@@ -93,11 +109,11 @@ fn waits(
     reader: &Reader,
     times: [u64; 2],
     ids: &HashMap<String, OpId>,
-    processes: &HashMap<u32, String>,
+    names: &Names<'_>,
     activity: &mut Activity,
 ) -> Result<(), QueryError> {
     let mut objects: HashMap<String, u32> = HashMap::new();
-    let mut names: BTreeMap<u32, (u64, ThreadName)> = BTreeMap::new();
+    let mut latest: BTreeMap<u32, (u64, ThreadName)> = BTreeMap::new();
     // Table, what was waited for, who ended it.
     let tables = [
         ("sched_events", "NULL", "by_pid, by_tid, by_comm, woken_by, syscall"),
@@ -119,8 +135,8 @@ fn waits(
             });
             let (by_pid, by_tid) = (row.id(6), row.id(7));
             let end_ns = start_ns + row.number(1);
-            if by_tid != 0 && names.get(&by_tid).is_none_or(|(time, _)| *time < end_ns) {
-                names.insert(by_tid, (end_ns, ThreadName { pid: by_pid, comm: row.text(8) }));
+            if by_tid != 0 && latest.get(&by_tid).is_none_or(|(time, _)| *time < end_ns) {
+                latest.insert(by_tid, (end_ns, ThreadName { pid: by_pid, comm: row.text(8) }));
             }
             activity.waits.push(ThreadWait {
                 start_ns,
@@ -140,14 +156,8 @@ fn waits(
     let mut named: Vec<(String, u32)> = objects.into_iter().collect();
     named.sort_by_key(|(_, place)| *place);
     activity.objects = named.into_iter().map(|(name, _)| name).collect();
-    // The latest: a thread is named after it begins, and a child after it runs its command.
-    for (tid, (_, name)) in names {
-        // Who holds a lock is recorded by the name of its process alone.
-        let is_process = processes.get(&name.pid).is_some_and(|comm| *comm == name.comm) && tid != name.pid;
-        let known = activity.threads.get(&tid).is_some_and(|known| !known.comm.is_empty());
-        if !name.comm.is_empty() && !(is_process && known) {
-            activity.threads.insert(tid, name);
-        }
+    for (tid, (_, name)) in latest {
+        names.add(activity, tid, name);
     }
     Ok(())
 }

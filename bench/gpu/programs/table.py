@@ -84,7 +84,7 @@ PROGRAMS = [
     fault("gpu_neighbour", "gpu_programs", "another process keeps the GPU busy", ("driver.contention", "helper:neighbour", None),
           ("gpu.wait", "helper:neighbour", None), twin="own"),
     fault("copies", "gpu_programs", "134 MB from pageable memory each step", ("copy.pcie", "self", "copies")),
-    fault("launch_bound", "gpu_programs", "2,000 tiny kernels a step", ("launch.bound", "self", "launch_bound"), twin=None),
+    fault("launch_bound", "gpu_programs", "2,000 tiny kernels a step", ("launch.bound", "self", "launch_bound"), twin=None, least="low"),
     fault("graph_recapture", "gpu_programs", "a CUDA graph captured anew each step", ("graph.recapture", "self", "graph_recapture"), twin="own"),
     fault("compile_storm", "gpu_programs", "torch.compile for one shape at a time, shapes that change", ("gpu.coldstart", "self", "compile_storm"),
           ("cpu.self", "self", "compile_storm"), ("proc.wait", "self", "compile_storm"), twin="own"),

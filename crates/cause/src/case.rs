@@ -89,6 +89,11 @@ impl<'a> Case<'a> {
         format!("{}[{pid}]", comm.filter(|comm| !comm.is_empty()).unwrap_or("process"))
     }
 
+    /// The process of a thread; of one that is not known its own number.
+    pub(crate) fn pid_of(&self, tid: u32) -> u32 {
+        self.evidence.activity.threads.get(&tid).map_or(tid, |thread| thread.pid)
+    }
+
     /// Its name alone; empty where it is not known.
     pub(crate) fn comm(&self, pid: u32) -> String {
         self.process(pid).map(|process| process.comm.clone()).unwrap_or_default()

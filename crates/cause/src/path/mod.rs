@@ -33,6 +33,8 @@ use walk::{HandsOn, Hop, Walk, is_for_another, walk};
 #[derive(Debug)]
 pub(crate) struct ProcessPath {
     pub(crate) pid: u32,
+    /// The thread from which the path is walked.
+    pub(crate) root: u32,
     pub(crate) phases: Phases,
     pub(crate) found_by: Option<BeatKind>,
     pub(crate) turns: Option<Turns>,
@@ -40,12 +42,43 @@ pub(crate) struct ProcessPath {
     pub(crate) start_parts: Parts,
     /// By thread at the end of the path: the waits that led there, most time first.
     pub(crate) ways: BTreeMap<u32, Way>,
+    /// How long the thread of the path waited for each process that it was handed to.
+    waits_for: BTreeMap<u32, u64>,
     /// How busy its GPU was in the loop, by the GPU's own counter.
     pub(crate) busy_pct: Option<f64>,
+    /// What threads of the path other than its own did in the whole loop, by thread and class: more than what fell into a
+    /// wait for them.
+    pub(crate) whole: BTreeMap<(u32, Cause), u64>,
     /// Where those who had the interpreter's lock ran, by thread.
     pub(crate) hottest: BTreeMap<u32, i64>,
     /// Other processes that had work on the same GPU meanwhile.
     pub(crate) sharers: Vec<u32>,
+}
+
+impl ProcessPath {
+    /// How long the process waited in all for a thread at the end of the path.
+    fn waited_for(&self, tid: u32, pid: u32) -> Option<u64> {
+        // A worker answers through several of its threads.
+        if let Some(ns) = self.waits_for.get(&pid).filter(|_| pid != self.pid) {
+            return Some(*ns);
+        }
+        let (mut way, mut hops) = (self.ways.get(&tid)?, 0);
+        while way.from_tid != self.root && hops < self.ways.len() {
+            way = self.ways.get(&way.from_tid)?;
+            hops += 1;
+        }
+        Some(way.ns)
+    }
+
+    /// What removing a part would take from the path. Without what keeps another thread, that one is ready earlier: all of
+    /// the wait for it goes, not only what that thread did meanwhile.
+    pub(crate) fn removable_ns(&self, key: &Key, part: &Part, pid: u32) -> u64 {
+        let whole = self.whole.get(&(key.tid, key.class)).copied().unwrap_or(0);
+        match self.waited_for(key.tid, pid) {
+            Some(waited) if key.tid != self.root => whole.min(waited).max(part.ns),
+            _ => part.ns,
+        }
+    }
 }
 
 /// Waits that handed the path to a thread.
@@ -147,7 +180,10 @@ fn process_path(
         found_by: period.map(|period| period.kind),
         turns,
         ways: ways(divider, &walked.hops, phases.repeats),
+        waits_for: waits_for(&walked.hops, root, phases.repeats),
         busy_pct: busy(&evidence.activity, pid, phases.repeats),
+        whole: whole_times(divider, timelines, &loop_parts, root, phases.repeats),
+        root,
         hottest: holders(&loop_parts)
             .filter_map(|tid| Some((tid, divider.hottest_of(tid, phases.repeats)?)))
             .collect(),
@@ -228,6 +264,15 @@ fn unrecorded(
     short_waits(&bills, &recorded, &uncovered)
 }
 
+fn waits_for(hops: &[Hop], root: u32, span: Span) -> BTreeMap<u32, u64> {
+    let mut waits: BTreeMap<u32, u64> = BTreeMap::new();
+    for Hop { wait } in hops.iter().filter(|hop| hop.wait.tid == root) {
+        let ns = wait.end_ns.min(span.end_ns).saturating_sub(wait.start_ns.max(span.start_ns));
+        *waits.entry(wait.by_pid).or_default() += ns;
+    }
+    waits
+}
+
 fn ways(divider: &Divider<'_>, hops: &[Hop], span: Span) -> BTreeMap<u32, Way> {
     let mut by_pair: BTreeMap<(u32, u32), Way> = BTreeMap::new();
     for Hop { wait } in hops.iter().filter(|hop| (span.start_ns..=span.end_ns).contains(&hop.wait.end_ns)) {
@@ -263,6 +308,36 @@ fn busy(activity: &Activity, pid: u32, span: Span) -> Option<f64> {
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     };
     within(span.start_ns + SECOND).or_else(|| within(span.start_ns + SECOND / 4))
+}
+
+/// All that the other threads of a path did, of the classes that they have on it.
+fn whole_times(
+    divider: &Divider<'_>,
+    timelines: &Timelines,
+    parts: &Parts,
+    root: u32,
+    span: Span,
+) -> BTreeMap<(u32, Cause), u64> {
+    let mut whole: BTreeMap<(u32, Cause), u64> = BTreeMap::new();
+    for key in parts.keys().filter(|key| key.tid != root) {
+        whole.insert((key.tid, key.class), 0);
+    }
+    let tids: Vec<u32> = whole.keys().map(|(tid, _)| *tid).collect();
+    for tid in tids.into_iter().collect::<std::collections::BTreeSet<u32>>() {
+        for wait in timelines.of(tid) {
+            let ns = wait.end_ns.min(span.end_ns).saturating_sub(wait.start_ns.max(span.start_ns));
+            if let Some(sum) = whole.get_mut(&(tid, divider.class_of_wait(wait))) {
+                *sum += ns;
+            }
+        }
+        let calls = divider.activity.callers.contains_key(&tid);
+        for sample in divider.running.on_cpu(tid, span.start_ns, span.end_ns) {
+            if let Some(sum) = whole.get_mut(&(tid, divider.running.class(sample, calls))) {
+                *sum += sample.weight_ns;
+            }
+        }
+    }
+    whole
 }
 
 /// Threads that had the interpreter's lock while others waited for it.

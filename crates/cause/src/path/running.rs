@@ -37,7 +37,10 @@ impl<'a> Running<'a> {
         for sample in &activity.samples {
             let of_part = if sample.part == Part::OnCpu { &mut samples } else { &mut waiting };
             of_part.entry(sample.tid).or_default().push(sample);
-            if ops.get(&sample.op).is_some_and(|op| is_work(&op.name)) {
+            // In the driver, or in torch's CUDA code: a call whose probe may be detached.
+            let frames = sample.stack_id.and_then(|id| evidence.frames.get(&id));
+            let in_cuda = frames.and_then(|frames| frames.first()).is_some_and(is_of_cuda);
+            if in_cuda || ops.get(&sample.op).is_some_and(|op| is_work(&op.name)) {
                 launching.extend(sample.stack_id.into_iter().flat_map(|id| lines(evidence, id)));
                 launchers.extend(sample.stack_id.and_then(|id| own_function(evidence, id)));
                 callers.extend(sample.stack_id.into_iter().flat_map(|id| own_functions(evidence, id)));
@@ -103,6 +106,7 @@ impl<'a> Running<'a> {
         // there are frames of torch: they are launching where the function has calls at all.
         let launches = match is_own(innermost) {
             true => key(innermost).is_some_and(|line| self.launching.contains(&line)),
+            false if is_of_model(innermost) => true,
             false if is_of_framework(innermost) => match python.find(|frame| is_own(frame)) {
                 Some(own) => function(own).is_some_and(|function| self.launchers.contains(&function)),
                 None => true,
@@ -137,6 +141,12 @@ fn is_of_cuda(frame: &Frame) -> bool {
         && ["libcuda", "libcudart", "libcublas", "libcudnn", "libtorch_cuda", "libc10_cuda", "libnccl"]
             .iter()
             .any(|name| module.starts_with(name))
+}
+
+/// Layers, backward passes and optimizers, in a thread that launches.
+fn is_of_model(frame: &Frame) -> bool {
+    let file = frame.file.as_deref().unwrap_or_default();
+    ["/torch/nn/", "/torch/optim/", "/torch/autograd/"].iter().any(|part| file.contains(part))
 }
 
 fn is_of_framework(frame: &Frame) -> bool {

@@ -109,9 +109,10 @@ fn is_sampled(class: Cause) -> bool {
     )
 }
 
-pub(crate) fn part_of(case: &Case<'_>, key: &Key, part: &Part, scale: Scale) -> PathPart {
+/// `removable_ns`: what removing it takes from the path.
+pub(crate) fn part_of(case: &Case<'_>, key: &Key, part: &Part, removable_ns: u64, scale: Scale) -> PathPart {
     let per_step = |ns: u64| ns as f64 / 1e6 / scale.count;
-    let saves = scale.saves_ns(key.class, part.ns, part.samples);
+    let saves = scale.saves_ns(key.class, removable_ns, part.samples);
     let thread = case.evidence.activity.threads.get(&key.tid);
     PathPart {
         class: key.class,
@@ -127,15 +128,18 @@ pub(crate) fn part_of(case: &Case<'_>, key: &Key, part: &Part, scale: Scale) -> 
 }
 
 /// Largest first; launching is one part with its threads below it, small ones are summed.
-fn path_parts(case: &Case<'_>, parts: &Parts, scale: Scale) -> Vec<PathPart> {
+fn path_parts(case: &Case<'_>, path: &ProcessPath, parts: &Parts, scale: Scale) -> Vec<PathPart> {
+    let part_of = |key: &Key, part: &Part| {
+        part_of(case, key, part, path.removable_ns(key, part, case.pid_of(key.tid)), scale)
+    };
     let (mut shown, mut launching, mut rest) = (Vec::new(), Vec::new(), 0);
     for (key, part) in parts {
         match key.class {
             Cause::LaunchBound => {
-                launching.push(PathPart { message: who(case, key.tid), ..part_of(case, key, part, scale) });
+                launching.push(PathPart { message: who(case, key.tid), ..part_of(key, part) });
             }
             _ if percent(part.ns, scale.whole_ns) < MIN_SHARE_PCT => rest += part.ns,
-            _ => shown.push(part_of(case, key, part, scale)),
+            _ => shown.push(part_of(key, part)),
         }
     }
     launching.sort_by(|a, b| b.ms.total_cmp(&a.ms));
@@ -154,8 +158,7 @@ fn path_parts(case: &Case<'_>, parts: &Parts, scale: Scale) -> Vec<PathPart> {
     if rest > 0 {
         let small = Part { ns: rest, ..Part::default() };
         let key = Key { class: Cause::Unknown, tid: 0, function: None };
-        let part =
-            PathPart { message: "small parts".into(), process: 0, ..part_of(case, &key, &small, scale) };
+        let part = PathPart { message: "small parts".into(), process: 0, ..part_of(&key, &small) };
         shown.push(part);
     }
     shown
@@ -181,18 +184,22 @@ fn loop_tree(case: &Case<'_>, path: &ProcessPath) -> StepTree {
         mean_ms: turns.map_or(whole, |turns| ms(turns.mean_ns)),
         gpu_busy_pct: path.busy_pct,
         gpu_busy_source: path.busy_pct.map(|_| "its counter".into()),
-        path: path_parts(case, &path.loop_parts, scale),
-        outliers: turns.into_iter().flat_map(|turns| &turns.outliers).map(|turn| stall(case, turn)).collect(),
+        path: path_parts(case, path, &path.loop_parts, scale),
+        outliers: turns
+            .into_iter()
+            .flat_map(|turns| &turns.outliers)
+            .map(|turn| stall(case, path, turn))
+            .collect(),
         ..of_phase(case, path, "loop", path.phases.repeats)
     }
 }
 
-fn stall(case: &Case<'_>, turn: &Turn) -> Stall {
+fn stall(case: &Case<'_>, path: &ProcessPath, turn: &Turn) -> Stall {
     let scale = Scale { whole_ns: turn.span.ns(), count: 1.0, busy_pct: None };
     Stall {
         start_ns: turn.span.start_ns,
         ms: turn.span.ns() as f64 / 1e6,
-        path: path_parts(case, &turn.parts, scale),
+        path: path_parts(case, path, &turn.parts, scale),
     }
 }
 
@@ -200,7 +207,7 @@ fn start_tree(case: &Case<'_>, path: &ProcessPath) -> Option<StepTree> {
     let window = path.phases.start?;
     let scale = Scale { whole_ns: window.ns(), count: 1.0, busy_pct: None };
     Some(StepTree {
-        path: path_parts(case, &path.start_parts, scale),
+        path: path_parts(case, path, &path.start_parts, scale),
         ..of_phase(case, path, "start", window)
     })
 }

@@ -166,7 +166,7 @@ fn draft(
             let theirs = part.ns * others / (others + 1);
             [theirs / 2, theirs]
         }
-        false => scale.saves_ns(key.class, part.ns, part.samples),
+        false => scale.saves_ns(key.class, path.removable_ns(key, part, case.pid_of(key.tid)), part.samples),
     };
     let mut bills = Bills::default();
     bills.add(key.class, part.ns);

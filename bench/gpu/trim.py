@@ -8,6 +8,7 @@ frames far from the innermost one), and folders, cgroups and host names of the m
 
 import gzip
 import pathlib
+import re
 import shutil
 import sqlite3
 import sys
@@ -29,7 +30,12 @@ def plain(text):
         text = " ".join([*words[:-1], PLAIN_FOLDER + rest])
     if "/site-packages/" in text and " " not in text:
         text = "/venv/lib/python3.12/site-packages/" + text.split("/site-packages/", 1)[1]
-    return text
+    return re.sub(r"(?<!\S)/\S*/(python3|gpuwhy)(?!\S)", r"\1", text).replace("process_api", "daemon").replace("tools/h200/", "")
+
+
+def base(path):
+    """Of a library or program: its name alone."""
+    return path.rsplit("/", 1)[-1] if isinstance(path, str) else path
 
 
 def trim(source, folder):
@@ -38,16 +44,19 @@ def trim(source, folder):
         shutil.copy(source, copy)
         db = sqlite3.connect(copy)
         db.create_function("plain", 1, plain)
+        db.create_function("base", 1, base)
         db.execute("PRAGMA journal_mode = DELETE")
         db.executescript(
             f"""DELETE FROM schema_doc; DELETE FROM findings; DELETE FROM probes WHERE state = 'attached'; DELETE FROM watch_costs;
             DELETE FROM frames WHERE kind <> 'python' AND depth >= {NATIVE_FRAMES}
                 AND NOT (function IN ('Py_FinalizeEx', 'PyGC_Collect'));
-            UPDATE frames SET file = plain(file), module = plain(module), address = NULL;
+            UPDATE frames SET file = plain(file), module = base(module), address = NULL;
             UPDATE probes SET file = plain(file); UPDATE libraries SET file = plain(file);
             UPDATE processes SET cmdline = plain(cmdline), exe = NULL, cgroup = '/job', tenant = '/job';
-            UPDATE neighbours SET cgroup = '', tenant = '';
-            UPDATE sessions SET host = 'node';
+            UPDATE neighbours SET cgroup = '', tenant = '', comm = plain(comm);
+            UPDATE blame SET by_comm = plain(by_comm); UPDATE sched_events SET by_comm = plain(by_comm);
+            UPDATE io_events SET by_comm = plain(by_comm); UPDATE net_events SET by_comm = plain(by_comm);
+            UPDATE sessions SET host = 'node', flags = '[]', kernel = '6.18';
             DELETE FROM neighbours WHERE pid NOT IN (SELECT by_pid FROM blame)
                 AND pid NOT IN (SELECT by_pid FROM sched_events WHERE by_pid IS NOT NULL);"""
         )

@@ -1,7 +1,7 @@
 //! Findings for people: what, why, who, where and what to do first, then the evidence.
 
 mod servers;
-mod steps;
+pub(crate) mod steps;
 
 use crate::summary::write_coverage;
 use gpuwhy_cause::{Idle, Tail};

@@ -1,6 +1,5 @@
 //! Findings of a trace as it is made: read from its file by a thread of their own, so that tracing never waits for them.
 
-use gpuwhy_model::Finding;
 use gpuwhy_query::{ExplainRequest, Explained, explain};
 use gpuwhy_store::{Reader, write_findings};
 use std::path::{Path, PathBuf};
@@ -19,7 +18,7 @@ const LARGE_FILE: u64 = 64 << 20;
 /// Looks at a trace again and again until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Watcher {
-    found: Receiver<Vec<Finding>>,
+    found: Receiver<Explained>,
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -38,7 +37,7 @@ impl Watcher {
     }
 
     /// The newest ones since it was last asked.
-    pub(crate) fn newest(&self) -> Option<Vec<Finding>> {
+    pub(crate) fn newest(&self) -> Option<Explained> {
         self.found.try_iter().last()
     }
 }
@@ -53,13 +52,13 @@ impl Drop for Watcher {
     }
 }
 
-fn watch(path: &Path, found: &Sender<Vec<Finding>>, stopped: &Receiver<()>) {
+fn watch(path: &Path, found: &Sender<Explained>, stopped: &Receiver<()>) {
     let mut pause = LOOK_EVERY;
     while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
         let began = Instant::now();
         // A file without calls yet has nothing to explain; one that cannot be read is the writer's to report.
         if let Ok(explained) = look(path, Some(LOOK_BACK), None)
-            && found.send(explained.findings).is_err()
+            && found.send(explained).is_err()
         {
             return;
         }
@@ -69,6 +68,9 @@ fn watch(path: &Path, found: &Sender<Vec<Finding>>, stopped: &Receiver<()>) {
 
 fn look(path: &Path, since: Option<&str>, from_ns: Option<u64>) -> Result<Explained, String> {
     let reader = Reader::open(path).map_err(|error| error.to_string())?;
+    // A file of one session is explained as `gpuwhy explain` does it: all of it.
+    let sessions = reader.sessions().map_err(|error| error.to_string())?.len();
+    let from_ns = from_ns.filter(|_| sessions > 1);
     let request =
         ExplainRequest { since: since.map(ToString::to_string), from_ns, ..ExplainRequest::default() };
     explain(&reader, &request).map_err(|error| error.to_string())

@@ -42,9 +42,9 @@ pub(crate) fn run(agent: &Agent, file: &Path, mut telemetry: Telemetry) -> Resul
         };
         let newest = watcher.as_ref().and_then(Watcher::newest);
         if let Some(newest) = &newest {
-            telemetry.take_findings(newest);
+            telemetry.take_findings(&newest.findings);
         }
-        let newest = newest.unwrap_or_default();
+        let newest = newest.map(|explained| explained.findings).unwrap_or_default();
         for finding in newest.iter().filter(|finding| is_news(finding, &mut told)) {
             lines.push(lines::line("finding", finding, &ops)?);
         }

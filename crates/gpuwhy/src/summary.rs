@@ -36,6 +36,9 @@ pub(crate) fn write(
         write_panels(&view, &[OPERATIONS], out)?;
     }
     write_panels(&view, REST, out)?;
+    if let Some(explained) = explained {
+        explanation::steps::write(&explained.steps, out)?;
+    }
     if let Some(explained) = explained.filter(|explained| !explained.findings.is_empty()) {
         writeln!(out, "\nFindings:")?;
         explanation::write_first(explained, MOST_FINDINGS, out)?;

@@ -112,13 +112,55 @@ const stuck = (context) =>
     },
   });
 
+// What a step of each process is made of: the critical path, largest part first.
+const steps = (answer) =>
+  panel({
+    key: "steps",
+    waiting: WAITING,
+    wide: true,
+    title: "Where does a step go?",
+    about: "The critical path of each process's loop, along the wake-ups of its threads and of those it waits for.",
+    load: async () => (await answer.ask()).steps.filter((tree) => tree.phase === "loop"),
+    draw: (trees) => {
+      if (!trees.length) return words("empty", "No loop was seen: there is no step to tell of.");
+      return trees.slice(0, LEDGERS).map((tree) =>
+        el(
+          "div",
+          { class: "ledger" },
+          el(
+            "h3",
+            {},
+            process(tree.process, tree.pid),
+            tree.rank !== null && ` rank ${tree.rank}`,
+            tree.found_by
+              ? ` · step ${ms(tree.mean_ms)} (p99 ${ms(tree.p99_ms)}, ${tree.count} steps)`
+              : ` · ${ms(tree.mean_ms)}, no repeating step was found`,
+            tree.gpu_busy_pct !== null && ` · GPU busy ${percent(tree.gpu_busy_pct)}`,
+          ),
+          causeBar(tree.path.map((part) => ({ class: part.class, share_pct: part.share_pct, ms: part.ms, by: [] }))),
+          table({
+            key: `steps-${tree.pid}`,
+            label: `Parts of a step of process ${tree.pid}`,
+            rows: tree.path.filter((part) => part.share_pct >= 1),
+            columns: [
+              { key: "ms", title: "a step", number: true, show: (part) => ms(part.ms) },
+              { key: "share_pct", title: "share", number: true, show: (part) => percent(part.share_pct) },
+              { key: "message", title: "goes to" },
+              { key: "where", title: "where", show: (part) => el("span", { class: "code" }, part.where[0] ?? "") },
+            ],
+          }),
+        ),
+      );
+    },
+  });
+
 const idle = (answer) =>
   panel({
     key: "idle",
     waiting: WAITING,
     wide: true,
     title: "Was the GPU kept busy?",
-    about: "How long the GPU had work, between two proven bounds, and what the launching thread did while it had none.",
+    about: "How long the GPU had work by its own counter, between two proven bounds, and what the critical path was in while it had none.",
     load: async () => (await answer.ask()).idle,
     draw: (idle) => {
       if (!idle.length) return words("empty", "No stream was seen busy: there is nothing to tell.");
@@ -135,8 +177,8 @@ const idle = (answer) =>
               "p",
               {},
               one.starved_ms === null
-                ? `What the launching thread did in ${ms(one.wall_ms)}:`
-                : [el("b", {}, ms(one.starved_ms)), ` of ${ms(one.wall_ms)} without work. Meanwhile the launching thread:`],
+                ? `What the path was in for ${ms(one.wall_ms)}:`
+                : [el("b", {}, ms(one.starved_ms)), ` of ${ms(one.wall_ms)} without work. Meanwhile:`],
             ),
             causeBar(one.causes),
           ),
@@ -274,7 +316,7 @@ export const overview = {
   about: "What is wrong, why, who, where, and what to do.",
   show(context) {
     const answer = explained(context);
-    const all = [findings(answer, context), stuck(context), idle(answer), tail(answer, context), gpus(context)];
+    const all = [findings(answer, context), stuck(context), steps(answer), idle(answer), tail(answer, context), gpus(context)];
     const made = panels(() => all)(context);
     return {
       ...made,

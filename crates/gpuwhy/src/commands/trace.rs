@@ -142,9 +142,9 @@ fn live(agent: &Agent, file: &Path, mut telemetry: Telemetry) -> Result<(), Fail
             Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
             Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
         }
-        if let (Some(screen), Some(findings)) = (&mut screen, watcher.as_ref().and_then(Watcher::newest)) {
-            telemetry.take_findings(&findings);
-            screen.show_findings(findings)?;
+        if let (Some(screen), Some(explained)) = (&mut screen, watcher.as_ref().and_then(Watcher::newest)) {
+            telemetry.take_findings(&explained.findings);
+            screen.show_explained(explained)?;
         }
         if let Some(screen) = &mut screen
             && screen.wants_to_quit()?
@@ -187,8 +187,8 @@ fn quiet(
             }
             Update::Batch(_) | Update::Snapshot(_) => {}
         }
-        if let Some(findings) = watcher.as_ref().and_then(Watcher::newest) {
-            telemetry.take_findings(&findings);
+        if let Some(explained) = watcher.as_ref().and_then(Watcher::newest) {
+            telemetry.take_findings(&explained.findings);
         }
         for news in telemetry.news() {
             eprintln!("gpuwhy: {news}");

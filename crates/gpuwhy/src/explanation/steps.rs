@@ -1,8 +1,8 @@
 //! The step tree: what a step of each process is made of, where its loop waits, and how busy its GPU was.
 
 use gpuwhy_cause::{PathPart, StepTree};
-use gpuwhy_model::is_of_library;
 use gpuwhy_model::units::{count, duration, printable};
+use gpuwhy_model::{Cause, is_of_library};
 use std::io::{self, Write};
 
 const MAX_PROCESSES: usize = 4;
@@ -54,18 +54,16 @@ fn write_tree(tree: &StepTree, is_one_of_many: bool, out: &mut impl Write) -> io
     let shown = &shown[..shown.len().min(MAX_PARTS)];
     let rest: f64 = 100.0 - shown.iter().map(|part| part.share_pct).sum::<f64>();
     let has_rest = !small.is_empty() && rest >= 0.5;
-    let main =
-        shown.first().filter(|part| part.share_pct >= MAIN_PCT && is_wait(part)).map(|part| &part.message);
     for (at, part) in shown.iter().enumerate() {
         let is_last = at + 1 == shown.len() && !has_rest;
-        let arrow = if main == Some(&part.message) && at == 0 { "   <- the loop waits here" } else { "" };
+        let arrow = if at == 0 && is_main(part) { "   <- the loop waits here" } else { "" };
         let branch = if is_last { "└─" } else { "├─" };
         writeln!(
             out,
             "{branch} {:>8} {:>3.0}%  {}{arrow}",
             ms(part.ms),
             part.share_pct,
-            line(part, tree.pid)
+            part_line(part, tree.pid)
         )?;
     }
     if has_rest {
@@ -75,12 +73,13 @@ fn write_tree(tree: &StepTree, is_one_of_many: bool, out: &mut impl Write) -> io
     Ok(())
 }
 
-fn is_wait(part: &PathPart) -> bool {
-    part.class.name() != "launch.bound" && part.class.name() != "gpu.wait"
+/// Whether a part is what the loop waits for.
+pub(crate) fn is_main(part: &PathPart) -> bool {
+    part.share_pct >= MAIN_PCT && !matches!(part.class, Cause::LaunchBound | Cause::GpuWait)
 }
 
 /// What, who where it is another one, and the program's own lines.
-fn line(part: &PathPart, pid: u32) -> String {
+pub(crate) fn part_line(part: &PathPart, pid: u32) -> String {
     const MAX_LINES: usize = 2;
     let mut words = printable(&part.message);
     if part.process != pid {

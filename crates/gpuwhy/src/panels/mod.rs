@@ -16,6 +16,7 @@ mod memory;
 mod operations;
 mod panel;
 mod servers;
+mod steps;
 mod trouble;
 mod view;
 mod why;
@@ -43,6 +44,7 @@ pub(crate) static PAGES: &[Page] = &[
         name: "operations",
         topics: &[
             gpus::panel,
+            steps::panel,
             operations::panel,
             why::panel,
             servers::panel,

@@ -1,7 +1,7 @@
 //! A trace so far or at its end, as the panels read it.
 
 use gpuwhy_agent::{Overview, Snapshot};
-use gpuwhy_cause::Tallies;
+use gpuwhy_cause::{StepTree, Tallies};
 use gpuwhy_model::units::printable;
 use gpuwhy_model::{Finding, OpId, OpInfo, Process};
 
@@ -15,6 +15,7 @@ pub(crate) struct View<'a> {
     pub(crate) overview: &'a Overview,
     /// Of the last minute while it runs; at the end they are told in full elsewhere.
     pub(crate) findings: &'a [Finding],
+    pub(crate) steps: &'a [StepTree],
     /// It still runs: what happens now matters more than the whole.
     pub(crate) live: bool,
 }
@@ -34,8 +35,13 @@ impl<'a> View<'a> {
             processes: &snapshot.processes,
             overview: &snapshot.overview,
             findings,
+            steps: &[],
             live,
         }
+    }
+
+    pub(crate) fn with_steps(self, steps: &'a [StepTree]) -> View<'a> {
+        View { steps, ..self }
     }
 
     pub(crate) fn wall_ns(&self) -> u64 {

@@ -3,6 +3,7 @@
 use super::room::{is_enough, share};
 use crate::panels::{PAGES, Panel, TROUBLE, Topic, View, counted};
 use gpuwhy_agent::Snapshot;
+use gpuwhy_cause::StepTree;
 use gpuwhy_model::units::{count, duration, size};
 use gpuwhy_model::{Finding, OpInfo};
 use ratatui::Frame;
@@ -23,6 +24,7 @@ pub(super) struct Picture<'a> {
     pub(super) page: usize,
     pub(super) no_gpus: Option<&'a str>,
     pub(super) findings: &'a [Finding],
+    pub(super) steps: &'a [StepTree],
 }
 
 impl Picture<'_> {
@@ -33,7 +35,10 @@ impl Picture<'_> {
                 .areas(frame.area());
         let (width, height) = (body.width as usize, body.height as usize);
         let (mut lines, all) = match self.snapshot {
-            Some(snapshot) => self.body(&View::of(snapshot, self.ops, self.findings, true), width, height),
+            Some(snapshot) => {
+                let view = View::of(snapshot, self.ops, self.findings, true).with_steps(self.steps);
+                self.body(&view, width, height)
+            }
             None => (Vec::new(), true),
         };
         if self.snapshot.is_none_or(|snapshot| snapshot.tallies.calls() == 0) {

@@ -7,7 +7,9 @@ mod room;
 use crate::panels::PAGES;
 use frame::Picture;
 use gpuwhy_agent::Snapshot;
+use gpuwhy_cause::StepTree;
 use gpuwhy_model::{Finding, OpInfo};
+use gpuwhy_query::Explained;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -25,6 +27,7 @@ pub(crate) struct Screen {
     no_gpus: Option<String>,
     last: Option<Box<Snapshot>>,
     findings: Vec<Finding>,
+    steps: Vec<StepTree>,
 }
 
 impl Screen {
@@ -40,6 +43,7 @@ impl Screen {
             no_gpus: None,
             last: None,
             findings: Vec::new(),
+            steps: Vec::new(),
         };
         screen.draw()?;
         Ok(screen)
@@ -54,8 +58,9 @@ impl Screen {
         self.no_gpus = Some(why.to_string());
     }
 
-    pub(crate) fn show_findings(&mut self, findings: Vec<Finding>) -> io::Result<()> {
-        self.findings = findings;
+    pub(crate) fn show_explained(&mut self, explained: Explained) -> io::Result<()> {
+        self.findings = explained.findings;
+        self.steps = explained.steps;
         self.draw()
     }
 
@@ -68,6 +73,7 @@ impl Screen {
             page: self.page,
             no_gpus: self.no_gpus.as_deref(),
             findings: &self.findings,
+            steps: &self.steps,
         };
         self.terminal.draw(|frame| picture.draw(frame))?;
         Ok(())

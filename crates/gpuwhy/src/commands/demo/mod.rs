@@ -77,6 +77,7 @@ impl Played {
             processes: &self.processes,
             overview: &self.overview,
             findings: &[],
+            steps: &[],
             live: false,
         }
     }

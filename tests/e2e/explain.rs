@@ -52,7 +52,7 @@ fn every_demo_says_what_is_wrong() {
             assert!(page.contains(word), "{demo}: {word} is not in\n{page}");
         }
         assert!(
-            page.lines().take(8).any(|line| line.contains(class)),
+            page.lines().take(16).any(|line| line.contains(class)),
             "{demo}: not on the first lines:\n{page}"
         );
     }
@@ -75,7 +75,7 @@ fn the_document_has_the_fields_of_the_contract() {
             assert!(value.get(field).is_some(), "{field} is missing in {value}");
         }
     };
-    has(&answer, &["trace", "coverage", "findings", "tail", "idle"]);
+    has(&answer, &["trace", "coverage", "steps", "findings", "tail", "idle"]);
     has(&answer["trace"], &["file", "start_ns", "end_ns", "events", "nodes"]);
     has(&answer["coverage"], &["lost", "sampled", "degraded", "unattached"]);
     let finding = &answer["findings"][0];

@@ -8,6 +8,7 @@ use crate::rules::RULES;
 use crate::servers::{ServerReport, servers};
 use crate::steps::tell_steps;
 use crate::tail::{Tail, tails};
+use crate::twins::{OF_CALLS, join_twins};
 use gpuwhy_model::{Finding, Severity};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ pub struct Explanation {
 pub fn explain(evidence: &Evidence) -> Explanation {
     let case = Case::new(evidence);
     let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule.findings(&case)).collect();
+    join_twins(&mut findings);
     findings.sort_by(|a, b| {
         a.severity
             .cmp(&b.severity)
@@ -37,14 +39,10 @@ pub fn explain(evidence: &Evidence) -> Explanation {
     Explanation { findings, idle: idle(&case), tail: tails(evidence), servers, steps: trees(&case) }
 }
 
-/// Rules that tell of calls as such: a start has those findings of its own.
-const RULES_OF_CALLS: [&str; 4] = ["slow_calls", "gpu_waits", "copies", "recaptures"];
-
 impl Explanation {
     /// Adds what was found of the start, behind the rest: a start is no alarm of the loop.
     pub fn add_start(&mut self, start: Explanation) {
-        let of_calls =
-            start.findings.into_iter().filter(|finding| RULES_OF_CALLS.contains(&finding.rule.as_str()));
+        let of_calls = start.findings.into_iter().filter(|finding| OF_CALLS.contains(&finding.rule.as_str()));
         self.findings.extend(of_calls.map(|finding| Finding {
             severity: Severity::Low,
             id: format!("start/{}", finding.id),

@@ -19,6 +19,7 @@ mod slow;
 mod steps;
 mod tail;
 mod tally;
+mod twins;
 mod when;
 
 pub use activity::Activity;

@@ -14,7 +14,7 @@ mod words;
 pub(crate) use parts::{Key, Part, Parts};
 pub(crate) use steps::Turn;
 pub use tree::{PathPart, Stall, StepTree};
-pub(crate) use tree::{Scale, trees};
+pub(crate) use tree::{Scale, is_sampled, trees};
 pub(crate) use words::{describe, who};
 
 use crate::activity::{Activity, BeatKind, ThreadWait};

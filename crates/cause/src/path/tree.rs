@@ -97,7 +97,8 @@ impl Scale {
     }
 }
 
-fn is_sampled(class: Cause) -> bool {
+/// Whether its time comes from samples of running code; waits are clocked.
+pub(crate) fn is_sampled(class: Cause) -> bool {
     matches!(
         class,
         Cause::CpuSelf

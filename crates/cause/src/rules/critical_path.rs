@@ -5,7 +5,7 @@ use crate::bills::{Bills, Share, Who};
 use crate::case::Case;
 use crate::draft::{Draft, at, in_short, place_of_stack, seconds};
 use crate::fixes::fixes;
-use crate::path::{Key, Part, Parts, ProcessPath, Scale, describe, who};
+use crate::path::{Key, Part, Parts, ProcessPath, Scale, describe, is_sampled, who};
 use crate::severity::{of_taken, percent};
 use gpuwhy_model::{Cause, Severity, Span, units};
 use std::collections::BTreeMap;
@@ -44,6 +44,8 @@ pub(super) const RULE: Rule = Rule {
 
 /// Smaller parts are in the tree.
 const MIN_SHARE_PCT: f64 = 3.0;
+/// Computing below this share is no fault.
+const MIN_COMPUTING_PCT: f64 = 8.0;
 /// One stall of this length is told whatever its share.
 const STALL_NS: u64 = 250_000_000;
 /// A part most of whose time is in steps far longer than the others is not what every step pays.
@@ -244,14 +246,32 @@ fn draft(
         saves_ms_per_step: Some(((saves[0] + saves[1]) / 2) as f64 / 1e6 / scale.count),
         explained_pct: (key.class == Cause::CpuSelf && !place.python.is_empty()).then_some(100.0),
         fixes: fixes(case, pid, &bills),
-        sql: format!(
-            "SELECT w.reason, f.file, f.line, f.function, count(*) AS seen FROM wait_samples w JOIN frames f USING (stack_id) \
-             WHERE w.tid = {} AND f.depth = 0 GROUP BY 1, 2, 3, 4 ORDER BY seen DESC",
-            key.tid
-        ),
+        sql: sql(key),
         bills,
         place,
         ..Draft::default()
+    }
+}
+
+/// Shows what the thread at the end of the path did: the lines it ran, or its waits.
+fn sql(key: &Key) -> String {
+    let tid = key.tid;
+    match is_sampled(key.class) {
+        true => format!(
+            "SELECT f.file, f.line, f.function, count(*) AS samples FROM cpu_samples s JOIN frames f USING (stack_id) \
+             WHERE s.tid = {tid} AND f.depth = (SELECT min(depth) FROM frames p WHERE p.stack_id = s.stack_id AND p.kind = 'python') \
+             GROUP BY 1, 2, 3 ORDER BY samples DESC LIMIT 20"
+        ),
+        false => {
+            let tables = ["sched_events", "io_events", "net_events"].map(|table| {
+                format!("SELECT event, by_pid, by_comm, duration_ns FROM {table} WHERE tid = {tid}")
+            });
+            format!(
+                "SELECT event, by_pid, by_comm, count(*) AS waits, sum(duration_ns) / 1e6 AS ms FROM ({}) \
+                 GROUP BY 1, 2, 3 ORDER BY ms DESC LIMIT 20",
+                tables.join(" UNION ALL ")
+            )
+        }
     }
 }
 
@@ -269,6 +289,8 @@ fn severity(path: &ProcessPath, class: Cause, saves: [u64; 2], scale: Scale) -> 
         Cause::GpuWait if gpu_is_busy => Severity::Low,
         // Without steps this may be a server that has no requests.
         Cause::NetWait if path.turns.is_none() => Severity::Low,
+        // Every program computes a little between its launches.
+        Cause::CpuSelf if percent(saves[0], scale.whole_ns) < MIN_COMPUTING_PCT => Severity::Low,
         _ => by_saving,
     }
 }

@@ -1,0 +1,134 @@
+//! One finding for one problem: what the path of a process and the calls of an operation both tell is told once.
+
+use gpuwhy_model::{Cause, Finding};
+
+/// Rules about the calls of an operation.
+pub(crate) const OF_CALLS: [&str; 4] = ["slow_calls", "gpu_waits", "copies", "recaptures"];
+const OF_PATH: &str = "critical_path";
+/// The calls must have this share of what the path has: else they are a part of it, and another matter.
+const SAME: f64 = 0.5;
+
+/// Joins each finding of a path with that of the operation in which its time was spent.
+pub(crate) fn join_twins(findings: &mut Vec<Finding>) {
+    let mut at = 0;
+    while at < findings.len() {
+        let twin = (findings[at].rule == OF_PATH).then(|| twin_of(&findings[at], findings)).flatten();
+        let Some(twin) = twin else {
+            at += 1;
+            continue;
+        };
+        let path = findings.remove(at);
+        let twin = if twin > at { twin - 1 } else { twin };
+        findings[twin] = joined(path, &findings[twin]);
+        // What was behind it has moved up.
+    }
+}
+
+fn class(finding: &Finding) -> Option<Cause> {
+    finding.causes.first().map(|cause| cause.class)
+}
+
+fn twin_of(path: &Finding, findings: &[Finding]) -> Option<usize> {
+    let is_twin = |other: &Finding| {
+        OF_CALLS.contains(&other.rule.as_str())
+            && other.pid == path.pid
+            && class(other) == class(path)
+            && other.impact.excess_ms >= path.impact.excess_ms * SAME
+    };
+    findings.iter().position(is_twin)
+}
+
+/// The operation's numbers and evidence, the path's severity and saving, and the culprit and the line of whichever has one.
+fn joined(path: Finding, calls: &Finding) -> Finding {
+    let other = |finding: &Finding| {
+        let by = finding.causes.first().and_then(|cause| cause.by.first());
+        by.is_some_and(|by| by.pid != finding.pid || by.pid.is_none())
+    };
+    let severity = path.severity.min(calls.severity);
+    if other(&path) && !other(calls) {
+        return Finding { severity, op: calls.op.clone(), ..path };
+    }
+    let mut place = calls.place.clone();
+    if place.python.is_empty() && !path.place.python.is_empty() {
+        place.python = path.place.python;
+    }
+    let mut causes = calls.causes.clone();
+    if let (Some(first), Some(of_path)) = (causes.first_mut(), path.causes.into_iter().next())
+        && first.by.is_empty()
+    {
+        first.by = of_path.by;
+    }
+    Finding { severity, place, causes, saves_ms_per_step: path.saves_ms_per_step, ..calls.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gpuwhy_model::{CauseShare, Culprit, Impact, Place, Severity, Span};
+
+    fn finding(rule: &str, class: Cause, excess_ms: f64, severity: Severity) -> Finding {
+        let share =
+            CauseShare { class, share_pct: 100.0, ms: excess_ms, by: Vec::new(), evidence: Vec::new() };
+        Finding {
+            id: rule.into(),
+            rule: rule.into(),
+            severity,
+            title: rule.into(),
+            op: (rule != OF_PATH).then(|| "cudaMalloc".into()),
+            pid: Some(7),
+            process: None,
+            cgroup: None,
+            rank: None,
+            node: None,
+            window: Span::default(),
+            impact: Impact { excess_ms, ..Impact::default() },
+            causes: vec![share],
+            explained_pct: 100.0,
+            place: Place::default(),
+            fixes: Vec::new(),
+            refuted_by: String::new(),
+            sql: String::new(),
+            steps: Vec::new(),
+            phase: None,
+            saves_ms_per_step: (rule == OF_PATH).then_some(3.0),
+        }
+    }
+
+    #[test]
+    fn calls_and_path_with_the_same_cause_are_one() {
+        let mut path = finding(OF_PATH, Cause::GpuAlloc, 100.0, Severity::High);
+        path.place.python = vec!["train.py:3 step".into()];
+        let mut all = vec![path, finding("slow_calls", Cause::GpuAlloc, 80.0, Severity::Low)];
+        join_twins(&mut all);
+        let [one] = all.try_into().unwrap();
+        assert_eq!(
+            (one.rule.as_str(), one.severity, one.saves_ms_per_step),
+            ("slow_calls", Severity::High, Some(3.0))
+        );
+        assert_eq!(one.place.python, ["train.py:3 step"]);
+    }
+
+    #[test]
+    fn a_small_part_or_another_cause_stays_apart() {
+        let path = || finding(OF_PATH, Cause::GpuAlloc, 100.0, Severity::High);
+        for other in [
+            finding("slow_calls", Cause::GpuAlloc, 10.0, Severity::Low),
+            finding("slow_calls", Cause::CpuSelf, 100.0, Severity::Low),
+            finding("memory_growth", Cause::GpuAlloc, 100.0, Severity::Low),
+        ] {
+            let mut all = vec![other, path()];
+            join_twins(&mut all);
+            assert_eq!(all.len(), 2);
+        }
+    }
+
+    #[test]
+    fn a_culprit_that_only_the_path_knows_is_named() {
+        let mut path = finding(OF_PATH, Cause::GpuWait, 100.0, Severity::High);
+        path.causes[0].by = vec![Culprit { pid: Some(9), ..Culprit::default() }];
+        let mut all = vec![finding("gpu_waits", Cause::GpuWait, 100.0, Severity::Low), path];
+        join_twins(&mut all);
+        let [one] = all.try_into().unwrap();
+        assert_eq!((one.rule.as_str(), one.op.as_deref()), (OF_PATH, Some("cudaMalloc")));
+    }
+}

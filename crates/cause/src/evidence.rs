@@ -349,6 +349,8 @@ pub struct ForeignOp {
     pub slow_calls: u64,
     pub slow_ns: u64,
     pub off_cpu_ns: u64,
+    /// Of the slow time: the first launch of the process in the file.
+    pub cold_ns: u64,
     /// Share of the slow time; nothing where the threads were not watched.
     pub off_cpu_pct: Option<f64>,
     pub p50_ns: u64,

@@ -8,8 +8,8 @@ use crate::rules::RULES;
 use crate::servers::{ServerReport, servers};
 use crate::steps::tell_steps;
 use crate::tail::{Tail, tails};
-use crate::twins::{OF_CALLS, join_twins};
-use gpuwhy_model::{Finding, Severity};
+use crate::twins::{OF_CALLS, join_stragglers, join_twins};
+use gpuwhy_model::{Cause, Finding, Severity};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -27,9 +27,11 @@ pub fn explain(evidence: &Evidence) -> Explanation {
     let case = Case::new(evidence);
     let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule.findings(&case)).collect();
     join_twins(&mut findings);
+    join_stragglers(&mut findings);
     findings.sort_by(|a, b| {
         a.severity
             .cmp(&b.severity)
+            .then(is_of_job(b).cmp(&is_of_job(a)))
             .then(b.impact.excess_ms.total_cmp(&a.impact.excess_ms))
             .then_with(|| a.id.cmp(&b.id))
     });
@@ -40,16 +42,23 @@ pub fn explain(evidence: &Evidence) -> Explanation {
 }
 
 impl Explanation {
-    /// Adds what was found of the start, behind the rest: a start is no alarm of the loop.
+    /// Adds what was found of the start, behind what is wrong with the loop: a start is no alarm of the loop.
     pub fn add_start(&mut self, start: Explanation) {
         let of_calls = start.findings.into_iter().filter(|finding| OF_CALLS.contains(&finding.rule.as_str()));
-        self.findings.extend(of_calls.map(|finding| Finding {
+        let of_start = of_calls.map(|finding| Finding {
             severity: Severity::Low,
             id: format!("start/{}", finding.id),
             title: format!("at its start: {}", finding.title),
             ..finding
-        }));
+        });
+        self.findings.extend(of_start);
     }
+}
+
+/// Of a whole job: what keeps one rank keeps all of them.
+fn is_of_job(finding: &Finding) -> bool {
+    let class = finding.causes.first().map(|cause| cause.class);
+    matches!(class, Some(Cause::RankStraggler | Cause::RankHang))
 }
 
 /// Findings of the same kind about the same operation get a number, so that each has an id of its own.

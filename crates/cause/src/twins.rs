@@ -24,6 +24,40 @@ pub(crate) fn join_twins(findings: &mut Vec<Finding>) {
     }
 }
 
+/// A rank that is late is told with what keeps it, in one finding.
+pub(crate) fn join_stragglers(findings: &mut Vec<Finding>) {
+    let is_late = |finding: &Finding| class(finding) == Some(Cause::RankStraggler);
+    let late: Vec<usize> = (0..findings.len()).filter(|at| is_late(&findings[*at])).collect();
+    let mut told: Vec<String> = Vec::new();
+    for at in late {
+        let pid = findings[at].pid;
+        // Those that it waits for are not what keeps it.
+        let keeps = |finding: &&Finding| {
+            finding.rule == OF_PATH
+                && finding.pid == pid
+                && !matches!(class(finding), Some(Cause::GpuWait | Cause::NetWait | Cause::LaunchBound))
+        };
+        let worst = |finding: &&Finding| (finding.impact.excess_ms * 1e6) as u64;
+        let Some(why) = findings.iter().filter(keeps).max_by_key(worst).cloned() else { continue };
+        let finding = &mut findings[at];
+        finding.severity = finding.severity.min(why.severity);
+        if let Some(cause) = finding.causes.first_mut() {
+            cause.evidence.push(why.title.clone());
+        }
+        if finding.place.python.is_empty() {
+            finding.place = why.place.clone();
+        }
+        told.push(why.id);
+    }
+    // Who waits for the late rank says nothing new.
+    let is_late = findings.iter().any(|finding| class(finding) == Some(Cause::RankStraggler));
+    let waits = |finding: &Finding| {
+        let for_peers = matches!(class(finding), Some(Cause::GpuWait | Cause::NetWait | Cause::LockFutex));
+        is_late && finding.rank.is_some() && for_peers
+    };
+    findings.retain(|finding| finding.rule != OF_PATH || !(told.contains(&finding.id) || waits(finding)));
+}
+
 fn class(finding: &Finding) -> Option<Cause> {
     finding.causes.first().map(|cause| cause.class)
 }

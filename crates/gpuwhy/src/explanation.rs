@@ -53,7 +53,8 @@ pub(crate) fn write(explained: &Explained, style: Style, out: &mut impl Write) -
         },
         count(trace.events)
     )?;
-    steps::write(&explained.steps, out)?;
+    let first_pid = explained.findings.first().and_then(|finding| finding.pid);
+    steps::write(&explained.steps, first_pid, out)?;
     if explained.findings.is_empty() {
         writeln!(out, "\nNothing was found: no calls were slow beyond the usual, and no rule applies.")?;
     } else if style.per_process {

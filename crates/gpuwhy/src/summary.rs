@@ -37,7 +37,8 @@ pub(crate) fn write(
     }
     write_panels(&view, REST, out)?;
     if let Some(explained) = explained {
-        explanation::steps::write(&explained.steps, out)?;
+        let first_pid = explained.findings.first().and_then(|finding| finding.pid);
+        explanation::steps::write(&explained.steps, first_pid, out)?;
     }
     if let Some(explained) = explained.filter(|explained| !explained.findings.is_empty()) {
         writeln!(out, "\nFindings:")?;

@@ -19,11 +19,12 @@ pub(crate) use words::{describe, who};
 
 use crate::activity::{Activity, BeatKind, ThreadWait};
 use crate::evidence::Evidence;
-use gpuwhy_model::{Cause, Part as TimePart, Reason, Span};
+use crate::severity::percent;
+use gpuwhy_model::{Cause, Layer, Part as TimePart, Reason, Span};
 use parts::{Divider, short_waits};
 use period::{Period, period};
 use phase::{Life, Phases, phases};
-use running::Running;
+use running::{Running, class_of_op};
 use std::collections::BTreeMap;
 use steps::{Turns, turns};
 use timeline::Timelines;
@@ -46,6 +47,8 @@ pub(crate) struct ProcessPath {
     waits_for: BTreeMap<u32, u64>,
     /// How busy its GPU was in the loop, by the GPU's own counter.
     pub(crate) busy_pct: Option<f64>,
+    /// How busy its streams were at least, copies included.
+    pub(crate) proven_busy_pct: f64,
     /// What threads of the path other than its own did in the whole loop, by thread and class: more than what fell into a
     /// wait for them.
     pub(crate) whole: BTreeMap<(u32, Cause), u64>,
@@ -99,8 +102,12 @@ const MIN_LOOP_NS: u64 = 300_000_000;
 pub(crate) fn paths(evidence: &Evidence) -> Vec<ProcessPath> {
     let activity = &evidence.activity;
     let timelines = Timelines::new(activity);
-    let mut divider =
-        Divider { activity, running: Running::new(evidence, activity), short_waits: BTreeMap::new() };
+    let mut divider = Divider {
+        activity,
+        running: Running::new(evidence, activity),
+        short_waits: BTreeMap::new(),
+        in_calls: in_calls(evidence),
+    };
     let mut pids: Vec<u32> = activity.callers.values().map(|caller| caller.pid).collect();
     pids.sort_unstable();
     pids.dedup();
@@ -182,6 +189,7 @@ fn process_path(
         ways: ways(divider, &walked.hops, phases.repeats),
         waits_for: waits_for(&walked.hops, root, phases.repeats),
         busy_pct: busy(&evidence.activity, pid, phases.repeats),
+        proven_busy_pct: proven_busy(evidence, pid),
         whole: whole_times(divider, timelines, &loop_parts, root, phases.repeats),
         root,
         hottest: holders(&loop_parts)
@@ -264,6 +272,39 @@ fn unrecorded(
     short_waits(&bills, &recorded, &uncovered)
 }
 
+/// The shares of each thread's time that it ran in calls, from their exact sums.
+fn in_calls(evidence: &Evidence) -> BTreeMap<u32, Vec<(Cause, f64)>> {
+    let mut sums: BTreeMap<u32, (BTreeMap<Cause, u64>, u64, u64)> = BTreeMap::new();
+    for row in &evidence.bills {
+        let Some(op) = row.op.as_ref().and_then(|op| evidence.ops.get(op)) else { continue };
+        if op.layer == Layer::Driver
+            || !matches!(row.cause, Cause::CpuSelf | Cause::GpuWait | Cause::GpuAlloc)
+        {
+            continue;
+        }
+        let (by_class, first, last) = sums.entry(row.tid).or_insert((BTreeMap::new(), u64::MAX, 0));
+        *first = (*first).min(row.first_ns);
+        *last = (*last).max(row.last_ns);
+        let class = class_of_op(op);
+        if class != Cause::LaunchBound {
+            *by_class.entry(class).or_default() += row.ns;
+        }
+    }
+    // A first launch loads what it needs: no loop has it.
+    for call in evidence.cold_calls.iter().filter(|call| call.event == "first_launch") {
+        let main = sums.keys().copied().find(|tid| *tid == call.pid);
+        if let Some((by_class, ..)) = main.and_then(|tid| sums.get_mut(&tid)) {
+            *by_class.entry(Cause::GpuColdstart).or_default() += call.blame.oncpu_ns;
+        }
+    }
+    const WINDOW_NS: u64 = 500_000_000;
+    let shares = |(by_class, first, last): (BTreeMap<Cause, u64>, u64, u64)| {
+        let whole = last.saturating_sub(first) + WINDOW_NS;
+        by_class.into_iter().map(|(class, ns)| (class, (ns as f64 / whole as f64).min(1.0))).collect()
+    };
+    sums.into_iter().map(|(tid, sum)| (tid, shares(sum))).collect()
+}
+
 fn waits_for(hops: &[Hop], root: u32, span: Span) -> BTreeMap<u32, u64> {
     let mut waits: BTreeMap<u32, u64> = BTreeMap::new();
     for Hop { wait } in hops.iter().filter(|hop| hop.wait.tid == root) {
@@ -294,6 +335,15 @@ fn ways(divider: &Divider<'_>, hops: &[Hop], span: Span) -> BTreeMap<u32, Way> {
         }
     }
     ways
+}
+
+/// What the synchronisations of a process prove of its streams.
+fn proven_busy(evidence: &Evidence, pid: u32) -> f64 {
+    let times = evidence.gpu_times.iter().filter(|time| time.pid == pid);
+    let (window, lower) = times.fold((0, 0), |(window, lower), time| {
+        (window + time.window_ns, lower + time.busy_lower_ns.min(time.window_ns))
+    });
+    percent(lower, window)
 }
 
 /// The mean of the GPU's own counter over the loop. A sample tells of the second before it.

@@ -57,6 +57,9 @@ pub(crate) struct Divider<'a> {
     pub(crate) running: Running<'a>,
     /// Of a thread's time that no recorded wait covers: the shares that unrecorded waits have.
     pub(crate) short_waits: BTreeMap<u32, Vec<(Cause, u32, f64)>>,
+    /// Of the same time: the shares that running in calls has, by what the calls are for. Stands in for samples where there
+    /// are none.
+    pub(crate) in_calls: BTreeMap<u32, Vec<(Cause, f64)>>,
 }
 
 impl Divider<'_> {
@@ -196,12 +199,17 @@ impl Divider<'_> {
         let calls_by_now = |caller: &Caller| caller.first_ns <= ran.end_ns();
         if samples.len() < MIN_SAMPLES {
             let launches = self.activity.callers.get(&tid).is_some_and(calls_by_now);
-            let class = match launches {
+            let rest = match launches {
                 _ if self.compiles(tid) => Cause::GpuColdstart,
                 true => Cause::LaunchBound,
                 false => Cause::CpuSelf,
             };
-            parts.entry(Key { class, tid, function: None }).or_default().ns += left;
+            for (class, share) in self.in_calls.get(&tid).into_iter().flatten() {
+                let ns = ((ran.ns as f64 * share) as u64).min(left);
+                left -= ns;
+                parts.entry(Key { class: *class, tid, function: None }).or_default().ns += ns;
+            }
+            parts.entry(Key { class: rest, tid, function: None }).or_default().ns += left;
             return;
         }
         let mut given = 0;
@@ -271,7 +279,10 @@ impl Divider<'_> {
         match (class, wait.woken_by) {
             // Who waits for an event with a time-out and gets the time-out has slept.
             (Cause::LockFutex | Cause::NetWait, Some(WokenBy::Timer)) => Cause::SelfSleep,
-            (Cause::LockFutex, _) if op.is_some_and(|op| op.waits_for_gpu) => Cause::GpuWait,
+            // A library may sleep until the GPU is done.
+            (Cause::LockFutex | Cause::SelfSleep, _) if op.is_some_and(|op| op.waits_for_gpu) => {
+                Cause::GpuWait
+            }
             (class, _) => class,
         }
     }

@@ -68,10 +68,7 @@ pub(crate) fn period(activity: &Activity, pid: u32, span: Span) -> Option<Period
 
 /// Which sequence a wait belongs to, if it may mark turns.
 fn key_of(activity: &Activity, wait: &ThreadWait) -> Option<(BeatKind, u64)> {
-    let reason = match wait.part {
-        Part::Blocked(reason) => reason,
-        _ => return None,
-    };
+    let Part::Blocked(reason) = wait.part else { return None };
     let calls = |tid: u32| activity.callers.get(&tid).is_some_and(|caller| caller.pid == wait.pid);
     let pair = u64::from(wait.tid) << 32 | u64::from(wait.by_tid);
     match reason {

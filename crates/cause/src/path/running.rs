@@ -82,7 +82,7 @@ impl<'a> Running<'a> {
             return class_of_op(op);
         }
         let frames = self.frames(sample.stack_id);
-        if frames.iter().any(|frame| is_of_compiler(frame)) {
+        if frames.iter().any(is_of_compiler) {
             return Cause::GpuColdstart;
         }
         if matches!(sample.syscall, Syscall::Read | Syscall::Write) {
@@ -172,7 +172,8 @@ fn is_work(family: Family) -> bool {
     )
 }
 
-fn class_of_op(op: &OpInfo) -> Cause {
+/// What running in a call is.
+pub(crate) fn class_of_op(op: &OpInfo) -> Cause {
     if matches!(op.role, Role::CaptureEnd | Role::GraphInstantiate) {
         return Cause::GraphRecapture;
     }

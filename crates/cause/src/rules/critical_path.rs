@@ -225,6 +225,8 @@ fn draft(
     };
     let mut severity = match is_shared {
         true => of_taken((saves[0] + saves[1]) / 2, scale.whole_ns),
+        // What is loaded once is no fault of the loop, however long it took.
+        false if key.class == Cause::GpuColdstart && is_one_load(case, path.pid, part.ns) => Severity::Low,
         false => severity(path, key.class, saves, scale),
     };
     if let Some(stalls) = stalls.as_ref().filter(|stalls| stalls.longest_ns >= STALL_NS) {
@@ -251,6 +253,12 @@ fn draft(
         place,
         ..Draft::default()
     }
+}
+
+/// Whether most of the loading was one call.
+fn is_one_load(case: &Case<'_>, pid: u32, ns: u64) -> bool {
+    let calls = case.evidence.cold_calls.iter().filter(|call| call.pid == pid);
+    calls.map(|call| call.duration_ns).max().is_some_and(|longest| longest * 2 >= ns)
 }
 
 /// Shows what the thread at the end of the path did: the lines it ran, or its waits.
@@ -283,7 +291,7 @@ fn elsewhere(case: &Case<'_>, pid: u32, key: &Key) -> String {
 /// By what would be saved, not by what kind of thing it is: with three exceptions that say nothing is wrong.
 fn severity(path: &ProcessPath, class: Cause, saves: [u64; 2], scale: Scale) -> Severity {
     let by_saving = of_taken((saves[0] + saves[1]) / 2, scale.whole_ns);
-    let gpu_is_busy = path.busy_pct.is_some_and(|pct| pct >= BUSY_PCT);
+    let gpu_is_busy = path.busy_pct.is_some_and(|pct| pct >= BUSY_PCT) || path.proven_busy_pct >= BUSY_PCT;
     match class {
         // The GPU is the limit: that is what it is for.
         Cause::GpuWait if gpu_is_busy => Severity::Low,

@@ -9,8 +9,8 @@ use gpuwhy_model::{Cause, Impact, Severity};
 pub(super) const RULE: Rule = Rule {
     name: "foreign_calls",
     about: "slow calls in another tool's trace, and how much of their time the calling thread was off the CPU by its scheduler rows",
-    causes: &[Cause::Unknown],
-    threshold: "slow calls with 5 ms in all. Low: stored rows are a biased sample and there is no blame clock, so no cause is claimed",
+    causes: &[Cause::Unknown, Cause::GpuColdstart],
+    threshold: "slow calls with 5 ms in all. Low: stored rows are a biased sample and there is no blame clock, so no cause is claimed but for the first launch of a process, which is a cold start",
     refuted_by: "a trace made with gpuwhy, which measures what the time of every call was spent on",
     find,
 };
@@ -21,7 +21,12 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
     let mut drafts = Vec::new();
     for op in case.evidence.foreign.iter().filter(|op| op.slow_ns >= LEAST_NS) {
         let mut bills = Bills::default();
-        bills.add(Cause::Unknown, op.slow_ns);
+        bills.add(Cause::GpuColdstart, op.cold_ns);
+        bills.say(
+            Cause::GpuColdstart,
+            "the first launch of the process in this file: it loads what it needs".into(),
+        );
+        bills.add(Cause::Unknown, op.slow_ns.saturating_sub(op.cold_ns));
         let off_cpu = match op.off_cpu_pct {
             Some(pct) => format!(
                 "off-CPU time of the calling thread covers {pct:.0}% of its slow time ({} of {})",

@@ -5,27 +5,43 @@ use gpuwhy_model::units::{count, duration, printable};
 use gpuwhy_model::{Cause, is_of_library};
 use std::io::{self, Write};
 
-const MAX_PROCESSES: usize = 4;
+/// Processes beside the main one that get a line.
+const MAX_PROCESSES: usize = 6;
 const MAX_PARTS: usize = 6;
 /// Parts below this are summed in the last line.
 const MIN_SHARE_PCT: f64 = 2.0;
 /// A part from this share on is what the loop waits for.
 const MAIN_PCT: f64 = 20.0;
 
-pub(crate) fn write(trees: &[StepTree], out: &mut impl Write) -> io::Result<()> {
+/// The tree of one process in full, that of the first finding where there are several; the others in a line each.
+pub(crate) fn write(trees: &[StepTree], first_pid: Option<u32>, out: &mut impl Write) -> io::Result<()> {
     let loops: Vec<&StepTree> = trees.iter().filter(|tree| tree.phase == "loop").collect();
-    for tree in loops.iter().take(MAX_PROCESSES) {
-        writeln!(out)?;
-        write_tree(tree, loops.len() > 1, out)?;
-        let start = trees.iter().find(|start| start.pid == tree.pid && start.phase == "start");
-        if let Some(start) = start {
-            writeln!(out, "{}", start_line(start))?;
-        }
+    let Some(main) = loops.iter().find(|tree| Some(tree.pid) == first_pid).or(loops.first()) else {
+        return Ok(());
+    };
+    writeln!(out)?;
+    write_tree(main, loops.len() > 1, out)?;
+    if let Some(start) = trees.iter().find(|start| start.pid == main.pid && start.phase == "start") {
+        writeln!(
+            out,
+            "{}",
+            phase_line(start, &format!("before the loop: {} to start", time(start.median_ms)))
+        )?;
     }
-    if loops.len() > MAX_PROCESSES {
-        writeln!(out, "and {} more processes; --json has them all", loops.len() - MAX_PROCESSES)?;
+    let others = loops.iter().filter(|tree| tree.pid != main.pid);
+    for tree in others.clone().take(MAX_PROCESSES) {
+        let name = format!("{}[{}]", printable(tree.process.as_deref().unwrap_or("process")), tree.pid);
+        let step = if tree.found_by.is_some() { " step" } else { "" };
+        writeln!(out, "{}", phase_line(tree, &format!("{name}{step} {}", time(tree.mean_ms))))?;
+    }
+    if others.clone().count() > MAX_PROCESSES {
+        writeln!(out, "and {} more processes; --json has them all", others.count() - MAX_PROCESSES)?;
     }
     Ok(())
+}
+
+fn time(ms: f64) -> String {
+    duration((ms * 1e6) as u64)
 }
 
 fn write_tree(tree: &StepTree, is_one_of_many: bool, out: &mut impl Write) -> io::Result<()> {
@@ -33,16 +49,15 @@ fn write_tree(tree: &StepTree, is_one_of_many: bool, out: &mut impl Write) -> io
         true => format!("{}[{}] ", printable(tree.process.as_deref().unwrap_or("process")), tree.pid),
         false => String::new(),
     };
-    let ms = |ms: f64| duration((ms * 1e6) as u64);
     let what = match &tree.found_by {
         Some(_) => format!(
             "step {} (median {}, p99 {}, {} steps)",
-            ms(tree.mean_ms),
-            ms(tree.median_ms),
-            ms(tree.p99_ms),
+            time(tree.mean_ms),
+            time(tree.median_ms),
+            time(tree.p99_ms),
             count(tree.count)
         ),
-        None => format!("{} of work (no repeating step was found)", ms(tree.median_ms)),
+        None => format!("{} of work (no repeating step was found)", time(tree.median_ms)),
     };
     let busy = match (tree.gpu_busy_pct, &tree.gpu_busy_source) {
         (Some(pct), Some(source)) => format!("   GPU busy {pct:.0}% ({source})"),
@@ -61,14 +76,14 @@ fn write_tree(tree: &StepTree, is_one_of_many: bool, out: &mut impl Write) -> io
         writeln!(
             out,
             "{branch} {:>8} {:>3.0}%  {}{arrow}",
-            ms(part.ms),
+            time(part.ms),
             part.share_pct,
             part_line(part, tree.pid)
         )?;
     }
     if has_rest {
         let mean: f64 = tree.mean_ms * rest / 100.0;
-        writeln!(out, "└─ {:>8} {rest:>3.0}%  small parts", ms(mean))?;
+        writeln!(out, "└─ {:>8} {rest:>3.0}%  small parts", time(mean))?;
     }
     Ok(())
 }
@@ -112,8 +127,9 @@ fn short(line: &str) -> String {
     format!("{}:{rest}", file.rsplit('/').next().unwrap_or(file))
 }
 
-fn start_line(start: &StepTree) -> String {
-    let parts: Vec<String> = start
+/// A phase in a line: its largest parts.
+fn phase_line(tree: &StepTree, what: &str) -> String {
+    let parts: Vec<String> = tree
         .path
         .iter()
         .filter(|part| part.share_pct >= 10.0)
@@ -121,5 +137,5 @@ fn start_line(start: &StepTree) -> String {
         .map(|part| format!("{:.0}% {}", part.share_pct, printable(&part.message)))
         .collect();
     let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
-    format!("before the loop: {} to start{parts}", duration((start.median_ms * 1e6) as u64))
+    format!("{what}{parts}")
 }

@@ -45,7 +45,8 @@ int BPF_PROG(on_state, struct sock *sk, int before, int after) {
     return 0;
 }
 
-/* Newer kernels tell of attempts as well that came to nothing, as while the segment itself has not left yet. */
+/* Newer kernels tell of attempts as well that came to nothing, as while the segment itself has not left yet.
+ */
 struct trace_event_raw_tcp_retransmit_skb___newer {
     int err;
 } __attribute__((preserve_access_index));

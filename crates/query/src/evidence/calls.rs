@@ -181,6 +181,7 @@ pub(super) fn foreign(reader: &Reader, filter: &Filter, evidence: &mut Evidence)
             slow_calls: stored.slow_calls,
             slow_ns: stored.slow_ns,
             off_cpu_ns: stored.off_cpu_ns,
+            cold_ns: stored.cold_ns,
             off_cpu_pct: stored.off_cpu_pct(),
             p50_ns: stored.p50_ns,
             p99_ns: stored.p99_ns,

@@ -47,11 +47,8 @@ fn stored(reader: &Reader, span: Span) -> Result<Vec<FindingMark>, QueryError> {
 }
 
 fn computed(reader: &Reader, span: Span) -> Result<Vec<FindingMark>, QueryError> {
-    let request = ExplainRequest {
-        from_ns: Some(span.start_ns),
-        to_ns: Some(span.end_ns),
-        ..ExplainRequest::default()
-    };
+    // Of all of the trace: a part of it has other phases and other shares, and findings would change their names by zooming.
+    let request = ExplainRequest::default();
     let explained = match explain(reader, &request) {
         Ok(explained) => explained,
         Err(QueryError::NoData(_)) => return Ok(Vec::new()),
@@ -60,6 +57,7 @@ fn computed(reader: &Reader, span: Span) -> Result<Vec<FindingMark>, QueryError>
     Ok(explained
         .findings
         .into_iter()
+        .filter(|finding| finding.window.end_ns >= span.start_ns && finding.window.start_ns <= span.end_ns)
         .map(|finding| FindingMark {
             class: finding.causes.first().map(|cause| cause.class),
             id: finding.id,

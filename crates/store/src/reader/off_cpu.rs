@@ -34,6 +34,8 @@ pub struct StoredCalls {
     pub off_cpu_ns: u64,
     /// Of the slow time: no row tells of the calling thread's CPU at all, so nothing is known.
     pub unwatched_ns: u64,
+    /// Of the slow time: the first launch of the process in the file, which loads what the kernel needs.
+    pub cold_ns: u64,
 }
 
 impl StoredCalls {
@@ -133,14 +135,21 @@ fn within(calls: &[Stored], waits: HashMap<Thread, Vec<Stretch>>, names: &Names)
     let waits: HashMap<Thread, Vec<Stretch>> =
         waits.into_iter().map(|(thread, waits)| (thread, apart(waits))).collect();
     let mut groups: BTreeMap<(Name, u32, Name), Vec<(Thread, Stretch)>> = BTreeMap::new();
+    let mut first_launches: HashMap<(Name, u32), (u64, Name)> = HashMap::new();
+    for call in calls.iter().filter(|call| names.of(call.op).contains("Launch")) {
+        let first = first_launches.entry((call.thread.0, call.pid)).or_insert((call.time.0, call.op));
+        *first = (*first).min((call.time.0, call.op));
+    }
     for call in calls {
         groups.entry((call.thread.0, call.pid, call.op)).or_default().push((call.thread, call.time));
     }
     let mut sums: Vec<StoredCalls> = groups
         .into_iter()
         .map(|((node, pid, op), calls)| {
+            let first = first_launches.get(&(node, pid)).copied();
             let node = Some(names.of(node)).filter(|node| !node.is_empty());
-            sum(StoredCalls { node, pid, op: names.of(op), ..StoredCalls::default() }, &calls, &waits)
+            let stored = StoredCalls { node, pid, op: names.of(op), ..StoredCalls::default() };
+            sum(stored, &calls, &waits, first.filter(|(_, of)| *of == op).map(|(start, _)| start))
         })
         .collect();
     sums.sort_by(|a, b| b.slow_ns.cmp(&a.slow_ns).then(b.sum_ns.cmp(&a.sum_ns)).then(a.op.cmp(&b.op)));
@@ -151,6 +160,7 @@ fn sum(
     mut sum: StoredCalls,
     calls: &[(Thread, Stretch)],
     waits: &HashMap<Thread, Vec<Stretch>>,
+    first_launch_ns: Option<u64>,
 ) -> StoredCalls {
     let mut durations: Vec<u64> = calls.iter().map(|(_, (start, end))| end - start).collect();
     durations.sort_unstable();
@@ -165,6 +175,9 @@ fn sum(
         }
         sum.slow_calls += 1;
         sum.slow_ns += end - start;
+        if first_launch_ns == Some(*start) {
+            sum.cold_ns = end - start;
+        }
         match waits.get(thread) {
             Some(waits) => sum.off_cpu_ns += overlap((*start, *end), waits),
             None => sum.unwatched_ns += end - start,
@@ -242,9 +255,21 @@ mod tests {
                 slow_ns: 1000,
                 off_cpu_ns: 120,
                 unwatched_ns: 0,
+                cold_ns: 0,
             }]
         );
         assert_eq!(sums[0].off_cpu_pct(), Some(12.0));
+    }
+
+    #[test]
+    fn the_first_launch_of_a_process_is_cold_and_a_later_slow_one_is_not() {
+        let mut names = Names::default();
+        assert_eq!((names.place(""), names.place("cuLaunchKernel")), (0, 1));
+        let mut calls: Vec<Stored> = (1..20).map(|n| call(1, 7, n * 10_000, 10)).collect();
+        calls.push(call(1, 7, 0, 5000));
+        calls.push(call(1, 7, 500_000, 3000));
+        let sums = within(&calls, HashMap::new(), &names);
+        assert_eq!((sums[0].slow_calls, sums[0].slow_ns, sums[0].cold_ns), (2, 8000, 5000));
     }
 
     #[test]

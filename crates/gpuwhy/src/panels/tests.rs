@@ -44,6 +44,7 @@ impl Run {
             processes: &self.processes,
             overview: &self.overview,
             findings: &[],
+            steps: &[],
             live,
         }
     }

@@ -43,7 +43,7 @@ fn wrong_usage_is_named_and_has_its_status() {
         (&["trace", "--cgroup", "/sys/fs/cgroup", "--", "true"], "--cgroup"),
         (
             &["trace", "--probes", "nosuch"],
-            "there is no probe 'nosuch'; there are process, inflight, sched, mem, irq",
+            "there is no probe 'nosuch'; there are process, inflight, sched, cpu, mem, irq",
         ),
         (&["trace", "--probes", "cuda,,sched"], "there is no probe ''"),
         (&["query", "--limit", "-1"], "invalid value '-1' for '--limit <N>'"),

@@ -294,7 +294,8 @@ fn severity(path: &ProcessPath, class: Cause, saves: [u64; 2], scale: Scale) -> 
     let gpu_is_busy = path.busy_pct.is_some_and(|pct| pct >= BUSY_PCT) || path.proven_busy_pct >= BUSY_PCT;
     match class {
         // The GPU is the limit: that is what it is for.
-        Cause::GpuWait if gpu_is_busy => Severity::Low,
+        // So it may be where no counter says how busy it was.
+        Cause::GpuWait if gpu_is_busy || path.busy_pct.is_none() => Severity::Low,
         // Without steps this may be a server that has no requests.
         Cause::NetWait if path.turns.is_none() => Severity::Low,
         // Every program computes a little between its launches.

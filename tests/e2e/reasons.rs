@@ -81,11 +81,15 @@ fn stolen_percent(truth: &Value) -> f64 {
 }
 
 fn traced(reason: &str, more: &[&str]) -> (Trace, Value) {
+    traced_with(&[], reason, more)
+}
+
+fn traced_with(flags: &[&str], reason: &str, more: &[&str]) -> (Trace, Value) {
     let trace = Trace::new();
     let words = [&["hold", "--for", reason, "--ms", "20", "--rounds", "25"], more].concat();
     let words = unhindered(&words);
     let stolen_before = stolen_ns();
-    let mut truth = trace.of_command(&[], &words.iter().map(OsStr::new).collect::<Vec<_>>());
+    let mut truth = trace.of_command(flags, &words.iter().map(OsStr::new).collect::<Vec<_>>());
     truth["stolen_ns"] = (stolen_ns() - stolen_before).into();
     assert_eq!(trace.count_of("cuLaunchKernel"), 25, "{reason}: every launch is counted");
     (trace, truth)
@@ -231,7 +235,8 @@ fn memory_touched_for_the_first_time_is_a_fault() {
     for file in ["/proc/sys/vm/drop_caches", "/proc/sys/vm/compact_memory"] {
         fs::write(file, "1").unwrap();
     }
-    let (trace, truth) = traced("fresh", &["--megabytes", "64"]);
+    // Stacks of samples make such a thread run up to 40 ms longer now and then, on the CPU: it is the clock that is tried here.
+    let (trace, truth) = traced_with(&["--stacks", "off"], "fresh", &["--megabytes", "64"]);
     let truth = held_or_running(&truth);
     assert_held_by(&trace, "fresh", "fault_ns", truth, PERCENT);
     let billed = "SELECT sum(ns) FROM blame WHERE op = 'cuLaunchKernel' AND cause = 'mem.fault'";

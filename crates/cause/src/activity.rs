@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, Default)]
 pub struct Activity {
     pub waits: Vec<ThreadWait>,
+    /// From when on the waits are whole, where there were too many to look at all.
+    pub whole_from_ns: u64,
     pub samples: Vec<ThreadSample>,
     /// By thread id: its process and its name.
     pub threads: BTreeMap<u32, ThreadName>,

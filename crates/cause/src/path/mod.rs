@@ -145,6 +145,11 @@ fn phases_of(evidence: &Evidence, pid: u32) -> Option<(Phases, Option<Period>)> 
         traced.end_ns =
             process.end_ns.map_or(traced.end_ns, |end| traced.end_ns.min(end.max(traced.start_ns)));
     }
+    // Before that a thread would seem to run when it waited.
+    if activity.whole_from_ns > traced.start_ns {
+        traced.start_ns = activity.whole_from_ns.min(traced.end_ns);
+        began_before = true;
+    }
     // Windows begin before calls do, and end after them.
     calls.start_ns = calls.start_ns.clamp(traced.start_ns, traced.end_ns);
     calls.end_ns = calls.end_ns.clamp(calls.start_ns, traced.end_ns);

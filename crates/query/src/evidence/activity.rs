@@ -11,8 +11,8 @@ use gpuwhy_store::Reader;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Of more waits than this the latest are looked at: a day of a busy host would not fit.
-const MAX_WAITS: usize = 1_000_000;
-const MAX_SAMPLES: usize = 500_000;
+const MAX_WAITS: usize = 500_000;
+const MAX_SAMPLES: usize = 250_000;
 const MAX_BEATS: usize = 300_000;
 /// A wait that is seen by looks only, as it has not ended, counts from this length on.
 const MIN_OPEN_NS: u64 = 5_000_000;
@@ -126,7 +126,10 @@ fn waits(
             "SELECT timestamp_ns, duration_ns, event, pid, tid, op, {by}, {object} FROM {table} \
              WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 AND duration_ns > 0 ORDER BY timestamp_ns DESC LIMIT {MAX_WAITS}"
         );
+        let (mut count, mut earliest_ns) = (0, u64::MAX);
         each_row(reader, &sql, times, |row| {
+            count += 1;
+            earliest_ns = earliest_ns.min(row.number(0));
             let Some(part) = part_of(&row.text(2)) else { return };
             let start_ns = row.number(0);
             let object = row.maybe_text(11).filter(|object| !object.is_empty()).map(|object| {
@@ -152,6 +155,9 @@ fn waits(
                 object,
             });
         })?;
+        if count == MAX_WAITS {
+            activity.whole_from_ns = activity.whole_from_ns.max(earliest_ns);
+        }
     }
     let mut named: Vec<(String, u32)> = objects.into_iter().collect();
     named.sort_by_key(|(_, place)| *place);

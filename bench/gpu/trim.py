@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Makes a recording small enough, and plain enough, to be a fixture of the tests.
 
-    trim.py FOLDER TRACE.db...
+    trim.py [--hide WORD]... FOLDER TRACE.db...
 
 Writes FOLDER/NAME.db.gz: rows that no answer is made from are dropped (pages of documentation, attached probes, native
-frames far from the innermost one), and folders, cgroups and host names of the machine are replaced."""
+frames far from the innermost one), and folders, cgroups and host names of the machine are replaced, as are the words
+to hide: names of programs that only that machine has."""
 
+import argparse
 import gzip
 import pathlib
 import re
@@ -18,6 +20,7 @@ import tempfile
 NATIVE_FRAMES = 3
 PLAIN_FOLDER = "/srv/job/"
 PROGRAMS = "bench/gpu/programs/"
+HIDDEN = []
 
 
 def plain(text):
@@ -30,7 +33,9 @@ def plain(text):
         text = " ".join([*words[:-1], PLAIN_FOLDER + rest])
     if "/site-packages/" in text and " " not in text:
         text = "/venv/lib/python3.12/site-packages/" + text.split("/site-packages/", 1)[1]
-    return re.sub(r"(?<!\S)/\S*/(python3|gpuwhy)(?!\S)", r"\1", text).replace("process_api", "daemon").replace("tools/h200/", "")
+    for word in HIDDEN:
+        text = text.replace(word, "hidden")
+    return re.sub(r"(?<!\S)/\S*/(python3|gpuwhy)(?!\S)", r"\1", text)
 
 
 def base(path):
@@ -70,12 +75,15 @@ def trim(source, folder):
 
 
 def main():
-    if len(sys.argv) < 3:
-        raise SystemExit(__doc__)
-    folder = pathlib.Path(sys.argv[1])
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in sys.argv[2:]:
-        trim(pathlib.Path(name), folder)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hide", action="append", default=[], metavar="WORD")
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("traces", type=pathlib.Path, nargs="+")
+    options = parser.parse_args()
+    HIDDEN.extend(options.hide)
+    options.folder.mkdir(parents=True, exist_ok=True)
+    for trace in options.traces:
+        trim(trace, options.folder)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@
 
 /* Records of a thread in a window; and of one whose process makes GPU calls, or wakes others that do. */
 #define TOLD_PER_WINDOW 32
-#define MOST_TOLD_PER_WINDOW 128
+#define MAX_TOLD_PER_WINDOW 128
 
 /* Longer ones have a record in any case: a thread has 50 of them in a window at most, and one that polls must
  * not use up what its long waits need. */
@@ -53,7 +53,7 @@ static __always_inline bool is_told(u32 tgid, struct task *task, u64 now, u64 ns
     u32 before = task->events++;
     if (before < TOLD_PER_WINDOW)
         return true;
-    if (before >= MOST_TOLD_PER_WINDOW)
+    if (before >= MAX_TOLD_PER_WINDOW)
         return false;
     u32 *flags = target_of(tgid);
     return flags && (*flags & (TARGET_SEEN | TARGET_WAKER));

@@ -13,7 +13,7 @@ pub struct Activity {
     pub threads: BTreeMap<u32, ThreadName>,
     /// Files and peers that waits were for; a wait has its place in this list.
     pub objects: Vec<String>,
-    /// Calls that happen once in a unit of work (a graph launch, a collective), by process, operation and time.
+    /// Marks and calls that happen once in a unit of work, by process and time.
     pub beats: Vec<Beat>,
     /// When something was loaded, compiled or launched for the first time, by process.
     pub cold: Vec<(u32, u64)>,
@@ -47,8 +47,6 @@ pub struct Caller {
 pub struct Command {
     pub parent_pid: u32,
     pub command: String,
-    pub start_ns: u64,
-    pub end_ns: Option<u64>,
 }
 
 /// What a system call is for, as far as it matters here.
@@ -119,13 +117,9 @@ pub struct Beat {
 pub enum BeatKind {
     /// The program marked it.
     Mark,
-    /// A launch of a graph.
-    Graph,
     Collective,
     /// The main thread waits for a thread that launches, as for a backward pass.
     HandOver,
-    /// A launch of the rarest kernel of the loop.
-    Kernel,
     Wait,
 }
 
@@ -133,10 +127,8 @@ impl BeatKind {
     pub fn about(self) -> &'static str {
         match self {
             BeatKind::Mark => "the program's marks",
-            BeatKind::Graph => "graph launches",
             BeatKind::Collective => "collectives",
             BeatKind::HandOver => "hand-overs between its threads",
-            BeatKind::Kernel => "its rarest kernel",
             BeatKind::Wait => "its regular waits",
         }
     }

@@ -25,7 +25,7 @@ use parts::{Divider, short_waits};
 use period::{Period, period};
 use phase::{Life, Phases, phases};
 use running::{Running, class_of_op};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use steps::{Turns, turns};
 use timeline::Timelines;
 use walk::{HandsOn, Hop, Walk, is_for_another, walk};
@@ -108,23 +108,24 @@ pub(crate) fn paths(evidence: &Evidence) -> Vec<ProcessPath> {
         short_waits: BTreeMap::new(),
         in_calls: in_calls(evidence),
     };
-    let mut pids: Vec<u32> = activity.callers.values().map(|caller| caller.pid).collect();
-    pids.sort_unstable();
-    pids.dedup();
-    pids.into_iter().filter_map(|pid| process_path(evidence, &timelines, &mut divider, pid)).collect()
+    pids(activity)
+        .into_iter()
+        .filter_map(|pid| process_path(evidence, &timelines, &mut divider, pid))
+        .collect()
 }
 
 /// When each process that drives a GPU was in its loop.
 pub fn loops(evidence: &Evidence) -> Vec<(u32, Span)> {
-    let activity = &evidence.activity;
-    let mut pids: Vec<u32> = activity.callers.values().map(|caller| caller.pid).collect();
-    pids.sort_unstable();
-    pids.dedup();
     let of = |pid| {
         let (found, _) = phases_of(evidence, pid)?;
         (found.repeats.ns() >= MIN_LOOP_NS).then_some((pid, found.repeats))
     };
-    pids.into_iter().filter_map(of).collect()
+    pids(&evidence.activity).into_iter().filter_map(of).collect()
+}
+
+/// Processes that make GPU calls.
+fn pids(activity: &Activity) -> BTreeSet<u32> {
+    activity.callers.values().map(|caller| caller.pid).collect()
 }
 
 fn phases_of(evidence: &Evidence, pid: u32) -> Option<(Phases, Option<Period>)> {
@@ -377,8 +378,8 @@ fn whole_times(
     for key in parts.keys().filter(|key| key.tid != root) {
         whole.insert((key.tid, key.class), 0);
     }
-    let tids: Vec<u32> = whole.keys().map(|(tid, _)| *tid).collect();
-    for tid in tids.into_iter().collect::<std::collections::BTreeSet<u32>>() {
+    let tids: BTreeSet<u32> = whole.keys().map(|(tid, _)| *tid).collect();
+    for tid in tids {
         for wait in timelines.of(tid) {
             let ns = wait.end_ns.min(span.end_ns).saturating_sub(wait.start_ns.max(span.start_ns));
             if let Some(sum) = whole.get_mut(&(tid, divider.class_of_wait(wait))) {

@@ -147,7 +147,7 @@ mod tests {
         let waits = (0..40).map(|turn| wait(1, (turn * 25 + 20) * MS, Reason::Sleep, 0)).collect();
         let mut all = activity(waits, &[1]);
         let beat = |kind, time_ns| Beat { pid: 1, kind, key: 0, time_ns };
-        all.beats.extend((0..8).map(|n| beat(BeatKind::Graph, n * MS)));
+        all.beats.extend((0..8).map(|n| beat(BeatKind::Collective, n * MS)));
         assert_eq!(period(&all, 1, SECOND).unwrap().kind, BeatKind::Wait);
         all.beats.extend((0..20).map(|n| beat(BeatKind::Mark, n * 50 * MS)));
         assert_eq!(period(&all, 1, SECOND).unwrap().median_ns, 50 * MS);

@@ -336,15 +336,7 @@ fn commands(
             continue;
         }
         let command = if process.cmdline.is_empty() { process.comm.clone() } else { process.cmdline.clone() };
-        activity.commands.insert(
-            process.pid,
-            Command {
-                parent_pid: process.parent_pid,
-                command,
-                start_ns: process.start_ns,
-                end_ns: process.end_ns,
-            },
-        );
+        activity.commands.insert(process.pid, Command { parent_pid: process.parent_pid, command });
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Steps of a program that waits for its worker, 20 ms each.
-const STEPS: i64 = 40;
+const STEPS: i64 = 120;
 /// Of these so many are seen whoever else runs here: a process that was there before is followed when it has woken somebody.
 const MOST_STEPS: i64 = STEPS * 3 / 4;
 

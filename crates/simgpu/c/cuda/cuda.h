@@ -203,6 +203,8 @@ uint64_t simgpu_get(const char *name);
 // Sets a value for this process; -1 for a name that no field has.
 int simgpu_set(const char *name, uint64_t value);
 void simgpu_await_held_lock(void);
+// Has NVML say how busy the GPU was since the last time: in the control page, where other processes read it.
+void simgpu_publish_busy(void);
 // Runs inside every launch of this process from now on; NULL for nothing.
 void simgpu_in_launch(void (*run)(void));
 

@@ -1,4 +1,5 @@
 // Streams of the stand-in driver, and its hooks on them.
+#include "../engine/clock.h"
 #include "../engine/control.h"
 #include "../engine/fault.h"
 #include "../engine/work.h"
@@ -83,6 +84,18 @@ int simgpu_set(const char *name, uint64_t value) {
         return -1;
     control_set_own(field, value);
     return 0;
+}
+
+void simgpu_publish_busy(void) {
+    static uint64_t last_ns, last_computed_ns;
+    uint64_t now = now_ns(), computed = streams_computed_ns();
+    if (last_ns) {
+        uint64_t percent = (computed - last_computed_ns) * 100 / (now - last_ns + 1);
+        control_init();
+        control_page[CONTROL_nvml_sm_pct].value = percent < 100 ? percent : 100;
+    }
+    last_ns = now;
+    last_computed_ns = computed;
 }
 
 void simgpu_in_launch(void (*run)(void)) {

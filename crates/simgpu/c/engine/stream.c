@@ -31,6 +31,8 @@ __attribute__((constructor)) static void create_per_thread_key(void) {
     pthread_key_create(&per_thread_key, retire_per_thread_stream);
 }
 
+static _Atomic uint64_t computed_ns;
+
 static uint64_t later(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
@@ -86,6 +88,8 @@ static void advance(struct stream *stream, bool runner) {
             due = start + item->duration_ns;
             if (due > now)
                 break;
+            if (!item->is_copy)
+                computed_ns += item->duration_ns;
             retire(stream, due);
         } else if (item->kind == ITEM_WAIT) {
             struct mark *mark = item->mark;
@@ -270,6 +274,12 @@ void mark_wait(struct mark *mark, bool block) {
 void streams_wait_all(void) {
     for (struct stream *stream = &default_stream; stream; stream = stream->next)
         stream_wait(stream);
+}
+
+uint64_t streams_computed_ns(void) {
+    for (struct stream *stream = &default_stream; stream; stream = stream->next)
+        stream_advance(stream);
+    return computed_ns;
 }
 
 // ---- creation

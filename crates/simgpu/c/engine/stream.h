@@ -32,6 +32,7 @@ struct item {
     enum item_kind { ITEM_TIMED, ITEM_CODE, ITEM_HOST, ITEM_RECORD, ITEM_WAIT } kind;
     uint64_t queued_ns;
     uint64_t duration_ns;
+    bool is_copy; // of an ITEM_TIMED: the compute units have nothing to do meanwhile
     union {
         stream_code code;
         stream_host_code host;
@@ -75,6 +76,8 @@ bool stream_is_idle(struct stream *stream);
 void stream_wait(struct stream *stream);
 void stream_advance(struct stream *stream);
 void streams_wait_all(void);
+// How long kernels ran so far, on all streams together.
+uint64_t streams_computed_ns(void);
 // Ends the capture of `graph` on every stream that takes part in it.
 void streams_end_capture(struct graph *graph);
 

@@ -41,5 +41,7 @@ void work_submit(struct stream *stream, struct work work) {
     else if (work_is_code(&work))
         work_push_code(stream, &work);
     else
-        stream_push(stream, (struct item){.kind = ITEM_TIMED, .duration_ns = work_duration_ns(&work)});
+        stream_push(stream, (struct item){.kind = ITEM_TIMED,
+                                          .duration_ns = work_duration_ns(&work),
+                                          .is_copy = work.kind != WORK_KERNEL});
 }

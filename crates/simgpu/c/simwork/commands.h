@@ -6,6 +6,7 @@
 int command_launch(char **arguments);
 int command_threads(char **arguments);
 int command_train(char **arguments);
+int command_torch(char **arguments);
 int command_mixed(char **arguments);
 int command_nested(char **arguments);
 int command_die(char **arguments);

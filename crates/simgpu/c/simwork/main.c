@@ -18,6 +18,7 @@ static const struct {
     {"launch", "launches from one or several threads", command_launch},
     {"threads", "hundreds of threads, a few launches each", command_threads},
     {"train", "a training loop: launches, a copy and a synchronisation each step", command_train},
+    {"torch", "a training loop in the shape of PyTorch's", command_torch},
     {"mixed", "every probed function, with distinct sizes", command_mixed},
     {"nested", "calls inside calls, and calls from host functions", command_nested},
     {"die", "threads and processes that end inside a call", command_die},

@@ -7,6 +7,7 @@
 #include "collectives.h"
 #include "commands.h"
 #include "gate.h"
+#include "kernels.h"
 #include "library.h"
 #include "nccl_library.h"
 #include "options.h"
@@ -14,7 +15,8 @@
 
 #define MAX_STREAMS 16
 
-static uint64_t rank, nranks = 2, iterations = 10, late_us, count = 1024, stop_at, mismatch_at, step_us;
+static uint64_t rank, nranks = 2, iterations = 10, late_us, count = 1024, stop_at, mismatch_at, step_us,
+                      kernel_us;
 static uint64_t colors, stream_count = 1;
 static const char *id_file, *operation = "allreduce", *other_operation, *init = "config",
                             *teardown = "destroy";
@@ -50,6 +52,15 @@ static void synchronize_streams(void) {
         CALL(cudaStreamSynchronize, streams[at]);
 }
 
+// What a step is without its collective.
+static void compute(cudaStream_t stream) {
+    simgpu_set("kernel_ns", kernel_us * 1000);
+    kernels_first_use(VIA_RUNTIME, KERNEL_MATMUL);
+    kernels_launch(VIA_RUNTIME, KERNEL_MATMUL, stream);
+    kernels_count(VIA_RUNTIME, 1);
+    CALL(cudaStreamSynchronize, stream);
+}
+
 static void communicate(void) {
     uint64_t call_ns = 0, sync_ns = 0, slowest_sync_ns = 0, iteration = 0;
     for (; iteration < iterations && !gate_is_stopped(); iteration++) {
@@ -61,6 +72,8 @@ static void communicate(void) {
         }
         if (step_us)
             sleep_ns(step_us * 1000);
+        if (kernel_us)
+            compute(streams[iteration % stream_count]);
         if (late_us)
             sleep_ns(late_us * 1000);
         // Every stream has its turn on the one communicator before they go on to the other.
@@ -111,7 +124,8 @@ int command_nccl(char **arguments) {
         NUMBER("split", colors, "split into rank % N groups, and use both communicators by turns"),
         NUMBER("streams", stream_count, "use so many streams by turns, and synchronise all after each turn"),
         TEXT("teardown", teardown, "destroy or abort"),
-        NUMBER("step-us", step_us, "other work before each collective, on every rank"),
+        NUMBER("step-us", step_us, "sleep before each collective, on every rank"),
+        NUMBER("kernel-us", kernel_us, "wait for a kernel of this length before each collective"),
         NUMBER("late-us", late_us, "sleep before each collective: this rank is late"),
         NUMBER("stop-at", stop_at, "never reach the Nth collective: this rank is missing"),
         NUMBER("mismatch-at", mismatch_at, "in the Nth collective use another count than the others"),

@@ -1,15 +1,14 @@
 // train: the loop of the demo. Each step copies a batch to the device, launches, and waits for the stream.
-#define _GNU_SOURCE
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "../engine/clock.h"
 #include "commands.h"
+#include "data_file.h"
 #include "gate.h"
 #include "kernels.h"
 #include "options.h"
+#include "step_times.h"
 #include "truth.h"
 
 static uint64_t steps = 100, launches_per_step = 50, kernel_us = 20, copy_bytes = 1 << 20, malloc_every,
@@ -20,32 +19,14 @@ static bool pageable, cached;
 static struct {
     cudaStream_t stream;
     void *batch, *device_batch, *scratch;
-    int data;
-    uint64_t batch_bytes, data_at;
+    uint64_t batch_bytes;
 } loop;
 
 static struct { uint64_t load, copy, alloc, launch, sync; } spent_ns;
 
-// The data loader: reads a batch past the page cache, so that the disk's pace is the loader's, unless it may
-// use the cache.
+// The data loader.
 __attribute__((noinline)) void train_load(void) {
-    if (!data_file)
-        return;
-    for (uint64_t done = 0; done < data_bytes;) {
-        uint64_t want = data_bytes - done < loop.batch_bytes ? data_bytes - done : loop.batch_bytes;
-        ssize_t got = pread(loop.data, loop.batch, want, (off_t)loop.data_at);
-        if (got <= 0) {
-            if (loop.data_at == 0)
-                options_refuse("cannot read %s", data_file);
-            loop.data_at = 0;
-            continue;
-        }
-        // All of the file: what is cached in larger pieces than are read would stay.
-        if (!cached)
-            posix_fadvise(loop.data, 0, 0, POSIX_FADV_DONTNEED);
-        loop.data_at += (uint64_t)got;
-        done += (uint64_t)got;
-    }
+    data_file_read(loop.batch, loop.batch_bytes, data_bytes);
 }
 
 __attribute__((noinline)) void train_copy(void) {
@@ -91,37 +72,18 @@ __attribute__((noinline)) void train_step(uint64_t step) {
     spent_ns.sync += end - allocated;
 }
 
-static int by_value(const void *a, const void *b) {
-    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-    return (left > right) - (left < right);
-}
-
-static void report(uint64_t *step_ns, uint64_t count, uint64_t elapsed_ns) {
+__attribute__((noinline)) void train_epoch(void) {
+    uint64_t begin = now_ns(), end = seconds ? begin + seconds * 1000000000 : NEVER;
+    while ((steps == 0 || step_times_count() < steps) && now_ns() < end && !gate_is_stopped()) {
+        uint64_t step_begin = now_ns();
+        train_step(step_times_count());
+        step_times_add(now_ns() - step_begin);
+    }
+    step_times_tell(now_ns() - begin);
     FILE *more = truth_more();
-    fprintf(more, ",\"steps\":%" PRIu64 ",\"elapsed_ns\":%" PRIu64, count, elapsed_ns);
     fprintf(more, ",\"spent_ns\":{\"load\":%" PRIu64 ",\"copy\":%" PRIu64 ",\"launch\":%" PRIu64,
             spent_ns.load, spent_ns.copy, spent_ns.launch);
     fprintf(more, ",\"alloc\":%" PRIu64 ",\"sync\":%" PRIu64 "}", spent_ns.alloc, spent_ns.sync);
-    if (!count)
-        return;
-    qsort(step_ns, count, sizeof *step_ns, by_value);
-    fprintf(more,
-            ",\"step_ns\":{\"min\":%" PRIu64 ",\"p50\":%" PRIu64 ",\"p99\":%" PRIu64 ",\"max\":%" PRIu64 "}",
-            step_ns[0], step_ns[count / 2], step_ns[count * 99 / 100], step_ns[count - 1]);
-}
-
-__attribute__((noinline)) void train_epoch(void) {
-    uint64_t capacity = 1024, count = 0, *step_ns = malloc(capacity * sizeof *step_ns);
-    uint64_t begin = now_ns(), end = seconds ? begin + seconds * 1000000000 : NEVER;
-    while ((steps == 0 || count < steps) && now_ns() < end && !gate_is_stopped()) {
-        uint64_t step_begin = now_ns();
-        train_step(count);
-        if (count == capacity)
-            step_ns = realloc(step_ns, (capacity *= 2) * sizeof *step_ns);
-        step_ns[count++] = now_ns() - step_begin;
-    }
-    report(step_ns, count, now_ns() - begin);
-    free(step_ns);
 }
 
 int command_train(char **arguments) {
@@ -146,8 +108,8 @@ int command_train(char **arguments) {
     workload_pin(cpu);
     if (kernel_us)
         simgpu_set("kernel_ns", kernel_us * 1000);
-    if (data_file && (loop.data = open(data_file, O_RDONLY | O_CLOEXEC)) < 0)
-        options_refuse("cannot open %s", data_file);
+    if (data_file)
+        data_file_open(data_file, cached);
     workload_begin();
     loop.batch_bytes = copy_bytes ? copy_bytes : 4096;
     CALL(cudaStreamCreate, &loop.stream);

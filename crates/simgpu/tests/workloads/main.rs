@@ -81,6 +81,41 @@ fn steps_take_as_long_as_their_kernels() {
 }
 
 #[test]
+fn torch_launches_from_two_threads_takes_batches_from_a_process_and_never_waits_for_the_gpu() {
+    let folder = Folder::unpack();
+    let truth = folder.run("simwork torch --steps 20 --launches-per-step 60 --import-ms 1");
+    let launches = number(&truth["ops"]["cuLaunchKernel"]) + number(&truth["ops"]["cuLaunchKernelEx"]);
+    assert_eq!((number(&truth["steps"]), launches), (20, 1_200), "{truth}");
+    assert_eq!(truth["tids"].as_array().unwrap().len(), 2, "{truth}");
+    assert_eq!(number(&truth["children"]["count"]), 1, "{truth}");
+    assert!(truth["ops"].get("cudaStreamSynchronize").is_none(), "{truth}");
+}
+
+#[test]
+fn torch_waits_for_what_it_is_told_to() {
+    let folder = Folder::unpack();
+    let slow = |options: &str| {
+        folder.run(&format!("simwork torch --steps 20 --launches-per-step 12 --import-ms 1 {options}"))
+    };
+    for (options, part) in [
+        ("--worker-us 3000", "next"),
+        ("--worker-sleep-us 3000", "next"),
+        ("--pageable --copy-bytes 75M", "copy"),
+        ("--kernel-us 250 --malloc-every 1", "optimizer"),
+        ("--kernel-us 250 --item-every 1", "item"),
+    ] {
+        let truth = slow(options);
+        assert!(number(&truth["spent_ns"][part]) >= 20_000_000, "{options}: {truth}");
+    }
+    let truth = slow("--graphs --recapture-every 2");
+    assert_eq!(number(&truth["ops"]["cudaGraphLaunch"]), 20, "{truth}");
+    assert_eq!(number(&truth["ops"]["cudaGraphInstantiateWithFlags"]), 10, "{truth}");
+    let truth = folder
+        .run_with("simwork torch --steps 0 --leak-bytes 1M --import-ms 1", &[("SIMGPU_MEMORY", "32000000")]);
+    assert_eq!(number(&truth["error"]), 2, "{truth}");
+}
+
+#[test]
 fn threads_and_processes_may_die_inside_calls() {
     let folder = Folder::unpack();
     for how in ["thread", "process", "fork", "kill"] {

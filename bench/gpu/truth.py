@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What `gpuwhy explain` says of programs whose fault is known, judged by class, culprit, line, severity and saving.
 
-    truth.py GPUWHY OUT [--only NAME,...] [--seconds 5] [--late] [--plain] [--keep-traces] [--jobs N]
+    truth.py GPUWHY OUT [--only NAME,...] [--seconds 5] [--late | --savings] [--plain] [--keep-traces] [--jobs N]
     truth.py --list | --self-test
 
 Run as root on a machine with an NVIDIA GPU and PyTorch. The programs and what must be said of them are in
@@ -27,13 +27,13 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 PROGRAMS_FOLDER = HERE / "programs"
 sys.path.insert(0, str(PROGRAMS_FOLDER))
-from judge import COLUMNS, expected_words, judge, judge_saving  # noqa: E402
+from judge import COLUMNS, class_of, expected_words, judge, judge_saving  # noqa: E402
 from table import BY_NAME, PROGRAMS  # noqa: E402
 
 DATA_BYTES = 256 << 20
-TWIN_SECONDS = 2
-# Of these the saving is measured: each takes two more runs.
-SAVINGS = {"sleep", "compute", "tokenizer", "augment_torch", "lock_sleep", "lock_compute", "disk_read", "loader_sleep", "loader_cpu", "child", "http", "copies"}
+# Of these the saving is judged.
+SAVINGS = {"sleep", "compute", "tokenizer", "augment_torch", "gc_collect", "lock_sleep", "lock_compute", "disk_read", "loader_sleep", "loader_cpu", "child", "http", "copies",
+           "queue_sleep", "mp_queue", "event_timeout", "json_log", "to_host", "item_costs"}
 # Over the loop itself: imports, CUDA's start, a first compilation.
 PROGRAM_TIMEOUT_S = 60
 TRACE_TIMEOUT_S = 20
@@ -158,7 +158,6 @@ class Harness:
         self.env = dict(os.environ, **(env or {}))
         self.zygote = Zygote(folder, self.env)
         self.data = folder / "data"
-        self.twins = {}
 
     def make_data(self):
         with open(self.data, "wb") as file:
@@ -180,10 +179,9 @@ class Harness:
             process.kill()
             process.wait()
 
-    def arguments(self, program, seconds, report, peer, without):
+    def arguments(self, program, seconds, report, peer):
         more = ["--data", str(self.data)] if "data" in program.needs else []
         more += ["--peer", str(peer["port"])] if peer else []
-        more += ["--without"] if without else []
         return [program.name, "--seconds", str(seconds), "--report", str(report), *more]
 
     def start(self, arguments, stderr):
@@ -191,13 +189,13 @@ class Harness:
             return Spawned([sys.executable, str(PROGRAMS_FOLDER / "run.py"), *arguments], stderr, self.env)
         return self.zygote.fork(arguments, stderr)
 
-    def record(self, program):
+    def record(self, program, flags=()):
         """The trace of one program and what the program reported."""
-        report, stderr = self.folder / f"{program.name}.report", self.folder / f"{program.name}.stderr"
-        db = self.folder / f"{program.name}.db"
+        name = "".join([program.name, *flags])
+        report, stderr, db = (self.folder / f"{name}.{ending}" for ending in ("report", "stderr", "db"))
         with self.peer(program) as peer:
             seconds = LATE_LOOP_S if self.options.late else self.options.seconds
-            arguments = self.arguments(program, seconds, report, peer, False)
+            arguments = [*self.arguments(program, seconds, report, peer), *flags]
             if self.options.late:
                 status = self.trace_late(arguments, db, report, stderr)
             elif self.options.plain:
@@ -257,27 +255,6 @@ class Harness:
             raise trouble
         return status
 
-    def saving_ms(self, program):
-        """What a step takes less without the fault: both are measured untraced."""
-        name, without = (program.name, True) if program.twin == "own" else (program.twin, False)
-        steps = [self.step_ms(program.name, False), self.step_ms(name, without)]
-        return None if None in steps else round(steps[0] - steps[1], 2)
-
-    def step_ms(self, name, without):
-        """The mean step of a program, untraced; measured once for those that share it."""
-        if (name, without) not in self.twins:
-            report, stderr = self.folder / f"{name}.{without}.twin.report", self.folder / f"{name}.{without}.twin.stderr"
-            arguments = self.arguments(BY_NAME[name], min(TWIN_SECONDS, self.options.seconds), report, None, without)
-            # A row without its saving is still a row.
-            try:
-                why = f"status {self.start(arguments, stderr).wait(TWIN_SECONDS + PROGRAM_TIMEOUT_S)}: {last_line(stderr)}"
-            except Failed as failed:
-                why = str(failed)
-            self.twins[name, without] = read_report(report).get("mean_ms")
-            if self.twins[name, without] is None:
-                print(f"{name}: its untraced run failed: {why}", file=sys.stderr)
-        return self.twins[name, without]
-
     def explain(self, db):
         done = subprocess.run([self.options.gpuwhy, "explain", str(db), "--json"], capture_output=True, text=True, timeout=EXPLAIN_TIMEOUT_S, env=self.env)
         # With nothing to answer from, there is nothing wrong to be told of.
@@ -298,16 +275,18 @@ def read_report(path):
     return merged
 
 
-def conclude(harness, program, db, report, saving_ms):
+def conclude(harness, program, db, report):
     """The row of a program that was recorded."""
     if "skip" in report:
         return {"state": "skipped", "said": report["skip"]}, None
     try:
         answer = harness.explain(db)
         row = dict(judge(program, answer, report), state="judged", mean_ms=report["mean_ms"], median_ms=report["median_ms"], steps=report["steps"], report=report)
-        if saving_ms is not None:
-            row["saving_real_ms"] = saving_ms
-            row["saving_said_ms"] = (row["finding"] or {}).get("saves_ms_per_step")
+        if "saving_ms" in report:
+            # The program was run in turns with its fault and without it: what it measured, and what is said of that same run.
+            causes = {say.cause for say in program.says}
+            of_fault = (finding for finding in answer["findings"] if finding.get("phase") != "start" and class_of(finding) in causes)
+            row["saving_real_ms"], row["saving_said_ms"] = report["saving_ms"], next(of_fault, {}).get("saves_ms_per_step")
             row["saving"] = judge_saving(row["saving_said_ms"], row["saving_real_ms"])
         return row, answer
     finally:
@@ -369,10 +348,8 @@ def run_all(harness, programs):
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as recorders, concurrent.futures.ThreadPoolExecutor(1) as explainers:
 
         def record(program):
-            db, report = harness.record(program)
-            is_measured = program.twin and program.name in SAVINGS and "skip" not in report
-            saving_ms = harness.saving_ms(program) if is_measured else None
-            return explainers.submit(conclude, harness, program, db, report, saving_ms)
+            db, report = harness.record(program, ["--turns"] if options.savings else [])
+            return explainers.submit(conclude, harness, program, db, report)
 
         recordings = [(program.name, recorders.submit(record, program)) for program in programs]
         for name, recording in recordings:
@@ -394,6 +371,7 @@ def options_of(arguments):
     parser.add_argument("--only", help="names of programs, with commas between them")
     parser.add_argument("--seconds", type=float, default=5, help="how long each loop runs")
     parser.add_argument("--late", action="store_true", help="attach when the program is in its loop")
+    parser.add_argument("--savings", action="store_true", help="run programs with and without their fault in turns, and judge what is said to be saved")
     parser.add_argument("--plain", action="store_true", help="start each program with python3, traced from its first instruction")
     parser.add_argument("--keep-traces", action="store_true", help="copy the traces to OUT")
     parser.add_argument("--jobs", type=int, default=1, help="programs at once; more than one share the GPU, and need --plain")
@@ -421,7 +399,7 @@ def main():
         self_test.main(Harness, run_all, options_of)
         return
     options.out.mkdir(parents=True, exist_ok=True)
-    names = options.only.split(",") if options.only else list(BY_NAME)
+    names = options.only.split(",") if options.only else SAVINGS if options.savings else list(BY_NAME)
     with tempfile.TemporaryDirectory(dir=os.environ.get("DATA_FOLDER")) as folder:
         harness = Harness(options, pathlib.Path(folder))
         try:

@@ -29,9 +29,9 @@ def is_culprit(kind, finding, report):
     if kind == "self":
         return pid == report["pid"]
     if kind == "helper":
-        return pid == report["helpers"].get(name)
+        return pid in [report["helpers"].get(one) for one in name.split("|")]
     if kind == "comm":
-        return named.get("comm") == name
+        return named.get("comm") in name.split("|")
     if kind == "thread":
         return named.get("comm") == name or report["threads"].get(name) in (named.get("pid"), named.get("tid"))
     words = json.dumps([cause, finding.get("title")])
@@ -82,12 +82,8 @@ def in_short(finding):
 
 
 def judge_saving(said, real_ms):
-    """Within 15%, or a millisecond where that is more. What is said may be a range."""
-    if said is None:
-        return False
-    low, high = said if isinstance(said, list) else (said, said)
-    room = max(0.15 * real_ms, 1)
-    return low - room <= real_ms <= high + room
+    """Within 15%, or half a millisecond where that is more."""
+    return said is not None and abs(said - real_ms) <= max(0.15 * real_ms, 0.5)
 
 
 def expected_words(program):

@@ -2,6 +2,7 @@
 
 import ctypes
 import json
+import multiprocessing
 import os
 import signal
 import statistics
@@ -16,6 +17,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 WIDTH, LAYERS, HEADS, BATCH, LENGTH = 512, 4, 8, 8, 64
 WARM_UP_STEPS = 10
 PR_SET_NAME = 15
+# Of turns with the fault and without it.
+TURN_S, MIN_TURNS, SETTLING_STEPS = 0.25, 5, 6
+# Faults that come every third or fifth step come equally often in each turn.
+STEPS_OF_A_PERIOD = 15
 
 
 class Skip(Exception):
@@ -27,7 +32,9 @@ class Run:
 
     def __init__(self, options):
         self.seconds = options.seconds
-        self.without = options.without
+        self.turns = options.turns
+        # In shared memory: workers that are forked see when it changes.
+        self.is_without = multiprocessing.Value("b", options.without, lock=False)
         self.data = options.data
         self.peer = options.peer
         self.report_to = options.report
@@ -37,6 +44,11 @@ class Run:
         self.stopped = threading.Event()
         # A trace that attaches late ends before the loop does: then the loop is told to end.
         signal.signal(signal.SIGTERM, lambda *_: self.stopped.set())
+
+    @property
+    def without(self):
+        """Whether the fault is to be left out just now."""
+        return bool(self.is_without.value)
 
     def report(self, **what):
         text = json.dumps(what) + "\n"
@@ -52,6 +64,9 @@ class Run:
             warm()
         torch.cuda.synchronize()
         self.report(loop=True, pid=os.getpid(), helpers=self.helpers, threads=self.threads)
+        if self.turns:
+            yield from self.in_turns()
+            return
         times_ms, began = [], time.perf_counter()
         until = began + self.seconds
         start = began
@@ -63,6 +78,32 @@ class Run:
         torch.cuda.synchronize()
         mean_ms = (time.perf_counter() - began) * 1e3 / len(times_ms)
         self.report(steps=len(times_ms), median_ms=round(statistics.median(times_ms), 3), mean_ms=round(mean_ms, 3))
+
+    def in_turns(self):
+        """Steps with the fault and without it in short turns of one process, so that what differs between runs, and from
+        one second to the next, cancels. Reports what a step takes in each kind of turn, less its first steps: what was made
+        ready before must be used up. `saving_ms` is of a step of the whole run, of which only some have the fault: what its
+        mean step takes more than one without."""
+        began, number, turns_ms = time.perf_counter(), 0, {False: [], True: []}
+        until = began + self.seconds
+        while (time.perf_counter() < until or len(turns_ms[True]) < MIN_TURNS) and not self.stopped.is_set():
+            for without in (False, True):
+                self.is_without.value = without
+                for _ in range(SETTLING_STEPS):
+                    yield number
+                    number += 1
+                torch.cuda.synchronize()
+                steps, start = 0, time.perf_counter()
+                while time.perf_counter() < start + TURN_S or steps % STEPS_OF_A_PERIOD:
+                    yield number
+                    steps, number = steps + 1, number + 1
+                torch.cuda.synchronize()
+                turns_ms[without].append((time.perf_counter() - start) * 1e3 / steps)
+        with_ms, without_ms = (statistics.mean(turns_ms[without]) for without in (False, True))
+        error_ms = 1.96 * statistics.stdev(turns_ms[True]) / len(turns_ms[True]) ** 0.5
+        mean_ms = (time.perf_counter() - began) * 1e3 / number
+        self.report(steps=number, mean_ms=round(mean_ms, 3), median_ms=round(mean_ms, 3), saving_ms=round(mean_ms - without_ms, 3),
+                    saving_error_ms=round(error_ms, 3), with_ms=round(with_ms, 3), without_ms=round(without_ms, 3))
 
     def start_peer(self, name, *arguments, **options):
         """Starts a process of `peers.py`, which has no PyTorch, and reports it as a helper."""

@@ -1,5 +1,6 @@
 """The processes beside a program: peers.py NAME [ARGUMENT]. None of them uses PyTorch, so that they start at once."""
 
+import fcntl
 import http.server
 import os
 import socket
@@ -56,5 +57,23 @@ def foreign():
                 client.sendall(b"!")
 
 
+def locker(path):
+    """Holds the lock of a file most of the time."""
+    with open(path, "w") as file:
+        while True:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            time.sleep(0.018)  # MARK hold_file
+            fcntl.flock(file, fcntl.LOCK_UN)
+            time.sleep(0.002)
+
+
+def evaluate():
+    """Computes for a tenth of a second."""
+    until = time.perf_counter() + 0.1
+    while time.perf_counter() < until:
+        sum(number * number for number in range(20_000))  # MARK evaluate
+
+
 if __name__ == "__main__":
-    {"busy": busy, "reader": reader, "server": server, "foreign": foreign}[sys.argv[1]](*sys.argv[2:])
+    roles = {"busy": busy, "reader": reader, "server": server, "foreign": foreign, "locker": locker, "evaluate": evaluate}
+    roles[sys.argv[1]](*sys.argv[2:])

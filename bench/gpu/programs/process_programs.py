@@ -21,20 +21,21 @@ FORK = multiprocessing.get_context("fork")
 class Batches(torch.utils.data.IterableDataset):
     """Batches without end, each made ready by `prepare`."""
 
-    def __init__(self, prepare):
+    def __init__(self, run, prepare):
         super().__init__()
-        self.prepare = prepare
+        self.run, self.prepare = run, prepare
 
     def __iter__(self):
         batch = torch.zeros(BATCH, LENGTH, WIDTH)
         while True:
-            self.prepare()
+            if not self.run.without:
+                self.prepare()
             yield batch
 
 
 def with_loader(run, prepare):
     train = Training()
-    batches = iter(torch.utils.data.DataLoader(Batches(prepare), batch_size=None, num_workers=1))
+    batches = iter(torch.utils.data.DataLoader(Batches(run, prepare), batch_size=None, num_workers=1))
     run.helpers["worker"] = batches._workers[0].pid
     for _ in run.steps(train.step):
         train.step(next(batches).to("cuda"))
@@ -81,7 +82,7 @@ def read_shard(file):
 def child(run):
     train = Training()
     for number in run.steps(train.step):
-        if number % 3 == 0:
+        if number % 3 == 0 and not run.without:
             run_tool()
         train.step()
 
@@ -95,7 +96,8 @@ def http(run):
     train.step()
     port = int(run.start_peer("server", stdout=subprocess.PIPE).stdout.readline())
     for _ in run.steps(train.step):
-        ask_server(port)
+        if not run.without:
+            ask_server(port)
         train.step()
 
 
@@ -111,7 +113,8 @@ def foreign(run):
     train = Training()
     with socket.create_connection(("127.0.0.1", run.peer)) as peer:
         for _ in run.steps(train.step):
-            ask_peer(peer)
+            if not run.without:
+                ask_peer(peer)
             train.step()
 
 

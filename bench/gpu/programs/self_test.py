@@ -19,7 +19,7 @@ if words[0] == "explain":
     sys.exit()
 out = pathlib.Path(words[words.index("--out") + 1])
 out.touch()
-if out.stem == "poll":
+if out.stem.startswith("poll"):
     sys.exit("gpuwhy: this trace fails")
 print("gpuwhy: tracing into", out, file=sys.stderr, flush=True)
 if "--" in words:
@@ -61,7 +61,8 @@ for name in ("utils", "utils.data", "distributed"):
 __path__ = []
 '''
 # What these do is done by PyTorch or by a GPU.
-NEED_TORCH = {"augment_torch", "train_loader", "loader_cpu", "loader_sleep", "loader_disk", "compile_storm", "gpu_neighbour"}
+NEED_TORCH = {"augment_torch", "train_loader", "loader_cpu", "loader_sleep", "loader_disk", "compile_storm", "gpu_neighbour", "loader_pinned", "loader_stall",
+              "openmp", "pin_each", "nonzero", "generate", "generate_sample", "amp", "to_host", "gloo_straggler"}
 
 
 def finding(cause, severity="high", pid=10, by=(), mark=None, phase="loop", under=()):
@@ -107,7 +108,7 @@ def check_judging():
     assert allowed["right"] and not allowed["best"]
     assert not judged("train", finding("launch.bound", "medium"), finding("cpu.self", "medium"))["right"]
     assert judged("slow_start", finding("cpu.self", "high", phase="start"))["right"]
-    assert judge_saving(10, 12) and judge_saving([4, 9], 10) and judge_saving(0.5, 0) and not judge_saving(4, 12) and not judge_saving(None, 5)
+    assert judge_saving(10.5, 12) and not judge_saving(10, 12) and judge_saving(0.5, 0) and not judge_saving(4, 12) and not judge_saving(None, 5)
 
 
 def check_runs(make_harness, run_all, options_of):
@@ -115,7 +116,7 @@ def check_runs(make_harness, run_all, options_of):
     has_torch = importlib.util.find_spec("torch") is not None
     names = [program.name for program in PROGRAMS if has_torch or program.name not in NEED_TORCH]
     few = "sleep,poll,foreign,engine_pipe,stall_short"
-    for only, flags in [(",".join(names), []), (few, ["--plain"]), (few, ["--late"]), (few, ["--late", "--plain"])]:
+    for only, flags in [(",".join(names), []), (few, ["--plain"]), (few, ["--late"]), (few, ["--late", "--plain"]), (few.replace("stall_short", "queue_sleep").replace("foreign,", "").replace("engine_pipe,", ""), ["--savings"])]:
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
             (folder / "gpuwhy").write_text(GPUWHY)
@@ -143,7 +144,6 @@ def check_table():
     """Each mark is on a line, and each program's function is in its module's text."""
     for program in PROGRAMS:
         assert f"\ndef {program.name}(run):" in (HERE / f"{program.module}.py").read_text(), program.name
-        assert program.twin in (None, "own", *BY_NAME), program.name
         for say in program.says:
             assert say.mark is None or lines_of(say.mark), say
 

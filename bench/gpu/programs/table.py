@@ -12,17 +12,15 @@ Say = namedtuple("Say", "cause culprit mark")
 
 # `says` is empty for a clean program; else the best answer first, then those that SCENARIOS.md leaves open.
 # `allow`: classes a clean program may be told of above low, because they are true of it.
-# `twin`: the program, or `own` for this one with `--without`, whose mean step is what is left when the fault is gone.
-# `needs`: `data` (a big file), `peer` (a process that runs before the trace). `least`: the least severity that is right.
-Program = namedtuple("Program", "name module about says allow twin needs least outlier_ms")
+Program = namedtuple("Program", "name module about says allow needs least outlier_ms")
 
 
-def fault(name, module, about, *says, twin="train", needs=(), least="medium", outlier_ms=None):
-    return Program(name, module, about, [Say(*say) for say in says], (), twin, needs, least, outlier_ms)
+def fault(name, module, about, *says, needs=(), least="medium", outlier_ms=None):
+    return Program(name, module, about, [Say(*say) for say in says], (), needs, least, outlier_ms)
 
 
 def clean(name, module, about, allow=()):
-    return Program(name, module, about, [], allow, None, (), None, None)
+    return Program(name, module, about, [], allow, (), None, None)
 
 
 PROGRAMS = [
@@ -42,7 +40,7 @@ PROGRAMS = [
     fault("augment_torch", "thread_programs", "augmentation in torch's CPU code", ("cpu.self", "self", "augment_torch")),
     fault("augment_numpy", "thread_programs", "augmentation in numpy", ("cpu.self", "self", "augment_numpy")),
     fault("gc_collect", "thread_programs", "gc.collect() over a large heap", ("python.gc", "self", "gc_collect")),
-    fault("gc_auto", "thread_programs", "automatic collections of a large heap", ("python.gc", "self", "gc_auto"), twin="own"),
+    fault("gc_auto", "thread_programs", "automatic collections of a large heap", ("python.gc", "self", "gc_auto")),
     fault("asyncio_blocked", "thread_programs", "a callback computes while the engine's coroutine awaits", ("cpu.self", "self", "callback")),
     fault("stall_long", "thread_programs", "one stall of 2 s in refresh_index()", ("cpu.self", "self", "refresh_index"), outlier_ms=2000),
     fault("stall_short", "thread_programs", "one stall of 0.3 s in reload_config()", ("self.sleep", "self", "reload_config"), least="low", outlier_ms=300),
@@ -60,39 +58,73 @@ PROGRAMS = [
     fault("log_pipe", "host_programs", "a log into a full pipe with a slow reader", ("io.file", "helper:reader", "log_pipe"),
           ("io.block", "helper:reader", "log_pipe"), ("self.sleep", "helper:reader", "slow_reader")),
     # The host.
-    fault("cpu_neighbour", "host_programs", "a busy process on the only core of the program", ("cpu.preempted", "helper:busy", None), twin="own"),
+    fault("cpu_neighbour", "host_programs", "a busy process on the only core of the program", ("cpu.preempted", "helper:busy", None)),
     fault("cpu_quota", "host_programs", "a cgroup quota of half a CPU", ("cpu.throttled", None, None)),
     fault("memory_limit", "host_programs", "a mapped file read again and again under a cgroup memory limit", ("mem.fault", "self", "memory_limit"),
           ("mem.reclaim", "self", "memory_limit"), ("io.block", "self", "memory_limit"), needs=("data",)),
     # Other processes.
-    fault("loader_cpu", "process_programs", "a DataLoader worker computes", ("cpu.self", "helper:worker", "loader_cpu"), twin="train_loader"),
-    fault("loader_sleep", "process_programs", "a DataLoader worker sleeps", ("self.sleep", "helper:worker", "loader_sleep"), twin="train_loader"),
-    fault("loader_disk", "process_programs", "a DataLoader worker reads the disk", ("io.block", "helper:worker", "loader_disk"), twin="train_loader",
+    fault("loader_cpu", "process_programs", "a DataLoader worker computes", ("cpu.self", "helper:worker", "loader_cpu")),
+    fault("loader_sleep", "process_programs", "a DataLoader worker sleeps", ("self.sleep", "helper:worker", "loader_sleep")),
+    fault("loader_disk", "process_programs", "a DataLoader worker reads the disk", ("io.block", "helper:worker", "loader_disk"),
           needs=("data",)),
     fault("child", "process_programs", "subprocess.run of a command every third step", ("proc.wait", "comm:sleep", "child"),
           ("self.sleep", "comm:sleep", "child")),
     fault("http", "process_programs", "waits for answers of a local HTTP server that sleeps", ("self.sleep", "helper:server", "http_server")),
     fault("foreign", "process_programs", "waits on a socket of a process that is not traced", ("net.wait", "peer", "foreign"),
           ("self.sleep", "peer", "foreign_peer"), needs=("peer",)),
-    fault("engine_pipe", "process_programs", "a GPU child waits on a Pipe for its API process, which computes", ("cpu.self", "helper:api", "prepare"),
-          twin="own"),
-    fault("engine_socket", "process_programs", "the same over a TCP socket", ("cpu.self", "helper:api", "prepare"), twin="own"),
-    fault("engine_zmq", "process_programs", "the same over ZeroMQ", ("cpu.self", "helper:api", "prepare"), twin="own"),
+    fault("engine_pipe", "process_programs", "a GPU child waits on a Pipe for its API process, which computes", ("cpu.self", "helper:api", "prepare")),
+    fault("engine_socket", "process_programs", "the same over a TCP socket", ("cpu.self", "helper:api", "prepare")),
+    fault("engine_zmq", "process_programs", "the same over ZeroMQ", ("cpu.self", "helper:api", "prepare")),
     fault("engine_shm", "process_programs", "the same over shared memory, polled", ("cpu.self", "helper:api", "prepare"),
-          ("self.sleep", "self", "engine_poll"), twin="own"),
+          ("self.sleep", "self", "engine_poll")),
     # The GPU.
     fault("gpu_neighbour", "gpu_programs", "another process keeps the GPU busy", ("driver.contention", "helper:neighbour", None),
-          ("gpu.wait", "helper:neighbour", None), twin="own"),
+          ("gpu.wait", "helper:neighbour", None)),
     fault("copies", "gpu_programs", "134 MB from pageable memory each step", ("copy.pcie", "self", "copies")),
-    fault("launch_bound", "gpu_programs", "2,000 tiny kernels a step", ("launch.bound", "self", "launch_bound"), twin=None, least="low"),
-    fault("graph_recapture", "gpu_programs", "a CUDA graph captured anew each step", ("graph.recapture", "self", "graph_recapture"), twin="own"),
+    fault("launch_bound", "gpu_programs", "2,000 tiny kernels a step", ("launch.bound", "self", "launch_bound"), least="low"),
+    fault("graph_recapture", "gpu_programs", "a CUDA graph captured anew each step", ("graph.recapture", "self", "graph_recapture")),
     fault("compile_storm", "gpu_programs", "torch.compile for one shape at a time, shapes that change", ("gpu.coldstart", "self", "compile_storm"),
-          ("cpu.self", "self", "compile_storm"), ("proc.wait", "self", "compile_storm"), twin="own"),
+          ("cpu.self", "self", "compile_storm"), ("proc.wait", "self", "compile_storm")),
     fault("empty_cache", "gpu_programs", "torch.cuda.empty_cache() each step", ("gpu.alloc", "self", "empty_cache")),
-    fault("leak", "gpu_programs", "a list that keeps tensors", ("gpu.memory", "self", "leak"), twin=None),
-    fault("nccl_sleep", "gpu_programs", "one NCCL rank that sleeps before its all_reduce", ("self.sleep", "self", "nccl_sleep"), twin="own"),
+    fault("leak", "gpu_programs", "a list that keeps tensors", ("gpu.memory", "self", "leak")),
+    fault("nccl_sleep", "gpu_programs", "one NCCL rank that sleeps before its all_reduce", ("self.sleep", "self", "nccl_sleep")),
     fault("item_costs", "gpu_programs", ".item() between GPU work and CPU work that could overlap", ("gpu.wait", "self", "item_costs"),
-          ("cpu.self", "self", "item_work"), twin="own"),
+          ("cpu.self", "self", "item_work")),
+    # Batches from somewhere else.
+    fault("queue_sleep", "queue_programs", "a producer thread sleeps before each item of its queue", ("self.sleep", "thread:producer", "queue_sleep")),
+    fault("pool_threads", "queue_programs", "a thread of a pool sleeps, and its result is awaited", ("self.sleep", "self", "pool_threads")),
+    fault("pool_processes", "queue_programs", "a pool of processes computes, and is awaited", ("cpu.self", "helper:worker|worker_2", "pool_processes")),
+    fault("mp_queue", "queue_programs", "a process fills a multiprocessing.Queue slowly", ("cpu.self", "helper:producer", "mp_queue")),
+    fault("loader_pinned", "queue_programs", "two workers compute, and a thread pins memory", ("cpu.self", "helper:worker|worker_2", "loader_pinned")),
+    fault("loader_stall", "queue_programs", "one item of a good loader takes 1.5 s", ("self.sleep", "helper:worker", "loader_stall"), outlier_ms=1500),
+    fault("event_timeout", "queue_programs", "waits for an event that nobody sets", ("self.sleep", "self", "event_timeout")),
+    fault("select_timeout", "queue_programs", "waits for input that does not come", ("self.sleep", "self", "select_timeout")),
+    fault("asyncio_sleep", "queue_programs", "awaits asyncio.sleep() in each step", ("self.sleep", "self", "asyncio_sleep")),
+    fault("json_log", "queue_programs", "json.dumps of a large record", ("cpu.self", "self", "json_log")),
+    fault("openmp", "queue_programs", "augmentation on four threads of torch", ("cpu.self", "self", "openmp")),
+    fault("tool_pipe", "queue_programs", "a tool that answers slowly over its pipes", ("proc.wait", "comm:sh|sleep", "tool_pipe"),
+          ("self.sleep", "comm:sh|sleep", "tool_pipe"), ("net.wait", "comm:sh|sleep", "tool_pipe"), ("io.file", "comm:sh|sleep", "tool_pipe")),
+    fault("file_lock", "queue_programs", "a file's lock that another process holds", ("self.sleep", "helper:locker", "hold_file|file_lock"),
+          ("lock.futex", "helper:locker", "hold_file|file_lock"), ("io.file", "helper:locker", "hold_file|file_lock")),
+    fault("condition", "queue_programs", "a scheduler thread computes before each turn", ("cpu.self", "thread:scheduler", "condition"),
+          ("python.gil", "thread:scheduler", "condition")),
+    fault("script", "queue_programs", "a script is run every fifth step, and computes", ("proc.wait", "comm:python3", "script"),
+          ("cpu.self", "comm:python3", "script|evaluate")),
+    # Tensors.
+    fault("to_host", "tensor_programs", "100 MB to pageable memory each step", ("copy.pcie", "self", "to_host")),
+    fault("pin_each", "tensor_programs", "a copy into pinned memory in each step", ("cpu.self", "self", "pin_each"), ("gpu.alloc", "self", "pin_each")),
+    fault("nonzero", "tensor_programs", "a mask's size synchronises, with CPU work that could overlap", ("gpu.wait", "self", "nonzero"),
+          ("cpu.self", "self", "nonzero_work")),
+    clean("amp", "tensor_programs", "mixed precision, clipping, a schedule", allow=("launch.bound",)),
+    clean("generate", "tensor_programs", "decodes token by token", allow=("launch.bound",)),
+    fault("generate_sample", "tensor_programs", "decodes with sampling in Python", ("cpu.self", "self", "generate_sample")),
+    clean("accumulate", "tensor_programs", "four passes for each optimizer step", allow=("launch.bound",)),
+    clean("synced", "tensor_programs", "large products, synchronised each step"),
+    fault("cached_read", "tensor_programs", "reads a cached file", ("io.file", "self", "cached_read"), ("cpu.self", "self", "cached_read"), needs=("data",)),
+    fault("small_writes", "tensor_programs", "fsync of a log in each step", ("io.block", "self", "small_writes"), ("io.file", "self", "small_writes"), needs=("data",)),
+    fault("fresh_memory", "tensor_programs", "maps and touches new memory", ("mem.fault", "self", "fresh_memory"), ("cpu.self", "self", "fresh_memory")),
+    fault("gloo_straggler", "tensor_programs", "the other rank of a Gloo job sleeps", ("self.sleep", "helper:peer", "gloo_straggler"),
+          ("rank.straggler", "helper:peer", "gloo_straggler")),
 ]
 
 BY_NAME = {program.name: program for program in PROGRAMS}

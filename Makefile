@@ -33,8 +33,6 @@ demo: all
 
 # Tests that need eBPF run as root where that is possible; skips are counted and named.
 test: export GPUWHY_SKIPS := $(shell mktemp)
-# One after the other: tests that measure who had the CPU must not be each other's neighbours.
-test: export RUST_TEST_THREADS := 1
 test:
 	@scripts/setup.sh test
 	@$(MAKE) --no-print-directory lint

@@ -70,10 +70,10 @@ static __always_inline u64 cgroup_of(struct task_struct *task) {
     return task->cgroups->dfl_cgrp->kn->id;
 }
 
-static __always_inline void name_task(struct who *who, struct task_struct *task) {
+static __always_inline void name_task(struct who *who, struct task_struct *task, u64 cgroup_id) {
     who->tgid = task->tgid;
     who->tid = task->pid;
-    who->cgroup_id = cgroup_of(task);
+    who->cgroup_id = cgroup_id;
     __builtin_memcpy(who->comm, task->comm, COMM_LEN);
 }
 

@@ -56,7 +56,8 @@ struct flight {
     u8 direction; /* enum direction */
     u8 first;     /* the first launch of its function */
     u8 waiting;   /* it is counted among the waiters of its stream */
-    u8 weight;    /* so many calls it stands for in the sums, see budget.h */
+    u8 class;     /* of calls that may be watched in slices, see budget.h; 0 for none */
+    u8 slice;     /* the number of the slice it is counted in */
     u8 waited; /* the sums below are valid: most calls never leave the CPU and never pay for clearing them */
     u64 runq_ns;
     u64 blocked_ns[REASONS];
@@ -101,10 +102,9 @@ struct task {
     u8 reclaim_depth; /* reclaims nest: compaction within direct reclaim */
     u8 node;          /* of the memory nearest to that CPU */
     u8 level;         /* enum level */
-    u8 told_level;
-    u8 woken; /* while runnable: it was woken, not taken off its CPU */
-    u8 calls; /* it made a traced call itself */
-    u8 reserved[2];
+    u8 woken;         /* while runnable: it was woken, not taken off its CPU */
+    u8 calls;         /* it made a traced call itself */
+    u8 reserved[3];
     s32 device_next;   /* the device it chose, plus one; 0 where it was not seen to choose */
     u32 events_window; /* waits told of one by one, see told.h */
     u32 events;
@@ -113,7 +113,11 @@ struct task {
     u32 python_missed; /* when all thread states were looked at in vain, see thread_state.h */
     u64 debt_ns;       /* of being watched, see budget.h */
     u64 debt_at_ns;
-    u64 level_told_ns;
+    u64 unbilled_ns; /* charged, and in no sum yet */
+    u64 beside_ns;   /* the same, for traps before and after slices */
+    u64 slice_ns;    /* charged in this slice */
+    u32 slice;       /* its number */
+    u32 reserved_too;
     u64 python_thread; /* its thread state in the interpreter, see thread_state.h */
     struct flight flights[CALL_DEPTH];
     struct cached streams[CACHED_STREAMS];

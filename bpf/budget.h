@@ -1,27 +1,44 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What being watched costs a thread, and what is done about it at once. Every trap is charged to a debt that
- * drains at the rate of the budget; the deeper the debt, the less is done. User space is told: it detaches
- * what is called too often, and attaches it again when the debt has drained. */
+ * drains at the rate of the budget. Calls of a class that may be frequent are counted in slices of time: user
+ * space opens one, and it ends at the time that was set, or at once when a thread's debt has grown too large.
+ * Between slices the probes are detached; a call that still traps then costs its entry and counts nothing, so
+ * a slice is exact whatever attaching and detaching take. */
 #pragma once
 
 #include "blame.h"
 #include "event.h"
 
-/* Deeper levels do what those before them do, too. The order is that of the agent's `Level`. */
+/* The order is that of the agent's `Level`. */
 enum level {
     LEVEL_FULL,
     LEVEL_NO_STACKS,
-    LEVEL_SAMPLE, /* one in so many calls is measured; the others are counted on entry */
-    LEVEL_COUNT,  /* counted on entry alone */
-    LEVEL_DETACH, /* over budget: user space has to detach */
 };
 
-#define SAMPLED_CALLS 16 /* a power of two */
-#define EIGHTHS 8
+/* Classes of calls that may be watched in slices, from 1; 0 is always watched. The order is that of model's
+ * `CallClass`. */
+#define CALL_CLASSES 8
+
+struct slice {
+    u64 from_ns;   /* calls that begin from here on */
+    u64 to_ns;     /* and before here are counted */
+    u64 gone_ns;   /* calls that began before may have returned unseen: their probes were detached */
+    u64 limit_ns;  /* what a thread may pay in it: beyond that it ends at once; 0 for no limit */
+    u64 closed_ns; /* when that was; 0 where it ended, or is to end, as planned */
+    u32 number;    /* tells its sums from those of other slices in the same window */
+    u32 whole;     /* no slice, but all the time: what a thread owes is limited, which drains */
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, CALL_CLASSES);
+    __type(key, u32);
+    __type(value, struct slice);
+} slices SEC(".maps");
 
 struct governor {
-    u64 capacity_ns; /* debt beyond which a thread is over budget; 0: no budget */
-    u64 entry_ns;    /* what an entry alone costs, and with its return */
+    u64 stacks_ns; /* debt beyond which no stacks are taken; 0: no budget */
+    u64 entry_ns;  /* what an entry alone costs, and with its return */
     u64 pair_ns;
     u64 kept_ns; /* besides, for a call that is kept; and for its stack */
     u64 stack_ns;
@@ -36,81 +53,91 @@ struct {
     __type(value, struct governor);
 } governor SEC(".maps");
 
-/* A thread got to another level. */
-struct level_record {
+/* A thread's debt has grown too large: it ended a slice, or has no stacks taken any more. */
+struct debt_record {
     struct record head;
     u64 debt_ns;
-    u32 level; /* enum level */
-    u16 rule;  /* of the call that did it */
-    u16 library;
+    u32 class; /* 0 for stacks */
+    u32 reserved;
 };
-
-/* Changes are told at most so often; that of going over budget at once. */
-#define LEVEL_TOLD_NS 100000000ULL
-#define OVER_TOLD_NS 5000000ULL
 
 static __always_inline struct governor *governor_here(void) {
     u32 zero = 0;
     return bpf_map_lookup_elem(&governor, &zero);
 }
 
-static __noinline int tell_level(struct task *task, u16 rule, u16 library, u64 now) {
-    u32 level = task->level;
-    u64 pause = level == LEVEL_DETACH ? OVER_TOLD_NS : LEVEL_TOLD_NS;
-    if (now - task->level_told_ns < pause && task->level_told_ns)
-        return 0;
+static __always_inline struct slice *slice_of(u32 class) {
+    return bpf_map_lookup_elem(&slices, &class);
+}
+
+static __always_inline bool is_open(const struct slice *slice, u64 now) {
+    return now >= slice->from_ns && now < slice->to_ns;
+}
+
+static __noinline int tell_debt(u64 debt_ns, u32 class, u64 now) {
     void *ring = ring_of_cpu(bpf_get_smp_processor_id());
-    struct level_record *out = ring ? bpf_ringbuf_reserve(ring, sizeof(*out), 0) : 0;
+    struct debt_record *out = ring ? bpf_ringbuf_reserve(ring, sizeof(*out), 0) : 0;
+    /* User space looks at the slice itself, too, if a little later. */
     if (!out)
         return 0;
-    fill_header(&out->head, RECORD_LEVEL, now);
-    out->debt_ns = task->debt_ns;
-    out->level = level;
-    out->rule = rule;
-    out->library = library;
-    task->level_told_ns = now;
-    task->told_level = level;
-    bpf_ringbuf_submit(out, level == LEVEL_DETACH ? BPF_RB_FORCE_WAKEUP : submit_flags(ring));
+    fill_header(&out->head, RECORD_DEBT, now);
+    out->debt_ns = debt_ns;
+    out->class = class;
+    out->reserved = 0;
+    bpf_ringbuf_submit(out, class ? BPF_RB_FORCE_WAKEUP : submit_flags(ring));
     return 0;
 }
 
-/* In eighths of the capacity, from which debt on a level is reached. */
-static __always_inline u32 level_of_debt(u64 debt, u64 eighth) {
-    if (debt < 4 * eighth)
-        return LEVEL_FULL;
-    if (debt < 6 * eighth)
-        return LEVEL_NO_STACKS;
-    if (debt < EIGHTHS * eighth - eighth / 4)
-        return LEVEL_SAMPLE;
-    return debt < EIGHTHS * eighth ? LEVEL_COUNT : LEVEL_DETACH;
+/* Ends the slice for all threads, at a time that everybody can read from it. */
+static __always_inline void close_slice(struct task *task, struct slice *slice, u32 class, u64 now) {
+    u64 planned = slice->to_ns;
+    if (now >= planned || __sync_val_compare_and_swap(&slice->to_ns, planned, now) != planned)
+        return;
+    slice->closed_ns = now;
+    tell_debt(task->debt_ns, class, now);
+    /* What is watched on has a debt of its own. */
+    task->debt_ns = 0;
 }
 
-/* Drains the debt and gives the level a thread is at. Over budget, a function that can be let go alone is
- * named; others only when that has not helped. */
-static __always_inline u32 current_level(struct task *task, const struct governor *governor, u16 rule,
-                                         u16 library, bool alone, u64 now) {
-    u64 eighth = governor->capacity_ns / EIGHTHS;
-    if (!eighth)
-        return LEVEL_FULL;
+/* Drains the debt. Beyond a part of the budget no stacks are taken, until half of that has drained. */
+static __always_inline void settle_debt(struct task *task, const struct governor *governor, u64 now) {
     u64 elapsed = now - task->debt_at_ns;
-    /* A microsecond drains nothing that counts: the division above would be most of the work. */
-    if (elapsed < (1 << 20) && task->debt_ns < governor->capacity_ns)
-        return task->level;
+    /* A microsecond drains nothing that counts: the work would cost more. */
+    if (elapsed < (1 << 20))
+        return;
     u64 drained = (elapsed >> 20) * governor->drain;
     task->debt_at_ns = now;
     task->debt_ns = task->debt_ns > drained ? task->debt_ns - drained : 0;
-    task->level = level_of_debt(task->debt_ns, eighth);
-    if (task->level == LEVEL_DETACH && !alone && task->debt_ns < 2 * governor->capacity_ns)
-        task->level = LEVEL_COUNT;
-    if (task->level != task->told_level || task->level == LEVEL_DETACH)
-        tell_level(task, rule, library, now);
-    return task->level;
+    u64 most_ns = task->level == LEVEL_FULL ? governor->stacks_ns : governor->stacks_ns / 2;
+    u32 level = governor->stacks_ns && task->debt_ns >= most_ns ? LEVEL_NO_STACKS : LEVEL_FULL;
+    if (level == LEVEL_NO_STACKS && task->level == LEVEL_FULL)
+        tell_debt(task->debt_ns, 0, now);
+    task->level = level;
 }
 
+/* What was charged goes to the sums of the call that counts next. */
 static __always_inline void charge(struct task *task, u64 ns) {
     task->debt_ns += ns;
+    task->slice_ns += ns;
+    task->unbilled_ns += ns;
+}
+
+/* A trap before or after a slice. */
+static __always_inline void charge_beside(struct task *task, u64 ns) {
+    task->debt_ns += ns;
+    task->beside_ns += ns;
+}
+
+/* Whether a thread has paid more than it may. */
+static __always_inline bool is_over_limit(struct task *task, const struct slice *slice) {
+    if (task->slice != slice->number) {
+        task->slice = slice->number;
+        task->slice_ns = 0;
+    }
+    return slice->limit_ns && (slice->whole ? task->debt_ns : task->slice_ns) >= slice->limit_ns;
 }
 
 KEEP_TYPE(enum, level);
+KEEP_TYPE(struct, slice);
 KEEP_TYPE(struct, governor);
-KEEP_TYPE(struct, level_record);
+KEEP_TYPE(struct, debt_record);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "bill.h"
+#include "budget.h"
 #include "kept.h"
 #include "process.h"
 #include "target.h"
@@ -28,6 +29,12 @@ static __always_inline struct task *task_of_caller(u32 tgid, bool anyone) {
     return task;
 }
 
+/* Its probe was detached meanwhile: nobody knows whether it has returned, so nothing nests in it. */
+static __always_inline bool returned_unseen(const struct flight *flight) {
+    struct slice *slice = flight->class ? slice_of(flight->class) : 0;
+    return slice && flight->start_ns < slice->gone_ns;
+}
+
 /* Calls left without a return (longjmp, an exception, a switched stack): the stack has grown back past them.
  */
 static __always_inline void drop_dead_flights(struct task *task, u64 sp, u16 rule) {
@@ -36,7 +43,8 @@ static __always_inline void drop_dead_flights(struct task *task, u64 sp, u16 rul
         if (!flight)
             return;
         /* An equal stack pointer is a tail call into another function, or the same call anew. */
-        if (flight->sp > sp || (flight->sp == sp && flight->rule != rule))
+        bool nests = flight->sp > sp || (flight->sp == sp && flight->rule != rule);
+        if (nests && !returned_unseen(flight))
             return;
         task->depth--;
     }
@@ -66,7 +74,8 @@ static __always_inline struct flight *new_flight(struct task *task, const struct
     flight->op = rule->op;
     flight->layer = rule->layer;
     flight->first = flight->waiting = flight->waited = 0;
-    flight->weight = 1;
+    flight->class = rule->class;
+    flight->slice = 0;
     return flight;
 }
 
@@ -97,13 +106,9 @@ static __always_inline struct rule *rule_of(u32 number) {
 #define COOKIE_LIBRARY(cookie) ((u16)((cookie) >> 16))
 
 /* A call begins; its flight, where it is followed and its return wanted. */
-static __always_inline struct flight *call_begin(struct pt_regs *regs, u64 cookie, struct task **caller) {
-    struct task *task = task_of_caller(bpf_get_current_pid_tgid() >> 32, false);
-    struct rule *rule = rule_of(COOKIE_RULE(cookie));
-    if (!task || !rule)
-        return 0;
+static __always_inline struct flight *call_begin(struct pt_regs *regs, u64 cookie, struct task *task,
+                                                 const struct rule *rule) {
     struct flight *flight = new_flight(task, rule, COOKIE_RULE(cookie), ENTRY_SP(regs, false));
-    *caller = task;
     if (!flight)
         return 0;
     flight->library = COOKIE_LIBRARY(cookie);
@@ -148,44 +153,37 @@ static __always_inline struct flight *end_flight(struct task *task, u64 sp, u64 
     return flight;
 }
 
-/* Over its budget a thread has most of its calls counted only. What the ledger needs is always followed. */
-static __always_inline bool is_only_counted(const struct task *task, const struct rule *rule,
-                                            struct flight *flight, u64 now) {
-    if (task->level < LEVEL_SAMPLE || (rule->flags & RULE_STATE) || flight->first || flight->capture)
-        return false;
-    if (task->level == LEVEL_SAMPLE && (chance(now) & (SAMPLED_CALLS - 1)) == 0) {
-        flight->weight = SAMPLED_CALLS;
-        return false;
-    }
-    return true;
-}
-
 /* Returns whether the call is followed, and so its return wanted. */
 static __always_inline bool call_enter(struct pt_regs *regs, u64 cookie) {
-    struct task *task = 0;
-    struct flight *flight = call_begin(regs, cookie, &task);
+    struct task *task = task_of_caller(bpf_get_current_pid_tgid() >> 32, false);
     struct rule *rule = rule_of(COOKIE_RULE(cookie));
     struct governor *governor = governor_here();
-    if (!governor || !rule)
+    if (!task || !rule || !governor)
         return false;
-    if (!flight) {
-        /* Nested in one that is followed: a trap all the same. */
-        if (task)
-            charge(task, governor->entry_ns);
+    u64 now = bpf_ktime_get_ns(), id = bpf_get_current_pid_tgid();
+    struct slice *slice = rule->class ? slice_of(rule->class) : 0;
+    if (slice && !is_open(slice, now)) {
+        charge_beside(task, governor->entry_ns);
         return false;
     }
-    u64 now = bpf_ktime_get_ns(), id = bpf_get_current_pid_tgid();
-    current_level(task, governor, flight->rule, flight->library, rule->flags & RULE_ALONE, now);
-    work_enter(task, rule, flight, id, now);
-    if (rule->flags & RULE_NO_RETURN)
-        return false;
-    if (is_only_counted(task, rule, flight, now)) {
-        struct window_sum *sum = window_of(id, flight, now);
+    struct flight *flight = call_begin(regs, cookie, task, rule);
+    if (!flight) {
+        /* Nested in one that is followed: a trap all the same. */
         charge(task, governor->entry_ns);
-        if (sum)
-            count_entry(sum, bytes_of(rule, flight, -1), governor->entry_ns);
-        else
-            count_loss(LOSS_WINDOWS_FULL);
+        return false;
+    }
+    settle_debt(task, governor, now);
+    if (slice) {
+        flight->slice = slice->number;
+        if (is_over_limit(task, slice)) {
+            close_slice(task, slice, rule->class, now);
+            charge_beside(task, governor->entry_ns);
+            return false;
+        }
+    }
+    work_enter(task, rule, flight, id, now);
+    if (rule->flags & RULE_NO_RETURN) {
+        charge(task, governor->entry_ns);
         return false;
     }
     charge(task, governor->pair_ns);
@@ -198,15 +196,15 @@ static __always_inline void count_and_keep(struct pt_regs *regs, struct task *ta
                                            struct flight *flight, s32 ret, bool failed, u64 now) {
     u64 duration_ns = now - flight->start_ns;
     u64 bytes = bytes_of(rule, flight, ret);
-    struct window_sum *sum = window_of(bpf_get_current_pid_tgid(), flight, now);
+    /* A slice has the calls that began in it, whenever they return. */
+    u64 counted_ns = flight->class ? flight->start_ns : now;
+    struct window_sum *sum = window_of(bpf_get_current_pid_tgid(), flight, counted_ns);
     if (!sum) {
         count_loss(LOSS_WINDOWS_FULL);
         return;
     }
     count_call(sum, flight, duration_ns, bytes, failed);
-    struct governor *governor = governor_here();
-    if (governor)
-        sum->cost_ns += governor->pair_ns;
+    bill_cost(sum, task);
     bool sampled = (chance(now) & rule->sample_mask) == 0;
     u32 kept = why_keep(rule, sum, duration_ns, failed, sampled);
     if (kept == KEPT_NOT && ((rule->flags & RULE_STATE) || flight->capture || flight->first))

@@ -20,7 +20,7 @@ enum record_kind {
     RECORD_STACK = 13,
     RECORD_STACK_PART = 14,
     RECORD_CODE = 15,
-    RECORD_LEVEL = 16,
+    RECORD_DEBT = 16,
     RECORD_CPU_SAMPLE = 17,
 };
 

@@ -194,7 +194,7 @@ static __always_inline bool keep_call(struct pt_regs *regs, struct task *task, c
         name_at = name_of_function(bpf_get_current_pid_tgid() >> 32, flight_arg(flight, rule->handle_arg));
     struct governor *governor = governor_here();
     if (ring && regs && wants_stack(task, rule, kept)) {
-        stack_key = take_stack(cpu, regs, task);
+        stack_key = take_stack(regs, task, cpu);
         charge(task, governor ? governor->stack_ns : 0);
     }
     charge(task, governor ? governor->kept_ns : 0);

@@ -176,7 +176,9 @@ __noinline int take_frame(struct python *python, struct python_stack *stack, str
 }
 
 /* The frames from `frame` outwards; gives how many. */
-static __always_inline u32 walk_frames(struct python *python, struct python_stack *stack, u64 frame) {
+__noinline u32 walk_frames(struct python *python, struct python_stack *stack, u64 frame) {
+    if (!python || !stack)
+        return 0;
     struct walk walk = {.frame = frame};
     for (u32 i = 0; i < 2 * PYTHON_FRAMES; i++)
         if (!take_frame(python, stack, &walk))

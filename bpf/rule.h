@@ -27,7 +27,6 @@ enum rule_flags {
     RULE_WAITS = 65536,         /* returns only after queued work has finished */
     RULE_ARRAY = 131072,        /* the 2nd argument points to a CUDA_ARRAY_DESCRIPTOR */
     RULE_ARRAY_3D = 262144,     /* or to its form with a depth */
-    RULE_ALONE = 524288,        /* can be detached without others */
 };
 
 /* What a call does to streams and captures. Model's `Role` says more; the kernel needs this. */
@@ -78,6 +77,8 @@ struct rule {
     u8 direction;     /* enum direction, or by an argument: */
     u8 direction_arg; /* 0 to 3 are the first four directions */
     u8 keep_all;
+    u8 class; /* of calls that may be watched in slices, see budget.h; 0 for always */
+    u8 reserved[7];
 };
 
 struct {

@@ -122,7 +122,9 @@ static __always_inline long native_stack(struct pt_regs *regs, void *into, u32 b
 }
 
 /* Sends the caller's stack unless user space has it; gives the key it is known by, 0 where it got lost. */
-static __noinline u64 take_stack(u32 cpu, struct pt_regs *regs, struct task *task) {
+__noinline u64 take_stack(struct pt_regs *regs __arg_ctx, struct task *task, u32 cpu) {
+    if (!task)
+        return 0;
     void *ring = ring_of_cpu(cpu);
     if (!ring || !has_room_for_stack(ring))
         return 0;

@@ -59,13 +59,15 @@ __noinline u64 hash_frames(struct python_stack *stack, u32 count, u64 hash) {
     return hash;
 }
 
-static __always_inline void send_codes(struct python *python, struct python_stack *stack, u32 count,
-                                       u32 cpu) {
+__noinline int send_codes(struct python *python, struct python_stack *stack, u32 count, u32 cpu) {
+    if (!python || !stack)
+        return 0;
     for (u32 i = 0; i < PYTHON_FRAMES; i++) {
         if (i >= count)
             break;
         send_code(python, &stack->frames[i], cpu);
     }
+    return 0;
 }
 
 /* A stack is large, and calls and processes go first: a quarter of a ring is theirs alone. */

@@ -5,8 +5,10 @@
 #include "blame.h"
 #include "gil.h"
 
-/* Thread states looked at to find the current thread's: so many in a turn, and so many turns. */
-#define PYTHON_STATES 256
+/* Thread states looked at to find the current thread's: so many at a time, so often in a turn, and so many
+ * turns. */
+#define PYTHON_STATES 16
+#define PYTHON_TIMES 16
 #define PYTHON_TURNS 64
 #define PYTHON_TRIES 3
 
@@ -68,7 +70,8 @@ static __always_inline void look_at_state(const struct python *python, struct st
     }
 }
 
-/* One turn. Global, and so is what takes the turns: the verifier then goes through each loop once. */
+/* Global, and so is what calls it: the verifier then goes through each loop once. It does so round by round,
+ * and a round that only calls another function is a short one. */
 __noinline int look_at_states(struct python *python, struct state_search *search) {
     if (!python || !search)
         return 0;
@@ -88,12 +91,26 @@ __noinline int look_at_states(struct python *python, struct state_search *search
     return 0;
 }
 
-static __always_inline void begin_search(const struct python *python, struct state_search *search) {
+__noinline int begin_search(struct python *python, struct state_search *search) {
+    if (!python || !search)
+        return 0;
     search->interpreter = user_word(python->runtime + python->interpreters_head);
     search->state = search->interpreter ? user_word(search->interpreter + python->interp_threads_head) : 0;
     search->found = 0;
     search->is_over = !search->interpreter;
     search->is_cut = 0;
+    return 0;
+}
+
+__noinline int take_turn(struct python *python, struct state_search *search) {
+    if (!python || !search)
+        return 0;
+    for (u32 i = 0; i < PYTHON_TIMES && !search->is_over; i++)
+        look_at_states(python, search);
+    /* Threads come and go meanwhile: the way may have led through one that was gone. */
+    if (!search->is_brief && search->is_cut && search->tries++ < PYTHON_TRIES)
+        begin_search(python, search);
+    return 0;
 }
 
 /* The current thread's state in the interpreter. With several interpreters a thread has several: the one
@@ -107,12 +124,9 @@ __noinline int find_state(struct python *python, struct state_search *search) {
         return 0;
     begin_search(python, search);
     for (u32 i = 0; i < PYTHON_TURNS && !search->is_over; i++) {
-        look_at_states(python, search);
+        take_turn(python, search);
         if (search->is_brief)
             return 0;
-        /* Threads come and go meanwhile: the way may have led through one that was gone. */
-        if (search->is_cut && search->tries++ < PYTHON_TRIES)
-            begin_search(python, search);
     }
     if (!search->is_over)
         search->is_cut = 1;

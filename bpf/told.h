@@ -95,7 +95,9 @@ static __noinline int tell(struct task_struct *victim, struct task *task, const 
     out->head.tgid = victim->tgid;
     out->head.tid = victim->pid;
     out->head.reserved = 0;
-    out->head.cgroup_id = cgroup_of(victim);
+    /* Not read directly: each step of such a path takes the verifier a millisecond, as it looks for names in
+     * all of the kernel's types (type_is_rcu() and its kind), and this is on many ways. */
+    out->head.cgroup_id = BPF_CORE_READ(victim, cgroups, dfl_cgrp, kn, id);
     out->duration_ns = wait->ns;
     out->by = *wait->by;
     out->address = wait->address;

@@ -11,7 +11,7 @@ struct window_key {
     u32 window; /* CLOCK_MONOTONIC at the return, in windows since boot */
     u16 op;
     u8 direction; /* enum direction: copies are summed by where they go */
-    u8 reserved;
+    u8 slice;     /* the number of the slice it was counted in, see budget.h */
 };
 
 /* A thread is the only writer of its windows, so plain additions are exact. User space reads a window when no
@@ -25,7 +25,8 @@ struct window_sum {
     u64 min_ns;
     u64 max_ns;
     u64 runq_ns;
-    u64 cost_ns; /* of being watched */
+    u64 cost_ns;   /* of being watched */
+    u64 beside_ns; /* of traps that counted nothing, before and after slices */
     u64 blocked_ns[REASONS];
     u32 hist[HIST_BUCKETS];
 };
@@ -38,6 +39,13 @@ struct {
     __type(value, struct window_sum);
 } windows SEC(".maps");
 
+/* What was charged since the last call that counted. */
+static __always_inline void bill_cost(struct window_sum *sum, struct task *task) {
+    sum->cost_ns += task->unbilled_ns;
+    sum->beside_ns += task->beside_ns;
+    task->unbilled_ns = task->beside_ns = 0;
+}
+
 static const struct window_sum empty_window;
 
 static __always_inline struct window_sum *window_of(u64 id, const struct flight *flight, u64 now) {
@@ -45,7 +53,8 @@ static __always_inline struct window_sum *window_of(u64 id, const struct flight 
                              .tid = (u32)id,
                              .window = now / WINDOW_NS,
                              .op = flight->op,
-                             .direction = flight->direction};
+                             .direction = flight->direction,
+                             .slice = flight->slice};
     struct window_sum *sum = bpf_map_lookup_elem(&windows, &key);
     if (sum)
         return sum;
@@ -53,31 +62,22 @@ static __always_inline struct window_sum *window_of(u64 id, const struct flight 
     return bpf_map_lookup_elem(&windows, &key);
 }
 
-/* A call that is only counted, on entry. */
-static __always_inline void count_entry(struct window_sum *sum, u64 bytes, u64 cost_ns) {
-    sum->count++;
-    sum->bytes += bytes;
-    sum->cost_ns += cost_ns;
-}
-
-/* A call that was measured stands for those that were only counted, as many as its weight says. */
 static __always_inline void count_call(struct window_sum *sum, const struct flight *flight, u64 duration_ns,
                                        u64 bytes, bool failed) {
-    u64 weight = flight->weight;
     if (!sum->min_ns || duration_ns < sum->min_ns)
         sum->min_ns = duration_ns;
     if (duration_ns > sum->max_ns)
         sum->max_ns = duration_ns;
     sum->count++;
-    sum->sum_ns += duration_ns * weight;
+    sum->sum_ns += duration_ns;
     sum->bytes += bytes;
-    sum->errors += failed * weight;
+    sum->errors += failed;
     u32 bucket = bucket_of(duration_ns);
     if (bucket < HIST_BUCKETS)
-        sum->hist[bucket] += weight;
+        sum->hist[bucket]++;
     if (flight->waited) {
-        sum->runq_ns += flight->runq_ns * weight;
+        sum->runq_ns += flight->runq_ns;
         for (u32 i = 0; i < REASONS; i++)
-            sum->blocked_ns[i] += flight->blocked_ns[i] * weight;
+            sum->blocked_ns[i] += flight->blocked_ns[i];
     }
 }

@@ -16,39 +16,52 @@ static __always_inline struct event_mark *mark_of_event(u32 tgid, u64 event) {
     return bpf_map_lookup_elem(&event_marks, &key);
 }
 
-/* The one stream of the process with unfinished work, or 0 where there are none or several. */
-static __noinline u32 only_pending_stream(u32 tgid) {
-    struct process_streams *all = bpf_map_lookup_elem(&process_streams, &tgid);
-    u32 found = 0;
-    if (!all)
-        return 0;
-    for (u32 i = 0; i < PROCESS_STREAMS && i < all->count; i++) {
-        u32 slot = all->slots[i & (PROCESS_STREAMS - 1)];
-        struct stream_state *state = stream_at(slot);
-        if (!state || state->submitted == state->done)
-            continue;
-        if (found)
-            return 0;
-        found = slot;
-    }
-    return found;
-}
+struct pending {
+    u32 slot;
+    u32 count;
+};
 
-static __noinline int complete_all(struct flight *flight, u32 tgid, u64 now) {
-    struct process_streams *all = bpf_map_lookup_elem(&process_streams, &tgid);
-    if (!all || !flight)
+/* Notes a stream with unfinished work. Functions here are global so that the verifier goes through each once,
+ * and not once for every way that leads to a call of it, nor for every round of a loop: that decides how long
+ * loading takes. */
+__noinline int note_pending(struct pending *pending, u32 slot) {
+    struct stream_state *state = stream_at(slot);
+    if (!pending || !state || state->submitted == state->done)
         return 0;
-    for (u32 i = 0; i < PROCESS_STREAMS && i < all->count; i++) {
-        u32 slot = all->slots[i & (PROCESS_STREAMS - 1)];
-        struct stream_state *state = stream_at(slot);
-        /* Work submitted meanwhile may not be done. */
-        if (state && state->tgid == tgid && state->last_submit_ns < flight->start_ns)
-            complete_one(slot, state, state->submitted, flight, now);
-    }
+    pending->slot = slot;
+    pending->count++;
     return 0;
 }
 
-static __noinline int complete_up_to(struct flight *flight, u32 slot, u64 mark, u64 now) {
+/* The one stream of the process with unfinished work, or 0 where there are none or several. */
+__noinline u32 only_pending_stream(u32 tgid) {
+    struct process_streams *all = bpf_map_lookup_elem(&process_streams, &tgid);
+    struct pending pending = {};
+    if (!all)
+        return 0;
+    for (u32 i = 0; i < PROCESS_STREAMS && i < all->count; i++)
+        note_pending(&pending, all->slots[i & (PROCESS_STREAMS - 1)]);
+    return pending.count == 1 ? pending.slot : 0;
+}
+
+/* Work submitted meanwhile may not be done. */
+__noinline int complete_older(struct flight *flight, u32 slot, u32 tgid, u64 now) {
+    struct stream_state *state = stream_at(slot);
+    if (flight && state && state->tgid == tgid && state->last_submit_ns < flight->start_ns)
+        complete_one(slot, state, state->submitted, flight, now);
+    return 0;
+}
+
+__noinline int complete_all(struct flight *flight, u32 tgid, u64 now) {
+    struct process_streams *all = bpf_map_lookup_elem(&process_streams, &tgid);
+    if (!all || !flight)
+        return 0;
+    for (u32 i = 0; i < PROCESS_STREAMS && i < all->count; i++)
+        complete_older(flight, all->slots[i & (PROCESS_STREAMS - 1)], tgid, now);
+    return 0;
+}
+
+__noinline int complete_up_to(struct flight *flight, u32 slot, u64 mark, u64 now) {
     if (flight)
         complete(slot, mark, flight, now);
     return 0;
@@ -111,8 +124,7 @@ static __always_inline void work_enter(struct task *task, const struct rule *rul
     }
 }
 
-static __noinline int event_recorded(struct task *task, struct flight *flight, u32 tgid, u32 owner,
-                                     u64 event) {
+__noinline int event_recorded(struct task *task, struct flight *flight, u32 tgid, u32 owner, u64 event) {
     if (!task || !flight)
         return 0;
     u64 capture = capture_of(tgid, flight->stream);
@@ -130,7 +142,7 @@ static __noinline int event_recorded(struct task *task, struct flight *flight, u
     return 0;
 }
 
-static __noinline int stream_waits(struct task *task, struct flight *flight, u32 tgid, u32 owner, u64 event) {
+__noinline int stream_waits(struct task *task, struct flight *flight, u32 tgid, u32 owner, u64 event) {
     if (!task || !flight)
         return 0;
     u64 capture = capture_of(tgid, event);
@@ -153,7 +165,7 @@ static __noinline int stream_waits(struct task *task, struct flight *flight, u32
     return 0;
 }
 
-static __noinline int event_queried(struct flight *flight, u32 tgid, u64 event, s32 ret, u64 now) {
+__noinline int event_queried(struct flight *flight, u32 tgid, u64 event, s32 ret, u64 now) {
     struct event_mark *mark = mark_of_event(tgid, event);
     if (!mark || !flight)
         return 0;

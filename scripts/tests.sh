@@ -3,6 +3,8 @@
 # that fail are run once more, and named at the end, whatever comes of it.
 set -u
 # WITHOUT is what cargo is to leave out.
+host=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
+export "CARGO_TARGET_${host}_RUNNER=$(cd "$(dirname "$0")" && pwd)/test-runner.sh"
 log=$(mktemp)
 trap 'rm -f "$log" "$log.status"' EXIT
 

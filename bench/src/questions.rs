@@ -166,6 +166,8 @@ fn sums(start_ns: u64, process: u64, op: u64) -> CallWindow {
         blame: Blame { oncpu_ns: count * 5_000, runq_ns: count * 500, ..Blame::default() },
         hist,
         cost_ns: 0,
+        beside_ns: 0,
+        slice: 0,
     }
 }
 

@@ -65,7 +65,8 @@ impl Cgroup {
         hierarchies()
             .iter()
             .filter(|hierarchy| hierarchy.has(controller))
-            .find_map(|hierarchy| hierarchy.make("limited"))
+            // At the top: there its weight counts beside everybody else's.
+            .find_map(|hierarchy| hierarchy.make(""))
     }
 
     /// Writes a value to one of its files, which has two names.

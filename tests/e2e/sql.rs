@@ -304,7 +304,7 @@ fn python_opens_the_file_as_it_is() {
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1])
 assert db.execute('PRAGMA integrity_check').fetchone()[0] == 'ok'
-assert db.execute('PRAGMA user_version').fetchone()[0] == 6
+assert db.execute('PRAGMA user_version').fetchone()[0] == int(sys.argv[2])
 for op, count, p50, p99, worst in db.execute('SELECT op, count, p50_us, p99_us, max_us FROM op_summary'):
     assert count > 0 and 0 < p50 <= p99 <= worst, (op, count, p50, p99, worst)
     print(op, count)
@@ -316,7 +316,9 @@ for op, count, p50, p99, worst in db.execute('SELECT op, count, p50_us, p99_us, 
     if !ready.is_ok_and(|status| status.success()) {
         return skip("python_opens_the_file_as_it_is", "there is no python3 with SQLite 3.38 or newer");
     }
-    let said = done(Command::new("python3").args(["-c", script]).arg(trace.file()).output().unwrap());
+    let version = gpuwhy_store::schema::SCHEMA_VERSION.to_string();
+    let mut python = Command::new("python3");
+    let said = done(python.args(["-c", script]).arg(trace.file()).arg(version).output().unwrap());
     let launches = trace.number("SELECT sum(count) FROM call_stats WHERE op = 'cuLaunchKernel'");
     assert!(launches > 0 && said.contains(&format!("cuLaunchKernel {launches}\n")), "{said}");
 }

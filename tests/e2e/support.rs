@@ -2,19 +2,21 @@
 
 use rusqlite::Connection;
 use serde_json::Value;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 /// The longest anything awaited may take; the machines that run this are slow.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn gpuwhy() -> Command {
+    beside_others();
     let mut command = Command::new(env!("CARGO_BIN_EXE_gpuwhy"));
     command.env_remove("GPUWHY_DB").env("NO_COLOR", "1");
     // Tests count every call, at rates that no budget allows; those of the governor say what they want.
@@ -38,10 +40,46 @@ pub(crate) fn simwork() -> PathBuf {
     sim().join(gpuwhy_simgpu::WORKLOAD)
 }
 
-/// Tests that measure time or count everything on the host take turns: there may be two cores only.
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+/// Tests that measure time or count everything on the host have it for themselves: there may be two cores only. The
+/// others run beside each other, from the first time they start the binary on.
+pub(crate) fn alone() -> Alone {
+    // Given back first: nobody gets to be alone beside a test that waits for that.
+    TURN.set(Turn::None);
+    let host = HOST.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+    TURN.set(Turn::Alone);
+    Alone { _host: host }
+}
+
+static HOST: RwLock<()> = RwLock::new(());
+
+thread_local! {
+    /// A test has a thread of its own, unless they all run in one, where nobody is beside anybody.
+    static TURN: RefCell<Turn> = const { RefCell::new(Turn::None) };
+}
+
+enum Turn {
+    None,
+    Beside { _host: RwLockReadGuard<'static, ()> },
+    Alone,
+}
+
+pub(crate) struct Alone {
+    _host: RwLockWriteGuard<'static, ()>,
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        TURN.set(Turn::None);
+    }
+}
+
+/// Threads that a test starts are within its turn: they have no name.
+fn beside_others() {
+    let is_test = std::thread::current().name().is_some_and(|name| name.contains("::"));
+    if is_test && TURN.with_borrow(|turn| matches!(turn, Turn::None)) {
+        let host = HOST.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        TURN.set(Turn::Beside { _host: host });
+    }
 }
 
 /// Whether eBPF can be used. Where not, the skip is counted and named, and is a failure under GPUWHY_REQUIRE=all.
@@ -226,7 +264,7 @@ impl Running {
 
     /// Waits until all of these processes were seen to end, in whichever order.
     pub(crate) fn until_ended(&mut self, pids: &[u32]) {
-        let ended = std::cell::RefCell::new(std::collections::HashSet::new());
+        let ended = RefCell::new(std::collections::HashSet::new());
         self.until("process", |process| {
             if !process["end_ns"].is_null() {
                 ended.borrow_mut().insert(process["pid"].as_u64().unwrap() as u32);

@@ -2,14 +2,18 @@
 
 use crate::{AgentError, CommandOutput, Config};
 use gpuwhy_probes::Engine;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use std::ffi::OsString;
 use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 #[derive(Debug)]
 pub(crate) struct Started {
     child: Child,
     status: Option<ExitStatus>,
+    /// Readable once it has ended; nothing where the kernel gives none.
+    end: Option<OwnedFd>,
 }
 
 impl Started {
@@ -39,7 +43,12 @@ impl Started {
         let child = command.spawn();
         engine.remove_target(own)?;
         let child = child.map_err(|error| failed(&error))?;
-        Ok(Started { child, status: None })
+        let pid = Pid::from_child(&child);
+        Ok(Started { child, status: None, end: pidfd_open(pid, PidfdFlags::empty()).ok() })
+    }
+
+    pub(crate) fn end_fd(&self) -> Option<i32> {
+        self.end.as_ref().map(AsRawFd::as_raw_fd)
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -55,11 +64,9 @@ impl Started {
 
     /// Passes on that the trace was told to stop.
     pub(crate) fn terminate(&mut self) {
-        if !self.has_ended()
-            && let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32)
-        {
+        if !self.has_ended() {
             // It may have ended just now: then there is nobody to tell.
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         }
     }
 

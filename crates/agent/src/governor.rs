@@ -1,18 +1,15 @@
-//! Keeps what being watched costs a thread within its budget. The kernel does at once what it can (no stacks, sampling,
-//! counting only); this lets go of functions that are called too often even for that, takes them back when the debt has
-//! drained, and writes the bill. Pure: time comes in with what happened.
+//! Keeps what being watched costs a thread within its budget. Frequent calls are watched in slices of time, spread at
+//! random, as many as the budget pays for; between them nothing is attached. The kernel ends a slice at once where a
+//! thread would pay too much. Pure: time comes in with what happened, and what is to be done goes out.
 
-use gpuwhy_model::{Bill, CallWindow, Level, LevelChange};
-use gpuwhy_probes::{Budget, Flavour, TrapCost};
-use std::collections::HashMap;
+mod periods;
 
-/// A thread may be so many seconds' worth of its budget in debt: short bursts are seen whole.
-const ROOM_S: f64 = 6.0;
-/// Less than all of the budget drains, so that a run's first burst is paid back too.
-const DRAIN: f64 = 0.65;
-/// The room that has to be free before a function is attached again.
-const FREE_AGAIN: f64 = 0.125;
-/// A probed call in empty pairs, with the work of our programs; see `bench/`.
+use gpuwhy_model::{Bill, CallClass, CallWindow, Debt, Level, OpId, OpInfo, Part, Slice, Span, Wait};
+use gpuwhy_probes::{Budget, Flavour, SliceSetting, TrapCost};
+use periods::Periods;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+/// A probed call in empty pairs, with the work of our programs; see `bench/`. Never less than was measured.
 const PAIR_OVER_EMPTY: f64 = 1.75;
 /// An entry alone, in empty pairs: session probes spare the return.
 const ENTRY_OVER_EMPTY: f64 = 0.8;
@@ -20,7 +17,40 @@ const KEPT_NS: u64 = 1_000;
 const STACK_NS: u64 = 12_000;
 /// Where the trap's cost could not be measured.
 const ASSUMED_PAIR_NS: f64 = 2_500.0;
-/// A level is told of again after so long.
+
+/// What of the budget is given out: attaching, detaching and cold caches cost a program something, too.
+const SPENT: f64 = 0.8;
+/// A thread that costs so many seconds' worth at once is over its budget: what it calls is watched in slices from then on.
+const LOOK_S: f64 = 0.3;
+/// Debt beyond which no stacks are taken, in seconds' worth.
+const STACKS_S: f64 = 3.0;
+/// What a slice is to cost, in seconds' worth.
+const SLICE_S: f64 = 1.0;
+/// The same of the first one, whose cost nobody knows, with what comes before and after it; and in it alone.
+const FIRST_SLICE_S: f64 = 0.8;
+const FIRST_LIMIT_S: f64 = 0.3;
+/// A slice that costs so many times as much as expected ends at once.
+const SURPRISE: f64 = 3.0;
+const MILLISECOND: u64 = 1_000_000;
+/// Attaching and detaching take tens of milliseconds, in which there are traps that tell nothing.
+const MIN_SLICE_NS: u64 = 40 * MILLISECOND;
+const MAX_SLICE_NS: u64 = 200 * MILLISECOND;
+const MIN_GAP_NS: u64 = 300 * MILLISECOND;
+/// Traps of a slice before and after it.
+const EDGES_NS: u64 = 10 * MILLISECOND;
+/// Setting it takes a moment.
+const AHEAD_NS: u64 = MILLISECOND / 2;
+/// Calls in flight at a slice's end may return before their probe is detached.
+const GRACE_NS: u64 = 4 * MILLISECOND;
+/// The sums of a slice are there so long after its end.
+const SUMS_NS: u64 = 800 * MILLISECOND;
+/// So many slices tell what calls cost.
+const REMEMBERED: usize = 4;
+/// Calls are watched all the time again where that would cost so much of the budget.
+const AGAIN: f64 = 0.5;
+/// What is always watched is told from so many windows.
+const ALWAYS_WINDOWS: usize = 4;
+/// It is told so often at most that a process has no stacks.
 const TELL_EVERY_NS: u64 = 10_000_000_000;
 
 /// What the budget means in nanoseconds on this machine.
@@ -28,8 +58,8 @@ pub(crate) fn budget_of(share: f64, flavour: Flavour, trap: Option<TrapCost>) ->
     let empty = trap.map_or(ASSUMED_PAIR_NS, |trap| trap.ns);
     let pair_ns = (empty * PAIR_OVER_EMPTY) as u64;
     Budget {
-        capacity_ns: (share * ROOM_S * 1e9) as u64,
-        drain: share * DRAIN,
+        stacks_ns: (share * STACKS_S * 1e9) as u64,
+        drain: share * SPENT,
         // Only session probes spare the return.
         entry_ns: if flavour == Flavour::Session { (empty * ENTRY_OVER_EMPTY) as u64 } else { pair_ns },
         pair_ns,
@@ -38,100 +68,483 @@ pub(crate) fn budget_of(share: f64, flavour: Flavour, trap: Option<TrapCost>) ->
     }
 }
 
-/// A function, by its number and that of its library file.
-pub(crate) type FunctionKey = (u16, u16);
-
-/// What is to be done.
+/// What is to be done, in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
-    Detach {
-        function: FunctionKey,
-        pid: u32,
+    /// To be followed by [`Governor::opened`].
+    Attach(Vec<CallClass>),
+    /// Something is to be detached at this time.
+    DetachSoon(u64),
+    Set(CallClass, SliceSetting),
+    Detach(CallClass),
+    /// Worth a line in the trace.
+    Tell(Change),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// From now on watched in slices, because of a process, where it is known.
+    Sliced(CallClass, Option<u32>),
+    Whole(CallClass),
+    NoStacks(u32),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum State {
+    /// For the balance to suffice.
+    Waiting {
+        not_before_ns: u64,
     },
-    Attach {
-        function: FunctionKey,
+    Attaching {
+        expected_ns: f64,
     },
-    /// A process got to another level: worth a line in the trace.
-    Tell {
-        pid: u32,
-        level: Level,
+    Open {
+        to_ns: u64,
     },
+}
+
+#[derive(Debug)]
+pub(crate) struct Governor {
+    /// 0 where there is no budget.
+    share: f64,
+    ops: HashMap<OpId, OpOf>,
+    periods: Periods,
+    sliced: BTreeSet<CallClass>,
+    /// Classes whose functions are attached for a slice.
+    attached: BTreeSet<CallClass>,
+    state: State,
+    /// What may be spent, in nanoseconds of a thread: it grows with time, and slices and calls that are always watched
+    /// are paid from it, of the thread that pays most.
+    balance_ns: f64,
+    balanced_at_ns: u64,
+    /// The thread that paid most lately.
+    payer: Option<u32>,
+    /// Since when it is kept.
+    since_ns: u64,
+    expected: VecDeque<Expected>,
+    /// What slices cost by class, as a share of their length, of the thread that paid most; the latest last.
+    costs: VecDeque<SliceCost>,
+    /// The same of what is always watched, by window.
+    always: VecDeque<BTreeMap<Option<CallClass>, f64>>,
+    random: u64,
+    drawn: f64,
+    told: HashMap<u32, u64>,
+}
+
+/// Of a slice whose sums are not there yet.
+#[derive(Debug, Clone, Copy)]
+struct Expected {
+    number: u8,
+    span: Span,
+    cost_ns: f64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct OpOf {
+    class: Option<CallClass>,
+    waits_for_gpu: bool,
 }
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Governor {
-    capacity_ns: u64,
-    drain: f64,
-    /// Functions that are detached, and until when.
-    detached: HashMap<FunctionKey, u64>,
-    /// The deepest level of a process since it was last told of, and when that was.
-    told: HashMap<u32, (Level, u64)>,
-    /// The deepest level of a process in the windows to come.
-    levels: HashMap<u32, Level>,
+struct SliceCost {
+    number: u8,
+    length_ns: u64,
+    by_class: BTreeMap<CallClass, HashMap<u32, f64>>,
+}
+
+impl SliceCost {
+    /// Of the thread that paid most for these classes.
+    fn share(&self, classes: impl Fn(CallClass) -> bool) -> f64 {
+        let mut threads: HashMap<u32, f64> = HashMap::new();
+        for (_, costs) in self.by_class.iter().filter(|(class, _)| classes(**class)) {
+            for (tid, ns) in costs {
+                *threads.entry(*tid).or_default() += ns;
+            }
+        }
+        threads.into_values().fold(0.0, f64::max) / self.length_ns.max(1) as f64
+    }
 }
 
 impl Governor {
-    pub(crate) fn new(budget: &Budget) -> Self {
-        Governor { capacity_ns: budget.capacity_ns, drain: budget.drain, ..Governor::default() }
+    /// Without a budget everything is watched all the time. The seed decides when slices begin.
+    pub(crate) fn new(share: Option<f64>, ops: &[OpInfo], now_ns: u64, seed: u64) -> Self {
+        let of = |op: &OpInfo| (op.id, OpOf { class: CallClass::of_op(op), waits_for_gpu: op.waits_for_gpu });
+        let mut governor = Governor {
+            share: share.unwrap_or(0.0),
+            ops: ops.iter().map(of).collect(),
+            periods: Periods::new(now_ns),
+            sliced: BTreeSet::new(),
+            attached: BTreeSet::new(),
+            state: State::Waiting { not_before_ns: now_ns },
+            balance_ns: 0.0,
+            balanced_at_ns: now_ns,
+            payer: None,
+            since_ns: now_ns,
+            expected: VecDeque::new(),
+            costs: VecDeque::new(),
+            always: VecDeque::new(),
+            random: seed,
+            drawn: 0.0,
+            told: HashMap::new(),
+        };
+        governor.draw();
+        governor
     }
 
-    /// What follows from threads getting to other levels.
-    pub(crate) fn take(&mut self, changes: &[LevelChange], now_ns: u64) -> Vec<Action> {
-        let mut actions = Vec::new();
-        for change in changes {
-            let level = self.levels.entry(change.pid).or_default();
-            *level = (*level).max(change.level);
-            let function = (change.rule, change.library);
-            if change.level == Level::Detach && !self.detached.contains_key(&function) {
-                self.detached.insert(function, now_ns + self.drain_ns(change, now_ns));
-                actions.push(Action::Detach { function, pid: change.pid });
+    /// What to set before anything is attached.
+    pub(crate) fn start(&self) -> Vec<Action> {
+        if self.share == 0.0 {
+            return Vec::new();
+        }
+        CallClass::ALL
+            .into_iter()
+            .map(|class| Action::Set(class, self.whole(class, 0, self.since_ns)))
+            .collect()
+    }
+
+    /// Watched all the time, until a thread costs too much.
+    fn whole(&self, class: CallClass, number: u8, from_ns: u64) -> SliceSetting {
+        SliceSetting {
+            number,
+            span: Span { start_ns: from_ns, end_ns: u64::MAX },
+            limit_ns: (!class.is_last_resort()).then(|| self.worth_ns(LOOK_S) as u64),
+            gone_ns: self.periods.gone_ns(class),
+        }
+    }
+
+    /// What the budget gives in so many seconds.
+    fn worth_ns(&self, seconds: f64) -> f64 {
+        self.share * seconds * 1e9
+    }
+
+    /// When to look again at the latest.
+    pub(crate) fn next_ns(&self) -> Option<u64> {
+        if self.sliced.is_empty() {
+            return None;
+        }
+        Some(match self.state {
+            State::Open { to_ns } => to_ns + GRACE_NS,
+            State::Attaching { .. } => self.balanced_at_ns,
+            State::Waiting { not_before_ns } => {
+                let missing_ns = self.needed_ns() - self.balance_ns + self.ahead_ns();
+                let wait_ns = (missing_ns.max(0.0) / (self.share * SPENT)) as u64;
+                not_before_ns.max(self.balanced_at_ns.saturating_add(wait_ns))
             }
-            let last = self.told.get(&change.pid).copied();
-            if last.is_none_or(|(level, told)| {
-                level != change.level && (change.level > level || now_ns >= told + TELL_EVERY_NS)
-            }) {
-                self.told.insert(change.pid, (change.level, now_ns));
-                if change.level != Level::Full || last_is_deeper(last) {
-                    actions.push(Action::Tell { pid: change.pid, level: change.level });
+        })
+    }
+
+    /// The kernel has ended a slice, because of a thread of this process where it is known.
+    pub(crate) fn closed(&mut self, class: CallClass, at_ns: u64, debt: Option<&Debt>) -> Vec<Action> {
+        if !self.periods.is_open(class) {
+            return Vec::new();
+        }
+        self.periods.end(class, at_ns);
+        let gone = self.gone(class, at_ns);
+        if !self.sliced.contains(&class) {
+            return self.slice(class, at_ns, debt).into_iter().chain(gone).collect();
+        }
+        self.attached.remove(&class);
+        if self.attached.is_empty() {
+            self.wait(at_ns);
+        }
+        gone
+    }
+
+    /// Watched in slices from now on.
+    fn slice(&mut self, class: CallClass, at_ns: u64, debt: Option<&Debt>) -> Vec<Action> {
+        if self.sliced.is_empty() {
+            self.since_ns = at_ns;
+            self.balanced_at_ns = at_ns;
+            self.balance_ns = -debt.map_or(self.worth_ns(LOOK_S), |debt| debt.debt_ns as f64);
+            self.wait(at_ns);
+        }
+        self.sliced.insert(class);
+        // What a slice costs has to be found out anew.
+        self.costs.clear();
+        self.always.clear();
+        vec![Action::Tell(Change::Sliced(class, debt.map(|debt| debt.pid)))]
+    }
+
+    fn wait(&mut self, from_ns: u64) {
+        self.state = State::Waiting { not_before_ns: from_ns + MIN_GAP_NS };
+        self.draw();
+    }
+
+    fn gone(&self, class: CallClass, at_ns: u64) -> Vec<Action> {
+        let span = Span { start_ns: at_ns, end_ns: at_ns };
+        let ended = SliceSetting { number: self.periods.number(), span, limit_ns: None, gone_ns: at_ns };
+        vec![Action::Set(class, ended), Action::Detach(class)]
+    }
+
+    /// Debts of threads, as the kernel tells them.
+    pub(crate) fn take(&mut self, debts: &[Debt], now_ns: u64) -> Vec<Action> {
+        let mut actions = Vec::new();
+        for debt in debts {
+            match debt.class {
+                Some(class) => actions.extend(self.closed(class, debt.time_ns, Some(debt))),
+                None if self.told.get(&debt.pid).is_none_or(|told| now_ns >= told + TELL_EVERY_NS) => {
+                    self.told.insert(debt.pid, now_ns);
+                    actions.push(Action::Tell(Change::NoStacks(debt.pid)));
                 }
+                None => {}
             }
         }
         actions
     }
 
-    /// How long until there is room again. What the thread did until now has come to its debt since.
-    fn drain_ns(&self, change: &LevelChange, now_ns: u64) -> u64 {
-        let debt = change.debt_ns + now_ns.saturating_sub(change.time_ns);
-        let target = self.capacity_ns as f64 * (1.0 - FREE_AGAIN);
-        ((debt as f64 - target).max(0.0) / self.drain.max(f64::MIN_POSITIVE)) as u64
+    /// Opens and ends slices whose time has come.
+    pub(crate) fn step(&mut self, now_ns: u64) -> Vec<Action> {
+        self.accrue(now_ns);
+        if self.sliced.is_empty() {
+            return self.last_resort(now_ns);
+        }
+        match self.state {
+            State::Open { to_ns } if now_ns >= to_ns + GRACE_NS => {
+                let mut actions = Vec::new();
+                for class in std::mem::take(&mut self.attached) {
+                    self.periods.end(class, to_ns);
+                    actions.extend(self.gone(class, to_ns));
+                }
+                self.wait(now_ns);
+                actions
+            }
+            State::Waiting { not_before_ns } if now_ns >= not_before_ns => {
+                let mut actions = self.whole_again(now_ns);
+                actions.extend(self.last_resort(now_ns));
+                let is_known = !self.costs.is_empty() || self.expected.is_empty();
+                let can_pay = is_known && self.balance_ns - self.ahead_ns() >= self.needed_ns();
+                if can_pay && !self.sliced.is_empty() && actions.is_empty() {
+                    self.state = State::Attaching { expected_ns: self.expected_ns() };
+                    actions.push(Action::Attach(self.sliced.iter().copied().collect()));
+                }
+                actions
+            }
+            _ => Vec::new(),
+        }
     }
 
-    /// Functions whose time has come.
-    pub(crate) fn due(&mut self, now_ns: u64) -> Vec<Action> {
-        let due: Vec<FunctionKey> = self
-            .detached
-            .iter()
-            .filter(|(_, until)| **until <= now_ns)
-            .map(|(function, _)| *function)
-            .collect();
-        for function in &due {
-            self.detached.remove(function);
+    /// All is attached: the slice begins.
+    pub(crate) fn opened(&mut self, now_ns: u64) -> Vec<Action> {
+        let State::Attaching { expected_ns } = self.state else { return Vec::new() };
+        let start_ns = now_ns + AHEAD_NS;
+        let span = Span { start_ns, end_ns: start_ns + self.length_ns() };
+        let number = self.periods.next_number();
+        let is_first = self.costs.is_empty();
+        let limit_ns = if is_first { self.worth_ns(FIRST_LIMIT_S) } else { expected_ns * SURPRISE };
+        self.state = State::Open { to_ns: span.end_ns };
+        self.expected.push_back(Expected { number, span, cost_ns: expected_ns });
+        self.attached = self.sliced.clone();
+        let mut actions = Vec::new();
+        for class in self.sliced.clone() {
+            self.periods.begin(class, number, span);
+            let gone_ns = self.periods.gone_ns(class);
+            let limit_ns = Some(limit_ns as u64);
+            actions.push(Action::Set(class, SliceSetting { number, span, limit_ns, gone_ns }));
         }
-        due.into_iter().map(|function| Action::Attach { function }).collect()
+        actions.push(Action::DetachSoon(span.end_ns + GRACE_NS));
+        actions
+    }
+
+    fn accrue(&mut self, now_ns: u64) {
+        let passed_ns = now_ns.saturating_sub(self.balanced_at_ns) as f64;
+        let most_ns = self.worth_ns(SLICE_S).max(2.0 * self.expected_ns());
+        self.balance_ns = (self.balance_ns + passed_ns * self.share * SPENT).min(most_ns);
+        self.balanced_at_ns = self.balanced_at_ns.max(now_ns);
+        while let Some(slice) =
+            self.expected.front().copied().filter(|slice| now_ns >= slice.span.end_ns + SUMS_NS)
+        {
+            self.expected.pop_front();
+            // One without calls cost nothing, which says something, too.
+            self.cost_of(slice.number, slice.span.ns());
+        }
+        self.costs.drain(..self.costs.len().saturating_sub(REMEMBERED));
+    }
+
+    /// Spent, and not in the balance yet.
+    fn ahead_ns(&self) -> f64 {
+        self.expected.iter().map(|slice| slice.cost_ns).sum()
+    }
+
+    /// What a slice costs, as a share of its length: the dearest of the latest.
+    fn cost_share(&self) -> f64 {
+        self.costs.iter().map(|cost| cost.share(|class| self.sliced.contains(&class))).fold(0.0, f64::max)
+    }
+
+    fn length_ns(&self) -> u64 {
+        if self.costs.is_empty() {
+            return MIN_SLICE_NS;
+        }
+        let ns = self.worth_ns(SLICE_S) / self.cost_share().max(1e-9);
+        (ns as u64).clamp(MIN_SLICE_NS, MAX_SLICE_NS)
+    }
+
+    fn expected_ns(&self) -> f64 {
+        match self.costs.is_empty() {
+            true => self.worth_ns(FIRST_SLICE_S),
+            false => self.cost_share() * (self.length_ns() + EDGES_NS) as f64,
+        }
+    }
+
+    /// The balance at which the next slice begins: chance decides when that is.
+    fn needed_ns(&self) -> f64 {
+        self.expected_ns() * (1.0 + self.drawn / 2.0)
+    }
+
+    fn draw(&mut self) {
+        // Splitmix64.
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        self.drawn = ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64;
+    }
+
+    /// Classes that slices show to be rare enough: what tells most first.
+    fn whole_again(&mut self, now_ns: u64) -> Vec<Action> {
+        let always = self.always_share(|_| true);
+        if self.costs.len() < REMEMBERED {
+            return Vec::new();
+        }
+        let mut actions = Vec::new();
+        let mut whole: BTreeSet<CallClass> = BTreeSet::new();
+        for class in self.sliced.iter().rev() {
+            whole.insert(*class);
+            let most = self.costs.iter().map(|cost| cost.share(|class| whole.contains(&class)));
+            if always + most.fold(0.0, f64::max) > AGAIN * self.share {
+                whole.remove(class);
+            }
+        }
+        for class in whole {
+            self.sliced.remove(&class);
+            let number = self.periods.next_number();
+            // Attached, and counted once that is done for certain.
+            let from_ns = now_ns + 100 * MILLISECOND;
+            self.periods.begin(class, number, Span { start_ns: from_ns, end_ns: u64::MAX });
+            actions.push(Action::Attach(vec![class]));
+            actions.push(Action::Set(class, self.whole(class, number, from_ns)));
+            actions.push(Action::Tell(Change::Whole(class)));
+            self.costs.clear();
+            self.always.clear();
+        }
+        actions
+    }
+
+    /// Where what is always watched costs too much, so is what tells most watched in slices.
+    fn last_resort(&mut self, now_ns: u64) -> Vec<Action> {
+        if self.share == 0.0
+            || self.always.len() < ALWAYS_WINDOWS
+            || self.always_share(|_| true) <= self.share
+        {
+            return Vec::new();
+        }
+        let open = |class: &CallClass| class.is_last_resort() && !self.sliced.contains(class);
+        let dearest = CallClass::ALL.into_iter().filter(open).max_by(|a, b| {
+            let of = |class: CallClass| self.always_share(|other| other == Some(class));
+            of(*a).total_cmp(&of(*b))
+        });
+        let Some(class) = dearest else { return Vec::new() };
+        self.periods.end(class, now_ns);
+        let mut actions = self.gone(class, now_ns);
+        actions.extend(self.slice(class, now_ns, None));
+        actions
+    }
+
+    /// Of what is always watched, on average over the latest windows.
+    fn always_share(&self, wanted: impl Fn(Option<CallClass>) -> bool) -> f64 {
+        let of = |window: &BTreeMap<Option<CallClass>, f64>| -> f64 {
+            window.iter().filter(|(class, _)| wanted(**class)).map(|(_, share)| share).sum()
+        };
+        self.always.iter().map(of).sum::<f64>() / self.always.len().max(1) as f64
+    }
+
+    /// Sums have come: what was spent becomes known, and each is told of the time that was watched.
+    pub(crate) fn account(&mut self, windows: &mut [CallWindow], waits: &[Wait]) -> Vec<Slice> {
+        if self.share == 0.0 {
+            return Vec::new();
+        }
+        self.spend(windows, waits);
+        let slowed = self.periods.slowed(windows, waits, |op| self.class_of(op), |op| self.waits(op));
+        self.periods.clip(windows, |op| self.class_of(op));
+        let mut slices = self.periods.take_ended();
+        slices.extend(slowed);
+        slices
+    }
+
+    fn class_of(&self, op: OpId) -> Option<CallClass> {
+        self.ops.get(&op).and_then(|op| op.class)
+    }
+
+    fn waits(&self, op: OpId) -> bool {
+        self.ops.get(&op).is_some_and(|op| op.waits_for_gpu)
+    }
+
+    fn spend(&mut self, windows: &[CallWindow], waits: &[Wait]) {
+        // The budget is a share of the time a thread has: while others have the CPU it earns nothing.
+        if !self.sliced.is_empty() {
+            let of_payer = |wait: &&Wait| wait.part == Part::Runnable && Some(wait.tid) == self.payer;
+            let kept_off_ns: u64 = waits.iter().filter(of_payer).map(|wait| wait.ns).sum();
+            self.balance_ns -= kept_off_ns as f64 * self.share * SPENT;
+        }
+        let mut paid: BTreeMap<u64, HashMap<u32, f64>> = BTreeMap::new();
+        let mut always: BTreeMap<u64, BTreeMap<Option<CallClass>, HashMap<u32, f64>>> = BTreeMap::new();
+        for window in windows.iter().filter(|window| window.cost_ns > 0) {
+            let (start_ns, cost_ns) = (window.window_start_ns, window.cost_ns as f64);
+            let paid = paid.entry(start_ns).or_default().entry(window.tid).or_default();
+            *paid += cost_ns + window.beside_ns as f64;
+            let class = self.class_of(window.op);
+            match class.filter(|class| self.sliced.contains(class)) {
+                Some(class) => {
+                    let Some(span) = self.periods.slice(class, window.slice) else { continue };
+                    let cost = self.cost_of(window.slice, span.ns());
+                    *cost.by_class.entry(class).or_default().entry(window.tid).or_default() += cost_ns;
+                }
+                None => {
+                    let by_class = always.entry(start_ns).or_default().entry(class).or_default();
+                    *by_class.entry(window.tid).or_default() += cost_ns / window.window_ns.max(1) as f64;
+                }
+            }
+        }
+        for (start_ns, threads) in paid {
+            // The look's cost is in the balance from the beginning.
+            if start_ns >= self.since_ns && !self.sliced.is_empty() {
+                let worst = threads.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+                self.balance_ns -= worst.map_or(0.0, |(_, paid)| paid);
+                self.payer = worst.map(|(tid, _)| tid);
+            }
+        }
+        for (_, by_class) in always {
+            let worst = |threads: HashMap<u32, f64>| threads.into_values().fold(0.0, f64::max);
+            self.always
+                .push_back(by_class.into_iter().map(|(class, threads)| (class, worst(threads))).collect());
+        }
+        self.always.drain(..self.always.len().saturating_sub(ALWAYS_WINDOWS));
+        self.costs.drain(..self.costs.len().saturating_sub(REMEMBERED));
+    }
+
+    fn cost_of(&mut self, number: u8, length_ns: u64) -> &mut SliceCost {
+        let place = self.costs.iter().rposition(|cost| cost.number == number).unwrap_or_else(|| {
+            self.costs.push_back(SliceCost { number, length_ns, ..SliceCost::default() });
+            self.costs.len() - 1
+        });
+        &mut self.costs[place]
+    }
+
+    /// The trace ends: what is still watched ends with it.
+    pub(crate) fn finish(&mut self, now_ns: u64) {
+        self.periods.finish(now_ns);
     }
 
     pub(crate) fn forget(&mut self, pid: u32) {
         self.told.remove(&pid);
-        self.levels.remove(&pid);
     }
 
     /// What these windows cost, by process.
-    pub(crate) fn bills(&mut self, windows: &[CallWindow]) -> Vec<Bill> {
+    pub(crate) fn bills(&self, windows: &[CallWindow]) -> Vec<Bill> {
         let mut threads: HashMap<(u64, u32, u32), u64> = HashMap::new();
-        let mut bills: HashMap<(u64, u32), Bill> = HashMap::new();
+        let mut bills: BTreeMap<(u64, u32), Bill> = BTreeMap::new();
         for window in windows.iter().filter(|window| window.cost_ns > 0) {
             let thread = threads.entry((window.window_start_ns, window.pid, window.tid)).or_default();
-            *thread += window.cost_ns;
+            *thread += window.cost_ns + window.beside_ns;
             let pct = 100.0 * *thread as f64 / window.window_ns.max(1) as f64;
             let bill = bills.entry((window.window_start_ns, window.pid)).or_insert_with(|| Bill {
                 window_start_ns: window.window_start_ns,
@@ -140,103 +553,23 @@ impl Governor {
                 calls: 0,
                 cost_ns: 0,
                 worst_thread_pct: 0.0,
-                level: self.levels.get(&window.pid).copied().unwrap_or_default(),
+                level: self.level(window.pid),
             });
             bill.calls += window.count;
-            bill.cost_ns += window.cost_ns;
+            bill.cost_ns += window.cost_ns + window.beside_ns;
             bill.worst_thread_pct = bill.worst_thread_pct.max(pct);
         }
-        // Levels that are still there are told again by the kernel when they change.
-        for (_, pid) in bills.keys() {
-            if let Some((level, _)) = self.told.get(pid) {
-                self.levels.insert(*pid, *level);
-            }
-        }
-        let mut bills: Vec<Bill> = bills.into_values().collect();
-        bills.sort_by_key(|bill| (bill.window_start_ns, bill.pid));
-        bills
+        bills.into_values().collect()
     }
-}
 
-fn last_is_deeper(last: Option<(Level, u64)>) -> bool {
-    last.is_some_and(|(level, _)| level != Level::Full)
+    fn level(&self, pid: u32) -> Level {
+        match self.told.contains_key(&pid) {
+            _ if !self.sliced.is_empty() => Level::Sliced,
+            true => Level::NoStacks,
+            false => Level::Full,
+        }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SECOND: u64 = 1_000_000_000;
-
-    fn governor() -> Governor {
-        let trap = TrapCost { flavour: Flavour::Session, ns: 1_000.0 };
-        Governor::new(&budget_of(0.01, Flavour::Session, Some(trap)))
-    }
-
-    fn change(level: Level, time_ns: u64, debt_ns: u64) -> LevelChange {
-        LevelChange { time_ns, pid: 7, tid: 8, level, debt_ns, rule: 3, library: 1 }
-    }
-
-    #[test]
-    fn a_budget_is_room_and_drain() {
-        let budget = budget_of(0.01, Flavour::Session, None);
-        assert_eq!(budget.capacity_ns, 60_000_000);
-        assert!(budget.entry_ns < budget.pair_ns);
-        let multi = budget_of(0.01, Flavour::Multi, None);
-        assert_eq!(multi.entry_ns, multi.pair_ns, "a return that is not wanted traps all the same");
-    }
-
-    #[test]
-    fn what_is_called_too_often_is_detached_until_its_debt_has_drained() {
-        let mut governor = governor();
-        let over = [change(Level::Detach, 0, 60_000_000)];
-        let actions = governor.take(&over, 0);
-        assert!(actions.contains(&Action::Detach { function: (3, 1), pid: 7 }), "{actions:?}");
-        assert!(
-            !governor.take(&over, 1).iter().any(|action| matches!(action, Action::Detach { .. })),
-            "once"
-        );
-        assert_eq!(governor.due(SECOND), Vec::new(), "an eighth of 60 ms takes 1.15 s at 0.65%");
-        assert_eq!(governor.due(2 * SECOND), vec![Action::Attach { function: (3, 1) }]);
-        assert_eq!(governor.due(3 * SECOND), Vec::new());
-        let again = governor.take(&[change(Level::Detach, 3 * SECOND, 60_000_000)], 3 * SECOND);
-        assert!(again.contains(&Action::Detach { function: (3, 1), pid: 7 }));
-    }
-
-    /// Whatever a thread does, over time it does not pay more than its budget and the room.
-    #[test]
-    fn cost_stays_within_the_budget() {
-        let mut governor = governor();
-        let (mut now, mut debt, mut paid) = (0u64, 0.0f64, 0u64);
-        let mut attached = true;
-        const STEP: u64 = 1_000_000;
-        while now < 60 * SECOND {
-            now += STEP;
-            debt = (debt - STEP as f64 * governor.drain).max(0.0);
-            if attached {
-                // Nothing but traps.
-                debt += STEP as f64;
-                paid += STEP;
-                if debt >= governor.capacity_ns as f64 {
-                    let told = [change(Level::Detach, now, debt as u64)];
-                    attached = !governor.take(&told, now).iter().any(|a| matches!(a, Action::Detach { .. }));
-                }
-            } else if !governor.due(now).is_empty() {
-                attached = true;
-            }
-        }
-        assert!(paid <= 60 * SECOND / 100, "{} ms of 60 s", paid / 1_000_000);
-        assert!(paid >= 60 * SECOND / 200, "and it makes use of it: {} ms", paid / 1_000_000);
-    }
-
-    #[test]
-    fn levels_are_told_when_they_change() {
-        let mut governor = governor();
-        let told = |actions: &[Action]| actions.iter().filter(|a| matches!(a, Action::Tell { .. })).count();
-        assert_eq!(told(&governor.take(&[change(Level::NoStacks, 0, 0)], 0)), 1);
-        assert_eq!(told(&governor.take(&[change(Level::NoStacks, 1, 0)], 1)), 0);
-        assert_eq!(told(&governor.take(&[change(Level::Sample, 2, 0)], 2)), 1, "deeper at once");
-        assert_eq!(told(&governor.take(&[change(Level::Full, 3, 0)], 3)), 0, "back up not at once");
-        assert_eq!(told(&governor.take(&[change(Level::Full, 0, 0)], 20 * SECOND)), 1);
-    }
-}
+mod tests;

@@ -18,7 +18,7 @@ pub use memory::MemorySum;
 pub use work::{CopySum, GraphSum, KernelSum, StreamBusy, StreamWindow};
 
 use gpuwhy_model::{
-    Batch, CallInFlight, Direction, Facts, GpuError, MemoryFailure, MemoryKind, ServerSample,
+    Batch, CallClass, CallInFlight, Direction, Facts, GpuError, MemoryFailure, MemoryKind, ServerSample,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -59,6 +59,8 @@ pub struct Overview {
     pub code: Code,
     /// By process.
     pub bills: BTreeMap<u32, BillSum>,
+    /// How long calls were watched that were not watched all the time.
+    pub watched_ns: BTreeMap<CallClass, u64>,
     /// By what is marked, and by process.
     pub marks: BTreeMap<(String, Option<u32>), MarkSum>,
     pub refused_annotations: BTreeMap<String, u64>,
@@ -85,6 +87,9 @@ impl Overview {
         self.code.take(batch);
         for bill in &batch.bills {
             self.bills.entry(bill.pid).or_default().take(bill);
+        }
+        for slice in batch.slices.iter().filter(|slice| slice.pid.is_none()) {
+            *self.watched_ns.entry(slice.class).or_default() += slice.span.ns();
         }
         self.take_said(batch);
         self.bound();

@@ -28,7 +28,7 @@ use crate::{AgentError, Config, Overview, OwnMeter, Summary, Update, discovery};
 use gpuwhy_cause::Tallies;
 use gpuwhy_host::LoadMeter;
 use gpuwhy_ledger::Ledger;
-use gpuwhy_model::{Coverage, Histogram, OpId, Recording};
+use gpuwhy_model::{Batch, Coverage, Histogram, OpId, Recording};
 use gpuwhy_probes::{Engine, MappingWatch, Scope, Settings};
 use std::collections::HashMap;
 use std::path::Path;
@@ -123,11 +123,10 @@ impl Run {
         let sink = Sink::open(&config.out, &session, engine.ops(), &config.store)?;
         let recording =
             config.record.then(|| Recording { start_ns, ops: engine.ops().to_vec(), ..Recording::default() });
-        let trap = gpuwhy_probes::trap_cost_between_work(engine.flavour()).ok();
-        let budget = budget_of(config.budget.unwrap_or(1.0), engine.flavour(), trap);
+        let budget = budget_of(config.budget.unwrap_or(1.0), engine.flavour(), engine.trap_cost());
         engine.set_budget(&budget, config.budget.is_some())?;
         let mut run = Run {
-            governor: Governor::new(&budget),
+            governor: Governor::new(config.budget, engine.ops(), start_ns, start_ns),
             callers: Callers::new(engine.ops()),
             ledger: Ledger::new(engine.ops()),
             names: KernelNames::default(),
@@ -182,6 +181,8 @@ impl Run {
 
     /// Attaches what there is and starts the command.
     fn begin(&mut self, updates: &Sender<Update>) -> Result<(), AgentError> {
+        let watched = self.governor.start();
+        self.act(watched, &mut Batch::default(), updates)?;
         self.report(self.engine.statuses().to_vec(), updates)?;
         for pid in &self.config.pids {
             self.engine.add_target(*pid, false)?;

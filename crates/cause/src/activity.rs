@@ -15,6 +15,8 @@ pub struct Activity {
     pub objects: Vec<String>,
     /// Marks and calls that happen once in a unit of work, by process and time.
     pub beats: Vec<Beat>,
+    /// How many there were in all, by process, kind and what they are counted as, where only some are recorded one by one.
+    pub beat_counts: BTreeMap<(u32, BeatKind, u64), Vec<BeatCount>>,
     /// When something was loaded, compiled or launched for the first time, by process.
     pub cold: Vec<(u32, u64)>,
     /// The GPU's own busy counter: process, time, percent of the second before.
@@ -60,6 +62,8 @@ pub enum Syscall {
     Write,
     /// Waits for a child process.
     WaitChild,
+    /// Maps memory, or gives it back.
+    Memory,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -109,7 +113,16 @@ pub struct Beat {
     pub kind: BeatKind,
     /// Tells one sequence from another of the same kind.
     pub key: u64,
+    /// Under which key it is counted, with others of the same operation.
+    pub counted_as: u64,
     pub time_ns: u64,
+}
+
+/// Beats of a window, all of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BeatCount {
+    pub window_start_ns: u64,
+    pub count: u64,
 }
 
 /// In the order in which they are believed.
@@ -120,6 +133,9 @@ pub enum BeatKind {
     Collective,
     /// The main thread waits for a thread that launches, as for a backward pass.
     HandOver,
+    GraphLaunch,
+    Synchronisation,
+    Copy,
     Wait,
 }
 
@@ -129,6 +145,9 @@ impl BeatKind {
             BeatKind::Mark => "the program's marks",
             BeatKind::Collective => "collectives",
             BeatKind::HandOver => "hand-overs between its threads",
+            BeatKind::GraphLaunch => "graph launches",
+            BeatKind::Synchronisation => "synchronisations",
+            BeatKind::Copy => "copies",
             BeatKind::Wait => "its regular waits",
         }
     }

@@ -83,6 +83,9 @@ impl<'a> Case<'a> {
     /// As `python[4242]`.
     pub(crate) fn name(&self, pid: u32) -> String {
         let comm = self.process(pid).map(|process| process.comm.as_str());
+        // Of a child that ran a command its threads have the newer name.
+        let main = || self.evidence.activity.threads.get(&pid).filter(|thread| thread.pid == pid);
+        let comm = comm.or_else(|| main().map(|thread| thread.comm.as_str()).filter(|comm| !comm.is_empty()));
         let comm = comm.or_else(|| {
             self.evidence.neighbours.iter().find(|other| other.pid == pid).map(|other| other.comm.as_str())
         });

@@ -41,6 +41,11 @@ pub struct OpSide {
     pub p999_us: f64,
     pub max_us: f64,
     pub mean_us: f64,
+    /// Where `calls` is an estimate: its interval, and how much was watched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls_interval: Option<[u64; 2]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watched_pct: Option<f64>,
     /// Share of the calls' time by cause, largest first.
     pub by_cause: Vec<(Cause, f64)>,
 }
@@ -84,6 +89,8 @@ fn side(evidence: &Evidence, op: &str, sums: &OpSums) -> OpSide {
         p999_us: us(sums.quantile_ns(0.999)),
         max_us: us(sums.max_ns),
         mean_us: us(sums.sum_ns) / sums.count.max(1) as f64,
+        calls_interval: sums.interval(),
+        watched_pct: sums.watched_pct,
         by_cause: shares_by_cause(evidence.ops.get(op), &sums.blame),
     }
 }

@@ -47,6 +47,8 @@ impl Draft {
         };
         if let Some(ledger) = ledger {
             impact.calls = ledger.sums.count;
+            impact.calls_interval = ledger.sums.interval();
+            impact.watched_pct = ledger.sums.watched_pct;
             impact.slow_calls = ledger.slow_calls;
             impact.p50_us = us(ledger.p50_ns);
             impact.p99_us = us(ledger.sums.quantile_ns(0.99));

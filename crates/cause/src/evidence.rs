@@ -2,8 +2,8 @@
 
 use crate::activity::Activity;
 use gpuwhy_model::{
-    Blame, CallInFlight, Cause, Coverage, Frame, GpuError, Histogram, MemoryFailure, MemoryKind, MemoryUse,
-    Neighbour, OomEvent, OpInfo, Part, Process, RdmaEvent, ServerSample, Span,
+    Blame, CallInFlight, Cause, Coverage, Estimate, Frame, GpuError, Histogram, MemoryFailure, MemoryKind,
+    MemoryUse, Neighbour, OomEvent, OpInfo, Part, Process, RdmaEvent, ServerSample, Span, units,
 };
 use std::collections::BTreeMap;
 
@@ -110,9 +110,42 @@ pub struct OpSums {
     /// Of them, calls in windows in which the GPU's own counter says that it was busy, and their time on the CPU.
     pub busy_count: u64,
     pub busy_oncpu_ns: u64,
+    /// Share of the time in which they were watched, where that was not all the time.
+    pub watched_pct: Option<f64>,
+    /// The count with its interval, where it was scaled: sums are, too. Without it they are the least there was.
+    pub estimate: Option<Estimate>,
 }
 
 impl OpSums {
+    /// How many calls each that was watched stands for.
+    pub fn factor(&self) -> f64 {
+        match self.hist.total() {
+            watched if watched > 0 && self.estimate.is_some() => self.count as f64 / watched as f64,
+            _ => 1.0,
+        }
+    }
+
+    pub fn interval(&self) -> Option<[u64; 2]> {
+        self.estimate.map(|estimate| [estimate.low, estimate.high].map(|calls| calls.round() as u64))
+    }
+
+    /// The count as people read it: `12,345`, `about 12,300 (11,900 to 12,700), watched 9% of the time`.
+    pub fn calls(&self) -> String {
+        match (self.estimate, self.watched_pct) {
+            (Some(estimate), _) => units::estimate(&estimate),
+            (None, Some(pct)) => {
+                format!("at least {}, watched {pct:.0}% of the time", units::count(self.count))
+            }
+            (None, None) => units::count(self.count),
+        }
+    }
+
+    /// Of copies: what their bytes take at the slowest, one a nanosecond, which pageable memory reaches on every link. What
+    /// a call takes beyond that it waits for queued work.
+    pub fn bytes_ns(&self) -> u64 {
+        self.bytes
+    }
+
     /// The time of all calls beyond what they would have taken at the median.
     pub fn beyond_median_ns(&self) -> u64 {
         self.sum_ns.saturating_sub(self.count.saturating_mul(self.quantile_ns(0.5)))
@@ -120,6 +153,8 @@ impl OpSums {
 
     /// Adds calls of another process, or of another time.
     pub fn merge(&mut self, other: &OpSums) {
+        let exact = Estimate::exact;
+        let before = self.count;
         self.count += other.count;
         self.errors += other.errors;
         self.bytes += other.bytes;
@@ -127,6 +162,16 @@ impl OpSums {
         self.max_ns = self.max_ns.max(other.max_ns);
         self.hist.merge(&other.hist);
         self.blame.add(&other.blame);
+        self.estimate = match (self.estimate, other.estimate) {
+            (None, None) => None,
+            (own, others) => {
+                Some(own.map_or(exact(before), |own| own).plus(&others.unwrap_or(exact(other.count))))
+            }
+        };
+        self.watched_pct = match (self.watched_pct, other.watched_pct) {
+            (Some(own), Some(others)) => Some(own.min(others)),
+            (own, others) => own.or(others),
+        };
     }
 
     pub fn quantile_ns(&self, q: f64) -> u64 {

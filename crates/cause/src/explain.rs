@@ -11,6 +11,7 @@ use crate::tail::{Tail, tails};
 use crate::twins::{OF_CALLS, join_stragglers, join_twins};
 use gpuwhy_model::{Cause, Finding, Severity};
 use serde::Serialize;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -28,13 +29,7 @@ pub fn explain(evidence: &Evidence) -> Explanation {
     let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule.findings(&case)).collect();
     join_twins(&mut findings);
     join_stragglers(&mut findings);
-    findings.sort_by(|a, b| {
-        a.severity
-            .cmp(&b.severity)
-            .then(is_of_job(b).cmp(&is_of_job(a)))
-            .then(b.impact.excess_ms.total_cmp(&a.impact.excess_ms))
-            .then_with(|| a.id.cmp(&b.id))
-    });
+    findings.sort_by(worst_first);
     number_twins(&mut findings);
     tell_steps(evidence, &mut findings);
     let servers = servers(evidence, &findings);
@@ -42,7 +37,8 @@ pub fn explain(evidence: &Evidence) -> Explanation {
 }
 
 impl Explanation {
-    /// Adds what was found of the start, behind what is wrong with the loop: a start is no alarm of the loop.
+    /// Adds what was found of the start, behind what is wrong with the loop: a start is no alarm of the loop. Where nothing is
+    /// wrong with it, what lost most comes first.
     pub fn add_start(&mut self, start: Explanation) {
         let of_calls = start.findings.into_iter().filter(|finding| OF_CALLS.contains(&finding.rule.as_str()));
         let of_start = of_calls.map(|finding| Finding {
@@ -52,7 +48,16 @@ impl Explanation {
             ..finding
         });
         self.findings.extend(of_start);
+        self.findings.sort_by(worst_first);
     }
+}
+
+fn worst_first(a: &Finding, b: &Finding) -> Ordering {
+    a.severity
+        .cmp(&b.severity)
+        .then(is_of_job(b).cmp(&is_of_job(a)))
+        .then(b.impact.excess_ms.total_cmp(&a.impact.excess_ms))
+        .then_with(|| a.id.cmp(&b.id))
 }
 
 /// Of a whole job: what keeps one rank keeps all of them.

@@ -2,12 +2,14 @@
 
 use crate::bills::Bills;
 use crate::evidence::{Billed, ColdCall, OpSums};
-use gpuwhy_model::{Cause, Family, OpInfo, Part, Reason};
+use gpuwhy_model::{Cause, Family, OpInfo, Part, Reason, Role};
 
 /// A call several times as long as a normal one is slow; the factor is above ordinary jitter of calls.
 const TIMES_NORMAL: u64 = 8;
 /// Shorter ones cannot have stalled anything.
 const SLOW_FLOOR_NS: u64 = 20_000;
+/// Launches of graphs differ by less than this while there is room in the queue.
+const FASTEST_GRAPH: u64 = 4;
 /// What a page costs besides the fault that is clocked: entering and leaving the kernel for it, which is before and after the
 /// clock, and giving the page back. Measured where 4 KiB pages take 1.7 us in all, of which 1.1 us are clocked.
 const BESIDE_A_FAULT_NS: u64 = 600;
@@ -31,8 +33,16 @@ impl<'a> OpLedger<'a> {
         cold: &[&ColdCall],
     ) -> OpLedger<'a> {
         let p50_ns = sums.quantile_ns(0.5);
+        // Calls that were watched in slices stand for all of their operation. What a thread waited in the others is on file,
+        // too, but as a wait outside of calls: so the rows themselves stay as they are.
+        let factor = sums.factor();
+        let scale = |number: u64| (number as f64 * factor).round() as u64;
+        let billed: Vec<Billed> = billed
+            .iter()
+            .map(|row| Billed { ns: scale(row.ns), count: scale(row.count), ..(*row).clone() })
+            .collect();
         let mut all = Bills::default();
-        for row in billed {
+        for row in &billed {
             match info.waits_for_gpu && is_woken_by_no_holder(row) {
                 true => all.add(own_time(info), row.ns),
                 false => all.add_billed(row.cause, row),
@@ -42,7 +52,7 @@ impl<'a> OpLedger<'a> {
         let seen = all.total_ns();
         all.add(Cause::Unknown, sums.sum_ns.saturating_sub(seen));
         let mut excess = all;
-        take_cold(&mut excess, cold);
+        take_cold(&mut excess, cold, factor);
         if info.waits_for_gpu {
             leave_to_the_gpu(&mut excess, own_time(info), sums);
         }
@@ -56,10 +66,17 @@ impl<'a> OpLedger<'a> {
             excess.rename(Cause::CpuSelf, Cause::GpuAlloc, u64::MAX);
         }
         if !info.waits_for_gpu {
-            gpu_wait_ns += bill_full_queue(&mut excess, sums, normal_ns(info, p50_ns));
+            gpu_wait_ns += bill_full_queue(&mut excess, full_queue_ns(sums, info));
         }
         let limit = normal_ns(info, p50_ns).saturating_mul(TIMES_NORMAL).max(SLOW_FLOOR_NS);
-        OpLedger { sums, info, p50_ns, slow_calls: count_above(sums, limit), excess, gpu_wait_ns }
+        OpLedger {
+            sums,
+            info,
+            p50_ns,
+            slow_calls: (count_above(sums, limit) as f64 * sums.factor()) as u64,
+            excess,
+            gpu_wait_ns,
+        }
     }
 
     /// Of the excess, what something took.
@@ -102,6 +119,8 @@ fn normal_ns(info: &OpInfo, p50_ns: u64) -> u64 {
         Family::Launch | Family::Event | Family::Set => 50 * MICROSECOND,
         Family::Alloc => 1_000 * MICROSECOND,
         Family::Free => 500 * MICROSECOND,
+        // A graph of thousands of nodes.
+        Family::Graph if info.role == Role::GraphLaunch => 1_000 * MICROSECOND,
         Family::Sync
         | Family::Copy
         | Family::Graph
@@ -114,9 +133,17 @@ fn normal_ns(info: &OpInfo, p50_ns: u64) -> u64 {
 }
 
 /// A launch into a full queue spins until there is room: it computes nothing, it waits for the GPU. That the queue is full
-/// is told by the GPU being busy then; gives what was waited.
-fn bill_full_queue(excess: &mut Bills, sums: &OpSums, normal_ns: u64) -> u64 {
-    let longer = sums.busy_oncpu_ns.saturating_sub(sums.busy_count.saturating_mul(normal_ns));
+/// is told by the GPU being busy then; gives what calls took longer than a normal one.
+pub(crate) fn full_queue_ns(sums: &OpSums, info: &OpInfo) -> u64 {
+    let normal_ns = match info.role {
+        // While there is room, a launch of a graph takes about as long as its fastest.
+        Role::GraphLaunch => normal_ns(info, sums.quantile_ns(0.01).saturating_mul(FASTEST_GRAPH)),
+        _ => normal_ns(info, sums.quantile_ns(0.5)),
+    };
+    sums.busy_oncpu_ns.saturating_sub(sums.busy_count.saturating_mul(normal_ns))
+}
+
+fn bill_full_queue(excess: &mut Bills, longer: u64) -> u64 {
     let before = excess.ns(Cause::GpuWait);
     excess.rename(Cause::CpuSelf, Cause::GpuWait, longer);
     let waited = excess.ns(Cause::GpuWait) - before;
@@ -146,7 +173,9 @@ fn leave_to_the_gpu(excess: &mut Bills, own: Cause, sums: &OpSums) {
 
 /// First launches, loads and compilations: what they computed, read and waited for in the driver is the cold start's;
 /// what somebody took from them meanwhile is not.
-fn take_cold(excess: &mut Bills, cold: &[&ColdCall]) {
+///
+/// A first launch comes once: where calls were watched in slices it stands for no other, so what it was scaled to goes.
+fn take_cold(excess: &mut Bills, cold: &[&ColdCall], factor: f64) {
     for call in cold {
         for (part, ns) in call.blame.parts() {
             let is_own = match part {
@@ -161,11 +190,12 @@ fn take_cold(excess: &mut Bills, cold: &[&ColdCall]) {
                 continue;
             }
             let from = [Cause::of_part(None, part, 0), Cause::Unknown, Cause::GpuWait, Cause::GpuAlloc];
-            let mut left = ns;
+            let scaled = (ns as f64 * factor).round() as u64;
+            let mut left = scaled;
             for cause in from {
                 left -= excess.take(cause, left);
             }
-            excess.add(Cause::GpuColdstart, ns - left);
+            excess.add(Cause::GpuColdstart, ns.min(scaled - left));
         }
         let what = match call.name.as_str() {
             "" => call.event.replace('_', " "),

@@ -133,6 +133,8 @@ mod tests {
             blame: Blame::default(),
             hist: Histogram::default(),
             cost_ns: 0,
+            beside_ns: 0,
+            slice: 0,
         }
     }
 

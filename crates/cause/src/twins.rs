@@ -69,7 +69,9 @@ fn twin_of(path: &Finding, findings: &[Finding]) -> Option<usize> {
             && class(other) == class(path)
             && other.impact.excess_ms >= path.impact.excess_ms * SAME
     };
-    findings.iter().position(is_twin)
+    let is_same_op = |other: &Finding| path.op.is_some() && other.op == path.op;
+    let twins = || (0..findings.len()).filter(|at| is_twin(&findings[*at]));
+    twins().find(|at| is_same_op(&findings[*at])).or_else(|| twins().next())
 }
 
 /// The operation's numbers and evidence, the path's severity and saving, and the culprit and the line of whichever has one.
@@ -154,6 +156,23 @@ mod tests {
             join_twins(&mut all);
             assert_eq!(all.len(), 2);
         }
+    }
+
+    #[test]
+    fn of_two_operations_with_the_same_cause_each_is_joined_with_its_own_part() {
+        let of = |rule: &str, op: &str, excess_ms| Finding {
+            op: Some(op.into()),
+            ..finding(rule, Cause::GpuWait, excess_ms, Severity::Low)
+        };
+        let mut all = vec![
+            of("gpu_waits", "cudaDeviceSynchronize", 90.0),
+            of("slow_calls", "cudaGraphLaunch", 80.0),
+            of(OF_PATH, "cudaGraphLaunch", 100.0),
+            of(OF_PATH, "cudaDeviceSynchronize", 100.0),
+        ];
+        join_twins(&mut all);
+        assert_eq!(all.len(), 2);
+        assert!(all.iter().all(|one| one.saves_ms_per_step == Some(3.0)), "{all:?}");
     }
 
     #[test]

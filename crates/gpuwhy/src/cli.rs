@@ -131,7 +131,7 @@ pub(crate) struct TraceOptions {
     /// Keep every call in full, not only slow, failed, rare and sampled ones; costs more
     #[arg(long)]
     pub(crate) keep_all: bool,
-    /// What being watched may cost a thread at most: gpuwhy sees less before a thread pays more; 100% for no limit
+    /// What being watched may cost a thread at most: calls that are too frequent are watched in slices of time; 100% for no limit
     #[arg(long, env = "GPUWHY_BUDGET", value_name = "PERCENT", allow_hyphen_values = true, default_value = "1%", value_parser = parse_budget)]
     pub(crate) budget: f64,
     /// The oldest data is dropped when the file passes this size: 500M, 10G

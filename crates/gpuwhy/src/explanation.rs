@@ -5,8 +5,8 @@ pub(crate) mod steps;
 
 use crate::summary::write_coverage;
 use gpuwhy_cause::{Idle, Tail};
-use gpuwhy_model::units::{count, duration, printable};
-use gpuwhy_model::{Cause, CauseShare, Finding, Severity, Touched};
+use gpuwhy_model::units::{self, count, duration, printable};
+use gpuwhy_model::{Cause, CauseShare, Estimate, Finding, Severity, Touched};
 use gpuwhy_query::Explained;
 use std::io::{self, IsTerminal, Write};
 
@@ -282,10 +282,19 @@ fn cost(finding: &Finding) -> String {
         }
     };
     if impact.calls > 0 {
+        let calls = match (impact.calls_interval, impact.watched_pct) {
+            (Some([low, high]), Some(watched_pct)) => {
+                let [value, low, high] = [impact.calls, low, high].map(|calls| calls as f64);
+                format!("calls, {},", units::estimate(&Estimate { value, low, high, watched_pct }))
+            }
+            (None, Some(watched_pct)) => {
+                format!("at least {} calls (watched {watched_pct:.0}% of the time)", count(impact.calls))
+            }
+            _ => format!("{} calls", count(impact.calls)),
+        };
         words += &format!(
-            "; {} of {} calls slow; usually {}, p99 {}, at worst {}",
+            "; {} of {calls} slow; usually {}, p99 {}, at worst {}",
             count(impact.slow_calls),
-            count(impact.calls),
             us(impact.p50_us),
             us(impact.p99_us),
             us(impact.max_us)

@@ -3,8 +3,8 @@
 use crate::explanation;
 use crate::panels::{OPERATIONS, REST, Topic, View};
 use gpuwhy_agent::Summary;
-use gpuwhy_model::Coverage;
 use gpuwhy_model::units::{count, duration, printable};
+use gpuwhy_model::{CallClass, Coverage};
 use gpuwhy_query::Explained;
 use std::io::{self, Write};
 
@@ -23,11 +23,12 @@ pub(crate) fn write(
     let seconds = last.now_ns.saturating_sub(last.start_ns);
     writeln!(
         out,
-        "\nTraced {} of {} process{}: {} GPU calls counted, {} kept in full.",
+        "\nTraced {} of {} process{}: {} GPU calls counted{}, {} kept in full.",
         duration(seconds),
         count(last.processes_seen as u64),
         if last.processes_seen == 1 { "" } else { "es" },
         count(last.tallies.calls()),
+        sampled(&view),
         count(last.tallies.kept()),
     )?;
     if last.tallies.calls() == 0 {
@@ -50,6 +51,16 @@ pub(crate) fn write(
     }
     writeln!(out, "\nTrace: {}", summary.file.display())?;
     writeln!(out, "Next:  gpuwhy explain {}", summary.file.display())
+}
+
+/// Which of them were not watched all the time.
+fn sampled(view: &View<'_>) -> String {
+    let one = |class: CallClass| {
+        let pct = view.watched_pct(Some(class))?;
+        Some(format!("{} {pct:.0}% of the time", class.name()))
+    };
+    let sampled: Vec<String> = CallClass::ALL.into_iter().filter_map(one).collect();
+    if sampled.is_empty() { String::new() } else { format!(" ({})", sampled.join(", ")) }
 }
 
 fn nothing_seen(libraries: usize) -> &'static str {

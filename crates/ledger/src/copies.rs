@@ -53,6 +53,8 @@ mod tests {
             blame: Blame::default(),
             hist: Histogram::default(),
             cost_ns: 0,
+            beside_ns: 0,
+            slice: 0,
         }
     }
 

@@ -146,7 +146,7 @@ metrics! {
     CallErrors "gpuwhy.call.errors" Counter Each("{call}"), ["op", "process", "rank", "pod"]
         "Calls that returned an error";
     CallDuration "gpuwhy.call.duration" Histogram Seconds, ["op", "process", "rank", "pod"]
-        "How long calls took; a call measured for others while a process is over its budget counts for all of them";
+        "How long calls took; of calls that are watched in slices of time, to keep the budget, those in slices";
     Blame "gpuwhy.blame" Counter Seconds, ["op", "cause", "process", "rank", "pod"]
         "Where the time of threads went, by class of cause; without an operation it is time between calls, waits only";
     CallsInFlight "gpuwhy.calls.in_flight" Gauge Each("{call}"), ["op", "process", "rank", "pod"]

@@ -50,6 +50,8 @@ fn window(start_ns: u64, pid: u32, op: OpId, count: u64, sum_ns: u64) -> CallWin
         blame: Default::default(),
         hist: Default::default(),
         cost_ns: 0,
+        beside_ns: 0,
+        slice: 0,
     }
 }
 

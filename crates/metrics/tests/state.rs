@@ -59,6 +59,8 @@ fn calls(pid: u32, count: u64) -> CallWindow {
         blame: Blame::default(),
         hist,
         cost_ns: 0,
+        beside_ns: 0,
+        slice: 0,
     }
 }
 

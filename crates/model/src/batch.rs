@@ -1,10 +1,10 @@
 //! The unit in which data flows from the probes to every reader.
 
 use crate::{
-    Annotation, BetweenCalls, Bill, Call, CallWindow, Completion, CpuSample, GpuError, GpuSample, InFlight,
-    IoEvent, LaunchCount, LevelChange, LibraryInfo, Loss, MemoryPlace, NcclCall, Neighbour, OomEvent, OpInfo,
-    ProbeStatus, Process, ProcessEvent, RawCode, RawStack, RdmaEvent, ServerSample, Stack, StreamState,
-    TcpEvent, ThreadPlace, Wait, WaitEvent,
+    Annotation, BetweenCalls, Bill, Call, CallWindow, Completion, CpuSample, Debt, GpuError, GpuSample,
+    InFlight, IoEvent, LaunchCount, LibraryInfo, Loss, MemoryPlace, NcclCall, Neighbour, OomEvent, OpInfo,
+    ProbeStatus, Process, ProcessEvent, RawCode, RawStack, RdmaEvent, ServerSample, Slice, Stack,
+    StreamState, TcpEvent, ThreadPlace, Wait, WaitEvent,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -50,10 +50,13 @@ pub struct Batch {
     pub refused_annotations: BTreeMap<String, u64>,
     pub server_samples: Vec<ServerSample>,
     #[serde(skip)]
-    pub level_changes: Vec<LevelChange>,
+    pub debts: Vec<Debt>,
     pub bills: Vec<Bill>,
     /// Steps of the governor.
     pub watch_changes: Vec<ProbeStatus>,
+    /// Times in which frequent calls were watched, where they were not all the time.
+    #[serde(default)]
+    pub slices: Vec<Slice>,
 }
 
 impl Batch {

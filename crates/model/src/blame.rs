@@ -106,6 +106,16 @@ impl Blame {
         self.oncpu_ns + self.runq_ns + self.blocked_total_ns()
     }
 
+    /// Of so many times as many calls.
+    pub fn scaled(&self, factor: f64) -> Blame {
+        let scaled = |ns: u64| (ns as f64 * factor).round() as u64;
+        Blame {
+            oncpu_ns: scaled(self.oncpu_ns),
+            runq_ns: scaled(self.runq_ns),
+            blocked_ns: self.blocked_ns.map(scaled),
+        }
+    }
+
     pub fn add(&mut self, other: &Blame) {
         self.oncpu_ns += other.oncpu_ns;
         self.runq_ns += other.runq_ns;

@@ -173,4 +173,10 @@ pub struct CallWindow {
     /// What being watched cost the thread, as far as known.
     #[serde(default)]
     pub cost_ns: u64,
+    /// What traps cost it that counted nothing, before and after slices.
+    #[serde(default)]
+    pub beside_ns: u64,
+    /// The number of the slice it was counted in, as the kernel has it.
+    #[serde(skip)]
+    pub slice: u8,
 }

@@ -90,6 +90,12 @@ pub struct Impact {
     pub excess_ms: f64,
     /// The excess as a share of the time in which the process used the GPU.
     pub wall_pct: f64,
+    /// Where `calls` is an estimate, as they were watched in slices of time: its interval, and how much was watched. Without an
+    /// interval, but with a share, `calls` is what was counted, and so the least.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls_interval: Option<[u64; 2]>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watched_pct: Option<f64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

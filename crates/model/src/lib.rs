@@ -18,13 +18,14 @@ mod process;
 mod question;
 mod raw;
 mod server;
+mod slices;
 mod stack;
 pub mod units;
 
 pub use annotation::{Annotation, MarkClock, MarkState, Touched};
 pub use batch::{Batch, Recording};
 pub use blame::{Blame, BlameRow, Part, Reason, Wait};
-pub use budget::{Bill, Level, LevelChange};
+pub use budget::{Bill, Debt, Level};
 pub use call::{Call, CallWindow, Direction, Kept, Launch, Via};
 pub use cause::Cause;
 pub use coverage::{Coverage, Loss, ProbeState, ProbeStatus};
@@ -44,6 +45,7 @@ pub use process::{Container, Process, ProcessEvent, ProcessEventKind};
 pub use question::Question;
 pub use raw::{Completion, InFlight, LaunchCount, LibraryInfo, NcclCall, StreamState};
 pub use server::{Bucket, Latency, Quantile, ServerSample, Signal};
+pub use slices::{CallClass, Estimate, Slice, Watched};
 pub use stack::{
     Frame, FrameKind, PythonFrame, RawCode, RawStack, RawText, Stack, ThreadRegisters, is_of_library,
 };

@@ -1,5 +1,6 @@
 //! Durations, sizes and shares as people type and read them.
 
+use crate::Estimate;
 use std::time::Duration;
 
 /// `90s`, `5m`, `2h`, `1d`, `250ms`; a bare number is seconds.
@@ -91,6 +92,24 @@ pub fn count(n: u64) -> String {
         out.push(digit);
     }
     out
+}
+
+/// `about 12,300 (11,900 to 12,700), watched 9% of the time`.
+pub fn estimate(estimate: &Estimate) -> String {
+    let pct = estimate.watched_pct;
+    let digits = if pct < 1.0 { 1 } else { 0 };
+    format!(
+        "about {} ({} to {}), watched {pct:.digits$}% of the time",
+        rounded(estimate.value),
+        rounded(estimate.low),
+        rounded(estimate.high)
+    )
+}
+
+/// To three digits: more would say more than is known.
+fn rounded(value: f64) -> String {
+    let unit = 10f64.powf((value.max(1.0).log10().floor() - 2.0).max(0.0));
+    count(((value / unit).round() * unit) as u64)
 }
 
 /// A string of a traced process made safe for a terminal: control characters are shown, not obeyed.

@@ -104,6 +104,8 @@ pub(crate) fn decode_window(key: &raw::window_key, value: &[u8], clock_offset_ns
         },
         hist: Histogram::from_dense(sum.hist.into_iter().map(u64::from)),
         cost_ns: sum.cost_ns,
+        beside_ns: sum.beside_ns,
+        slice: key.slice,
     })
 }
 
@@ -164,7 +166,7 @@ mod tests {
             window: 7,
             op: 5,
             direction: raw::DIRECTION_PEER as u8,
-            reserved: 0,
+            slice: 0,
         };
         let window = decode_window(&key, bytes_of(&sum), 0).unwrap();
         assert_eq!(window.blame.oncpu_ns, 500);

@@ -3,7 +3,7 @@
 
 use crate::probe::Library;
 use crate::raw::{cuda as raw, nccl as raw_nccl};
-use gpuwhy_model::{Family, Layer, Role};
+use gpuwhy_model::{CallClass, Family, Layer, Role};
 
 const MICROSECOND: u64 = 1_000;
 /// `cudaErrorNotReady`, `CUDA_ERROR_NOT_READY` and `hipErrorNotReady`: a query's ordinary answer.
@@ -180,9 +180,9 @@ impl Function {
         self
     }
 
-    /// Programs call it so often that it must be possible to let go of it alone.
-    pub(crate) fn is_called_often(&self) -> bool {
-        self.args.flags & raw::RULE_HOT != 0 || matches!(self.role, Role::EventQuery | Role::StreamQuery)
+    /// With which others it is attached and detached, where it may be watched in slices.
+    pub(crate) fn class(&self) -> Option<CallClass> {
+        CallClass::of(self.family, self.role)
     }
 
     pub(crate) const fn hot(self) -> Self {

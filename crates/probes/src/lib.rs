@@ -32,8 +32,8 @@ pub use function::{Function, op_of_symbol};
 pub use layout::{CommunicatorLayout, FUNCTION_NAME_OFFSET};
 pub use load::{
     Budget, EmptyProbe, Engine, Features, FileId, Flavour, Hazard, LibraryFile, LoadError, ProgramClock,
-    ProgramStats, Scope, Settings, StackMode, TrapCost, default_probes, hazards, now_ns, programs_loaded,
-    trap_cost, trap_cost_between_work,
+    ProgramStats, Scope, Settings, SliceSetting, StackMode, TrapCost, default_probes, hazards, now_ns,
+    programs_loaded, trap_cost,
 };
 pub use mappings::{Mapped, MappingWatch};
 pub use memory::{text_at, word_at};

@@ -43,14 +43,14 @@ impl MappingWatch {
         Ok(MappingWatch { rings })
     }
 
-    /// Waits for a mapping, for `other` to become readable, or for the timeout; then all executable file mappings
+    /// Waits for a mapping, for one of `others` to become readable, or for the timeout; then all executable file mappings
     /// since the last time, and whether all of them are there: a storm of new processes may outrun the rings.
-    pub fn wait(&self, other: i32, timeout: std::time::Duration) -> (Vec<Mapped>, bool) {
+    pub fn wait(&self, others: &[i32], timeout: std::time::Duration) -> (Vec<Mapped>, bool) {
         let mut fds: Vec<libc::pollfd> = self
             .rings
             .iter()
             .map(|ring| ring.fd.as_raw_fd())
-            .chain([other])
+            .chain(others.iter().copied())
             .map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 })
             .collect();
         // SAFETY: the array outlives the call and its length is right.

@@ -1,7 +1,10 @@
 //! `copies`: who copied how much, in which direction, and what that took of the host's time.
 
 use crate::chosen::{Chosen, Subject, process_of};
+use crate::estimates::factors;
+use crate::since::span;
 use crate::{QueryError, Rows};
+use gpuwhy_model::CallClass;
 use gpuwhy_store::Reader;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,10 +27,17 @@ const SUBJECT: Subject = Subject { what: "copies", hint: "trace while a process 
 pub fn copies(reader: &Reader, request: &CopiesRequest) -> Result<Rows, QueryError> {
     let chosen = Chosen::new(reader, request.pid, request.since.as_deref(), request.limit)?;
     let (clause, values) = chosen.clause("window_start_ns");
+    let within = span(reader, request.since.as_deref(), None, None)?;
+    let scaled = match factors(reader, within, CallClass::Copies, "pid")? {
+        Some(factor) => format!("CAST(round(sum({{}}) * ({factor})) AS INTEGER)"),
+        None => "sum({})".into(),
+    };
+    let scaled = |column: &str| scaled.replace("{}", column);
+    let (count, bytes, host_ns) = (scaled("count"), scaled("bytes"), scaled("sum_ns"));
     let sql = format!(
         "SELECT pid, {}, cgroup_id, (SELECT p.cgroup FROM processes p WHERE p.pid = copy_stats.pid \
-         AND p.cgroup_id = copy_stats.cgroup_id LIMIT 1) AS cgroup, direction, sum(count) AS count, sum(bytes) AS bytes, \
-         sum(sum_ns) / 1e6 AS host_ms, 1.0 * sum(bytes) / nullif(sum(sum_ns), 0) AS gb_per_s, sum(errors) AS errors \
+         AND p.cgroup_id = copy_stats.cgroup_id LIMIT 1) AS cgroup, direction, {count} AS count, {bytes} AS bytes, \
+         {host_ns} / 1e6 AS host_ms, 1.0 * sum(bytes) / nullif(sum(sum_ns), 0) AS gb_per_s, sum(errors) AS errors \
          FROM copy_stats{clause} GROUP BY pid, cgroup_id, direction \
          ORDER BY sum(bytes) DESC, pid, cgroup_id, direction",
         process_of("copy_stats")

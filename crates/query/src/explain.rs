@@ -59,8 +59,7 @@ pub struct TraceInShort {
 pub fn explain(reader: &Reader, request: &ExplainRequest) -> Result<Explained, QueryError> {
     let span = span(reader, request.since.as_deref(), request.from_ns, request.to_ns)?;
     let mut evidence = threads(reader, span)?;
-    let loops = gpuwhy_cause::loops(&evidence);
-    let scope = if loops.is_empty() { Scope::All } else { Scope::Loop(loops.clone()) };
+    let scope = Scope::of_loops(gpuwhy_cause::loops(&evidence));
     gather(reader, &scope, request.per_process, &mut evidence)?;
     let empty = evidence.sums.is_empty()
         && evidence.foreign.is_empty()
@@ -85,10 +84,10 @@ pub fn explain(reader: &Reader, request: &ExplainRequest) -> Result<Explained, Q
         return Err(nothing(reader, "calls", &selection)?);
     }
     let mut explanation = gpuwhy_cause::explain(&evidence);
-    if !loops.is_empty() {
-        let end_ns = loops.iter().map(|(_, span)| span.start_ns).max().unwrap_or(span.start_ns);
+    if let Some(before) = scope.start() {
+        let end_ns = before.loops().iter().map(|(_, span)| span.start_ns).max().unwrap_or(span.start_ns);
         let mut start = Evidence { span: Span { end_ns, ..span }, ..of_trace(&evidence) };
-        gather(reader, &Scope::Start(loops), false, &mut start)?;
+        gather(reader, &before, false, &mut start)?;
         explanation.add_start(gpuwhy_cause::explain(&start));
     }
     let wanted = |finding: &Finding| {

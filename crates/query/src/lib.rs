@@ -12,6 +12,7 @@ mod coverage;
 mod driver;
 mod endpoint;
 mod error;
+mod estimates;
 mod events;
 mod evidence;
 mod explain;

@@ -28,7 +28,7 @@ pub fn watch_cost(reader: &Reader, request: &WatchCostRequest) -> Result<Rows, Q
         "SELECT pid, {}, sum(calls) AS calls, sum(cost_ns) / 1e6 AS cost_ms, \
          sum(worst_thread_pct * window_ns) / nullif(max(window_start_ns + window_ns) - min(window_start_ns), 0) AS mean_pct, \
          max(worst_thread_pct) AS worst_pct, \
-         (SELECT count(*) FROM watch_changes c WHERE c.state = 'degraded' AND c.reason LIKE 'process ' || watch_costs.pid || ' %') \
+         (SELECT count(*) FROM watch_changes c WHERE c.state = 'degraded' AND c.reason LIKE '% of process ' || watch_costs.pid || ' cost %') \
          AS detached FROM watch_costs{clause} GROUP BY pid ORDER BY sum(cost_ns) DESC",
         process_of("watch_costs")
     );

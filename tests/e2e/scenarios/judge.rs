@@ -1,7 +1,7 @@
 //! What was said, compared with what is true.
 
 use super::setup::{Played, Who};
-use super::{Culprit, Hit, Scenario};
+use super::{Culprit, Hit, Right};
 use crate::support::{done, gpuwhy};
 use serde_json::Value;
 
@@ -71,6 +71,7 @@ fn is_hit(hit: Hit, finding: &Value) -> bool {
         Hit::Op(op) => finding["op"] == op,
         Hit::OneOf(ops) => finding["op"].as_str().is_some_and(|op| ops.contains(&op)),
         Hit::Between => finding["op"].is_null(),
+        Hit::Start => finding["phase"] == "start",
         Hit::Anywhere => true,
     }
 }
@@ -84,26 +85,32 @@ fn names(who: &Who, finding: &Value, by: &Value, victims: &[u32]) -> bool {
     }
 }
 
-pub(super) fn judge(scenario: &Scenario, played: &Played, findings: &[Value]) -> Verdict {
-    if scenario.classes.is_empty() {
+pub(super) fn judge(right: &Right, played: &Played, findings: &[Value]) -> Verdict {
+    if right.classes.is_empty() {
         return judge_quiet(played, findings);
     }
-    let Some(finding) = findings.iter().find(|finding| is_hit(scenario.hit, finding)) else {
+    let Some(finding) = findings.iter().find(|finding| is_hit(right.hit, finding)) else {
         return Verdict::silence(false);
     };
+    // Where only the start is slow, nothing is wrong with the loop.
+    let of_loop = findings.iter().find(|finding| is_serious(finding) && finding["phase"] != "start");
+    if let (Hit::Start, Some(alarm)) = (right.hit, of_loop) {
+        return Verdict { said: in_short(alarm), ..Verdict::silence(false) };
+    }
     let causes = finding["causes"].as_array().unwrap();
     let classes: Vec<&str> = causes.iter().filter_map(|cause| cause["class"].as_str()).collect();
     let class = match played.order.is_empty() {
-        true => classes.first().is_some_and(|first| scenario.classes.contains(first)),
+        true => classes.first().is_some_and(|first| right.classes.contains(first)),
         false => classes.starts_with(&played.order),
     };
-    // Of two faults, one has somebody behind it.
-    let has_somebody = |cause: &&Value| !cause["by"].as_array().unwrap().is_empty();
+    // Of two faults, one has somebody else behind it.
+    let is_own = |by: &Value| played.victims.iter().any(|pid| by["pid"] == *pid);
+    let has_somebody = |cause: &&Value| cause["by"].as_array().unwrap().first().is_some_and(|by| !is_own(by));
     let cause = if played.order.is_empty() { causes.first() } else { causes.iter().find(has_somebody) };
     let by: Vec<&Value> =
         cause.map_or_else(Vec::new, |cause| cause["by"].as_array().unwrap().iter().collect());
     let is_one = |by: &&&Value| played.culprits.iter().any(|who| names(who, finding, by, &played.victims));
-    let culprit = match scenario.culprit {
+    let culprit = match right.culprit {
         Culprit::Them => by.first().is_some_and(|by| is_one(&by)),
         Culprit::Several => by.iter().filter(is_one).count() >= 3,
         Culprit::Nobody => by.is_empty(),
@@ -134,9 +141,8 @@ fn judge_quiet(played: &Played, findings: &[Value]) -> Verdict {
 /// Whether somebody who is no part of it had the CPU: then a finding that says so is true of a host that is not quiet.
 pub(super) fn names_a_visitor(played: &Played, finding: &Value) -> bool {
     let is_ours = |by: &Value| {
-        let comm = by["comm"].as_str().unwrap_or_default();
-        let of_tracer = comm.starts_with("gpuwhy");
-        of_tracer || by["pid"].as_u64().is_some_and(|pid| played.victims.contains(&(pid as u32)))
+        let mut ours = played.victims.iter().chain(&played.helpers);
+        ours.any(|pid| by["pid"] == *pid)
     };
     let causes = finding["causes"].as_array().unwrap();
     let taken = causes.iter().find(|cause| cause["class"] != "gpu.wait");

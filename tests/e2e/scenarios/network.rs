@@ -3,7 +3,7 @@
 use super::draw::Draw;
 use super::setup::{Fault, Played, Setup, Who, words};
 use super::stillness::everywhere;
-use super::{Culprit, Hit, Scenario};
+use super::{Culprit, Hit, OnTorch, Program, Scenario};
 use crate::network::{ADDRESSES, CLEAN_PORT, Hosts, LOSSY_PORT, received, receiver, sender};
 use crate::support::{Running, Trace, gpuwhy};
 use std::process::{Command, Stdio};
@@ -12,27 +12,29 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         number: 15,
         name: "packet loss between two ranks",
-        quick: false,
+        quick: &[],
         set: loss,
         hit: Hit::Anywhere,
         classes: &["net.tcp"],
         culprit: Culprit::Them,
         explained: true,
+        torch: OnTorch::Not("the fault is between two ranks that send to each other over a network"),
     },
     Scenario {
         number: 19,
         name: "fabric errors",
-        quick: false,
+        quick: &[],
         set: fabric,
         hit: Hit::Anywhere,
         classes: &["rdma.fabric"],
         culprit: Culprit::Them,
         explained: true,
+        torch: OnTorch::Not("the fault is of a network adapter, and of no program"),
     },
 ];
 
 /// A rank sends its part to another over a link that loses some of it.
-fn loss(draw: &mut Draw) -> Setup {
+fn loss(draw: &mut Draw, _: Program) -> Setup {
     // So much that not all of it can be mended at once: some segments wait for their timer.
     let every = draw.between(3, 6);
     let bytes = draw.between(600, 1_200) * 1_000;
@@ -62,15 +64,22 @@ fn play_loss(
     let near = everywhere(|| sender(&hosts, &rank.to_string(), &options));
     let pid = near.pid();
     let mut running = Running::start(&trace, &["--pid", &pid.to_string()]);
+    let tracer = running.child.id();
     near.finish();
     received(far);
     running.until_ended(&[pid]);
     running.stop();
-    Ok(Played { trace, victims: vec![pid], culprits: vec![Who::Rank(rank)], order: Vec::new() })
+    Ok(Played {
+        trace,
+        victims: vec![pid],
+        helpers: vec![tracer],
+        culprits: vec![Who::Rank(rank)],
+        order: Vec::new(),
+    })
 }
 
 /// Counters that rise, or an event of the adapter.
-fn fabric(draw: &mut Draw) -> Setup {
+fn fabric(draw: &mut Draw, _: Program) -> Setup {
     let event = draw.one_of(&[10_u64, 8, 0]);
     let counter =
         draw.one_of(&["symbol_error", "port_rcv_errors", "link_downed", "local_link_integrity_errors"]);
@@ -110,5 +119,5 @@ fn play_counters(device: &str, counter: &str, rise: u64, faulty: bool) -> Played
     command.args(["trace", "--duration", "9s", "--out"]).arg(trace.file());
     assert!(command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
     let culprits = vec![Who::Comm(format!("{device} port 1"))];
-    Played { trace, victims: Vec::new(), culprits, order: Vec::new() }
+    Played { trace, victims: Vec::new(), helpers: Vec::new(), culprits, order: Vec::new() }
 }

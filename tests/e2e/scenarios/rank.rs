@@ -3,7 +3,7 @@
 use super::draw::Draw;
 use super::setup::{Fault, Played, Setup, Who, words};
 use super::stillness::everywhere;
-use super::{Culprit, Hit, Scenario};
+use super::{Culprit, Hit, OnTorch, Program, Scenario};
 use crate::collectives::Ranks;
 use crate::support::{Running, Trace};
 use std::time::Duration;
@@ -12,34 +12,40 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         number: 16,
         name: "slow peer",
-        quick: false,
+        quick: &[],
         set: late,
         hit: Hit::Op("ncclAllReduce"),
         classes: &["rank.straggler"],
         culprit: Culprit::Them,
         explained: true,
+        torch: OnTorch::Not(RANKS),
     },
     Scenario {
         number: 17,
         name: "missing rank",
-        quick: false,
+        quick: &[],
         set: missing,
         hit: Hit::Op("ncclAllReduce"),
         classes: &["rank.hang"],
         culprit: Culprit::Them,
         explained: true,
+        torch: OnTorch::Not(RANKS),
     },
     Scenario {
         number: 18,
         name: "mismatched collective",
-        quick: false,
+        quick: &[],
         set: mismatch,
         hit: Hit::Op("ncclAllReduce"),
         classes: &["rank.hang"],
         culprit: Culprit::Them,
         explained: true,
+        torch: OnTorch::Not(RANKS),
     },
 ];
+
+/// Why they have a program of their own.
+const RANKS: &str = "the fault is of a communicator, which takes several ranks and another library";
 
 /// A communicator of which one rank is given the fault's words.
 fn communicator(draw: &mut Draw, ranks: u64, options: &str, fault: &str) -> Setup {
@@ -52,31 +58,32 @@ fn communicator(draw: &mut Draw, ranks: u64, options: &str, fault: &str) -> Setu
     }
 }
 
-fn late(draw: &mut Draw) -> Setup {
-    let (step_us, late_us) = (draw.between(3_000, 6_000), draw.between(3_000, 20_000));
-    let iterations = 2_000_000 / (step_us + late_us);
+fn late(draw: &mut Draw, _: Program) -> Setup {
+    let (step_us, late_us) = (draw.between(3_000, 6_000), draw.between(3_000, 12_000));
+    // So long without the fault, too, that waiting at the gate is nothing beside it.
+    let iterations = 1_500_000 / step_us;
     let ranks = draw.between(2, 3);
     communicator(
         draw,
         ranks,
-        &format!("--iters {iterations} --step-us {step_us} --count {}", 1 << (8 + iterations % 8)),
+        &format!("--iters {iterations} --kernel-us {step_us} --count {}", 1 << (8 + iterations % 8)),
         &format!("--late-us {late_us}"),
     )
 }
 
-fn missing(draw: &mut Draw) -> Setup {
+fn missing(draw: &mut Draw, _: Program) -> Setup {
     let iterations = draw.between(100, 300);
     let stop_at = draw.between(2, iterations - 1);
     let ranks = draw.between(2, 3);
     communicator(
         draw,
         ranks,
-        &format!("--iters {iterations} --step-us 1000"),
+        &format!("--iters {iterations} --kernel-us 1000"),
         &format!("--stop-at {stop_at}"),
     )
 }
 
-fn mismatch(draw: &mut Draw) -> Setup {
+fn mismatch(draw: &mut Draw, _: Program) -> Setup {
     let iterations = draw.between(50, 300);
     let other = draw.one_of(&["", "--mismatch-op allgather", "--mismatch-op broadcast"]);
     // Of two nobody can say which one is wrong.
@@ -85,7 +92,7 @@ fn mismatch(draw: &mut Draw) -> Setup {
     communicator(
         draw,
         ranks,
-        &format!("--iters {iterations} --step-us {}", 1_000_000 / iterations),
+        &format!("--iters {iterations} --kernel-us {}", 1_000_000 / iterations),
         &format!("--mismatch-at {at} {other}"),
     )
 }
@@ -113,6 +120,7 @@ fn play(setup: &Setup, ranks: usize, odd: usize, faulty: bool) -> Played {
     let pids: Vec<String> = victims.iter().map(u32::to_string).collect();
     let flags: Vec<&str> = pids.iter().flat_map(|pid| ["--pid", pid]).collect();
     let mut running = Running::start(&trace, &flags);
+    let tracer = running.child.id();
     ranks.open();
     if faulty && hangs(&setup.fault.words) {
         // As long as somebody would look at it before he kills it.
@@ -124,5 +132,5 @@ fn play(setup: &Setup, ranks: usize, odd: usize, faulty: bool) -> Played {
         running.until_ended(&victims);
         running.stop();
     }
-    Played { trace, victims, culprits: vec![Who::Rank(odd as i32)], order: Vec::new() }
+    Played { trace, victims, helpers: vec![tracer], culprits: vec![Who::Rank(odd as i32)], order: Vec::new() }
 }

@@ -1,8 +1,8 @@
 //! The table of what was said of each scenario.
 
-use super::Scenario;
 use super::judge::Verdict;
-use std::collections::BTreeMap;
+use super::{OnTorch, Program, Scenario};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 /// One run with the fault, and its twin.
@@ -25,8 +25,9 @@ struct Line {
 
 pub(super) struct Report {
     seed: u64,
-    lines: BTreeMap<u32, Line>,
+    lines: BTreeMap<(u32, Program), Line>,
     lacks: Vec<String>,
+    left_out: Vec<String>,
 }
 
 /// What has to hold, in percent of all runs; of the explained share, in percent of the excess.
@@ -59,14 +60,15 @@ impl Line {
 
 impl Report {
     pub(super) fn new(seed: u64) -> Report {
-        Report { seed, lines: BTreeMap::new(), lacks: Vec::new() }
+        Report { seed, lines: BTreeMap::new(), lacks: Vec::new(), left_out: Vec::new() }
     }
 
-    pub(super) fn add(&mut self, scenario: &Scenario, outcome: Outcome) {
+    pub(super) fn add(&mut self, scenario: &Scenario, program: Program, outcome: Outcome) {
         let verdict = &outcome.verdict;
         eprintln!(
-            "{:>2} {} {}: class {}, culprit {}, {:.0}% explained, {} false alarms; {}",
+            "{:>2} {} {} {}: class {}, culprit {}, {:.0}% explained, {} false alarms; {}",
             scenario.number,
+            program.name(),
             scenario.name,
             outcome.run,
             verdict.class,
@@ -76,7 +78,7 @@ impl Report {
             verdict.said
         );
         outcome.alarms.iter().for_each(|alarm| eprintln!("   false alarm: {alarm}"));
-        let line = self.lines.entry(scenario.number).or_insert(Line {
+        let line = self.lines.entry((scenario.number, program)).or_insert(Line {
             name: scenario.name,
             explained: scenario.explained,
             outcomes: Vec::new(),
@@ -84,21 +86,30 @@ impl Report {
         line.outcomes.push(outcome);
     }
 
-    pub(super) fn lacks(&mut self, scenario: &Scenario, lack: &str) {
-        self.lacks.push(format!("{} ({}): {lack}", scenario.name, scenario.number));
+    pub(super) fn lacks(&mut self, scenario: &Scenario, program: Program, lack: &str) {
+        self.lacks.push(format!("{} ({}, {}): {lack}", scenario.name, scenario.number, program.name()));
     }
 
-    /// Shares of all runs: class, culprit, quiet twins, and runs that are explained where that is asked for.
-    fn totals(&self) -> [f64; 4] {
-        let all = || self.lines.values().flat_map(|line| line.outcomes.iter().map(move |one| (line, one)));
+    /// It is not played on one of the programs.
+    pub(super) fn leaves_out(&mut self, scenario: &Scenario) {
+        if let OnTorch::Not(why) = scenario.torch {
+            self.left_out.push(format!("{} ({}): {why}", scenario.name, scenario.number));
+        }
+    }
+
+    /// Shares of all runs on a program: class, culprit, quiet twins, and runs that are explained where that is asked for.
+    fn totals(&self, program: Program) -> [f64; 4] {
+        let lines = || self.lines.iter().filter(move |((_, of), _)| *of == program);
+        let all = || lines().flat_map(|(_, line)| line.outcomes.iter().map(move |one| (line, one)));
         let count = all().count();
         let is = |what: fn(&Line, &Outcome) -> bool| all().filter(|(line, one)| what(line, one)).count();
         let asked = is(|line, _| line.explained);
+        let explained = is(|line, one| line.explained && one.verdict.explained_pct >= EXPLAINED);
         [
             percent(is(|_, one| one.verdict.class), count),
             percent(is(|_, one| one.verdict.culprit), count),
             percent(is(|_, one| one.alarms.is_empty()), count),
-            percent(is(|line, one| line.explained && one.verdict.explained_pct >= EXPLAINED), asked),
+            if asked == 0 { 100.0 } else { percent(explained, asked) },
         ]
     }
 
@@ -106,13 +117,14 @@ impl Report {
         let mut text = String::new();
         let mut line = |words: String| writeln!(text, "{words}").unwrap();
         line(format!("Seed {}. {}.\n", self.seed, machine()));
-        line("| # | scenario | runs | class right | culprit right | explained, mean / least | twins with a false alarm |".into());
-        line("|---|---|---|---|---|---|---|".into());
-        for (number, row) in &self.lines {
+        line("| # | scenario | program | runs | class right | culprit right | explained, mean / least | twins with a false alarm |".into());
+        line("|---|---|---|---|---|---|---|---|".into());
+        for ((number, program), row) in &self.lines {
             let outcomes = &row.outcomes;
             line(format!(
-                "| {number} | {} | {} | {} | {} | {} | {} |",
+                "| {number} | {} | {} | {} | {} | {} | {} | {} |",
                 row.name,
+                program.name(),
                 outcomes.len(),
                 counted(outcomes, |one| one.verdict.class),
                 counted(outcomes, |one| one.verdict.culprit),
@@ -120,26 +132,31 @@ impl Report {
                 counted(outcomes, |one| !one.alarms.is_empty()),
             ));
         }
-        let [class, culprit, quiet, explained] = self.totals();
-        line(format!(
-            "\nOf all runs: class right {class:.1}% (wanted {CLASS}%), culprit right {culprit:.1}% (wanted {CULPRIT}%), \
-             no false alarm in the twin {quiet:.1}% (wanted {QUIET}%), {EXPLAINED}% or more explained in {explained:.1}% of \
-             the runs of which that is asked.\n"
-        ));
-        for (number, row) in &self.lines {
+        line(String::new());
+        for program in self.programs() {
+            let [class, culprit, quiet, explained] = self.totals(program);
+            line(format!(
+                "Of all runs on `{}`: class right {class:.1}% (wanted {CLASS}%), culprit right {culprit:.1}% (wanted {CULPRIT}%), \
+                 no false alarm in the twin {quiet:.1}% (wanted {QUIET}%), {EXPLAINED}% or more explained in {explained:.1}% of \
+                 the runs of which that is asked.\n",
+                program.name()
+            ));
+        }
+        for ((number, program), row) in &self.lines {
+            let name = format!("{} ({number}, {}", row.name, program.name());
             for one in &row.outcomes {
                 let verdict = &one.verdict;
                 let explained = !row.explained || verdict.explained_pct >= EXPLAINED;
                 if !(verdict.class && verdict.culprit && explained) {
                     line(format!(
-                        "- Missed: {} ({number}, run {}, `{}`): {}; {:.0}% explained",
-                        row.name, one.run, one.words, verdict.said, verdict.explained_pct
+                        "- Missed: {name}, run {}, `{}`): {}; {:.0}% explained",
+                        one.run, one.words, verdict.said, verdict.explained_pct
                     ));
                 }
                 for alarm in &one.alarms {
                     line(format!(
-                        "- False alarm in the twin of {} ({number}, run {}, `{}`): {alarm}",
-                        row.name, one.run, one.words
+                        "- False alarm in the twin of {name}, run {}, `{}`): {alarm}",
+                        one.run, one.words
                     ));
                 }
             }
@@ -156,13 +173,22 @@ impl Report {
         for lack in &self.lacks {
             line(format!("- Not tried: {lack}"));
         }
+        for why in &self.left_out {
+            line(format!("- Not on `torch`: {why}"));
+        }
         text
     }
 
+    fn programs(&self) -> BTreeSet<Program> {
+        self.lines.keys().map(|(_, program)| *program).collect()
+    }
+
     pub(super) fn assert_holds(&self) {
-        let [class, culprit, quiet, explained] = self.totals();
-        let holds = class >= CLASS && culprit >= CULPRIT && quiet >= QUIET && explained >= CLASS;
-        assert!(holds || self.lines.is_empty(), "{}", self.text());
+        let holds = |program: Program| {
+            let [class, culprit, quiet, explained] = self.totals(program);
+            class >= CLASS && culprit >= CULPRIT && quiet >= QUIET && explained >= CLASS
+        };
+        assert!(self.programs().into_iter().all(holds), "{}", self.text());
     }
 }
 

@@ -1,25 +1,23 @@
 //! What is run for a scenario: a workload, and the fault that its twin is spared.
 
+use super::Program;
+use super::draw::Draw;
 use crate::cgroup::Cgroup;
-use crate::support::{Ended, Gated, Trace, gpuwhy, sim, simwork, wait_until};
+use crate::support::{Ended, Gated, Trace, gpuwhy, sim, simwork, truth, wait_until};
 use std::path::Path;
-use std::process::{Command, Stdio};
-
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Program {
-    #[default]
-    Simwork,
-    Python,
-}
+use std::process::Command;
 
 /// One set of parameters of a scenario.
 #[derive(Default)]
 pub(super) struct Setup {
-    pub(super) program: Program,
+    /// The workload in Python, not the one in C.
+    pub(super) python: bool,
     pub(super) words: Vec<String>,
     pub(super) env: Vec<(&'static str, String)>,
     /// Options of `gpuwhy trace`.
     pub(super) flags: Vec<String>,
+    /// The workload tells the GPU's counter how busy it keeps the GPU.
+    pub(super) counted: bool,
     /// Not on the first CPU only, which the tracer leaves alone.
     pub(super) anywhere: bool,
     /// That the workload reads.
@@ -81,12 +79,46 @@ pub(super) enum Who {
 pub(super) struct Played {
     pub(super) trace: Trace,
     pub(super) victims: Vec<u32>,
+    /// Processes that work for them, and the one that traces them.
+    pub(super) helpers: Vec<u32>,
     pub(super) culprits: Vec<Who>,
     pub(super) order: Vec<&'static str>,
 }
 
 pub(super) fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(String::from).collect()
+}
+
+/// A training loop on either program.
+pub(super) fn train(program: Program, seconds: u64, launches: u64, kernel_us: u64) -> Vec<String> {
+    let command = match program {
+        Program::Own => "train",
+        Program::Torch => "torch",
+    };
+    let mut words = words(&format!(
+        "{command} --steps 0 --seconds {seconds} --launches-per-step {launches} --kernel-us {kernel_us}"
+    ));
+    if program == Program::Torch {
+        // Steps of real programs take two milliseconds and more.
+        words.extend(["--dispatch-us".into(), (2_000 / launches).max(15).to_string()]);
+    }
+    words
+}
+
+/// So many launches a step has at least: each pass of PyTorch's has some.
+pub(super) fn least_launches(program: Program) -> u64 {
+    match program {
+        Program::Own => 1,
+        Program::Torch => 12,
+    }
+}
+
+/// How many launches a step has: PyTorch's have more than loops that are made to be simple.
+pub(super) fn launches(draw: &mut Draw, program: Program, least: u64, most: u64) -> u64 {
+    match program {
+        Program::Own => draw.between(least, most),
+        Program::Torch => draw.between(least.max(least_launches(program)), 4 * most),
+    }
 }
 
 pub(super) fn hog(cpu: u64, name: &str, nice: u64) -> Neighbour {
@@ -167,15 +199,19 @@ impl Setup {
         let limit = self.fault.limit.as_ref().filter(|_| faulty).map(Limit::set).transpose()?;
         let trace = Trace::new();
         let gate = trace.folder.path().join("gate");
-        let program = match self.program {
-            Program::Simwork => simwork(),
-            Program::Python => sim().join(gpuwhy_simgpu::WORKLOAD_PYTHON),
+        let program = match self.python {
+            true => sim().join(gpuwhy_simgpu::WORKLOAD_PYTHON),
+            false => simwork(),
         };
         let mut command = gpuwhy();
         command.args(["trace", "--out"]).arg(trace.file()).args(&self.flags).args(["--", "taskset", "-c"]);
         command.arg(if self.anywhere { all_cpus() } else { "0".into() });
         command.arg(program).args(self.all_words(faulty)).arg("--start-file").arg(&gate);
-        command.envs(self.all_env(faulty)).stdout(Stdio::null());
+        let said = trace.folder.path().join("said");
+        command.envs(self.all_env(faulty)).stdout(std::fs::File::create(&said).unwrap());
+        if self.counted {
+            command.env("LD_LIBRARY_PATH", sim()).env("SIMGPU_CONTROL", trace.folder.path().join("gpu"));
+        }
         let mut tracing = Ended(command.spawn().unwrap());
         let ready = trace.folder.path().join("gate.ready");
         wait_until("the workload is ready", || ready.exists());
@@ -189,6 +225,10 @@ impl Setup {
         assert!(tracing.0.wait().unwrap().success(), "the workload and its trace end well");
         let named = self.fault.culprit.clone().filter(|_| faulty);
         let culprits = neighbours.iter().map(|neighbour| Who::Pid(neighbour.pid())).chain(named).collect();
-        Ok(Played { trace, victims: vec![pid], culprits, order: self.fault.order.clone() })
+        let truth = truth(&std::fs::read_to_string(said).unwrap());
+        let workers = truth["children"]["pids"].as_array().into_iter().flatten();
+        let workers = workers.filter_map(|pid| u32::try_from(pid.as_u64()?).ok());
+        let helpers = workers.chain([tracing.0.id()]).collect();
+        Ok(Played { trace, victims: vec![pid], helpers, culprits, order: self.fault.order.clone() })
     }
 }

@@ -1,6 +1,7 @@
 //! Finds libraries as they are mapped, attaches to them, and tells what could be attached.
 
 use super::{Run, is_unified};
+use crate::command::Started;
 use crate::short::in_short;
 use crate::wakers::MAX_WAKERS;
 use crate::{AgentError, Update, discovery};
@@ -24,13 +25,17 @@ const FOLLOW_EVERY: Duration = Duration::from_millis(250);
 impl Run {
     /// Sleeps until records gathered, something was mapped, or the turn is over; attaches what was mapped.
     pub(super) fn wait_for_news(&mut self, updates: &Sender<Update>) -> Result<(), AgentError> {
-        let turn = if self.meets_threads() {
-            self.looks.pause(Instant::now()).clamp(LEAST_TURN, TURN)
-        } else {
-            TURN
-        };
+        let now_ns = self.engine.now_ns();
+        let slice =
+            self.governor.next_ns().map(|next_ns| Duration::from_nanos(next_ns.saturating_sub(now_ns)));
+        let look = self.meets_threads().then(|| self.looks.pause(Instant::now()));
+        let turn = slice.into_iter().chain(look).fold(TURN, Duration::min).max(LEAST_TURN);
         let (mapped, complete) = match &self.watch {
-            Some(watch) => watch.wait(self.engine.ready_fd(), turn),
+            Some(watch) => {
+                let ended = self.command.as_ref().and_then(Started::end_fd);
+                let others: Vec<i32> = [self.engine.ready_fd()].into_iter().chain(ended).collect();
+                watch.wait(&others, turn)
+            }
             None => {
                 std::thread::sleep(turn);
                 (Vec::new(), false)

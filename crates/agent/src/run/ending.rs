@@ -38,6 +38,7 @@ impl Run {
         }
         let end_ns = self.engine.now_ns();
         let (programs, load_times) = (self.engine.program_stats(), self.engine.load_times());
+        self.governor.finish(end_ns);
         let mut last = self.engine.detach()?;
         self.look_at_places(&mut last);
         self.take_readings(&mut last, updates)?;

@@ -2,14 +2,14 @@
 
 use super::Run;
 use crate::between::meet;
-use crate::governor::Action;
+use crate::governor::{Action, Change};
 use crate::kernel_names::KernelNames;
 use crate::outside::{self, Target};
 use crate::own;
 use crate::{AgentError, Update};
 use gpuwhy_cause::{blame_rows, slow_limit_ns};
 use gpuwhy_model::{
-    Batch, BetweenCalls, GpuError, InFlight, Level, ProbeState, ProbeStatus, ProcessEventKind,
+    Batch, BetweenCalls, CallClass, GpuError, InFlight, ProbeState, ProbeStatus, ProcessEventKind,
 };
 use gpuwhy_probes::StackMode;
 use std::cell::OnceCell;
@@ -55,33 +55,76 @@ impl Run {
 
     /// Does what keeps the cost within its budget, and says so.
     fn govern(&mut self, batch: &mut Batch, updates: &Sender<Update>) -> Result<(), AgentError> {
-        let now = self.engine.now_ns();
-        let mut actions = self.governor.take(&batch.level_changes, now);
-        actions.extend(self.governor.due(now));
-        batch.level_changes.clear();
-        for action in actions {
-            let statuses = match action {
-                Action::Detach { function: (rule, library), pid } => {
-                    let reason =
-                        format!("process {pid} calls it too often for its budget: detached for a while");
-                    self.engine.detach_function(rule, library, &reason)
-                }
-                Action::Attach { function: (rule, library) } => self.engine.reattach_function(rule, library),
-                Action::Tell { pid, level } => vec![ProbeStatus {
-                    probe: "governor".into(),
-                    target: format!("process {pid}"),
-                    file: String::new(),
-                    state: if level == Level::Full { ProbeState::Attached } else { ProbeState::Degraded },
-                    flavour: String::new(),
-                    since_ns: now,
-                    reason: level.about().into(),
-                }],
-            };
-            batch.watch_changes.extend(statuses.iter().cloned());
-            self.report(statuses, updates)?;
+        let mut actions = self.governor.take(&batch.debts, self.engine.now_ns());
+        batch.debts.clear();
+        for class in CallClass::ALL {
+            // A record of it may have found no room.
+            if let Some(at_ns) = self.engine.slice_closed(class) {
+                actions.extend(self.governor.closed(class, at_ns, None));
+            }
         }
+        actions.extend(self.governor.step(self.engine.now_ns()));
+        self.act(actions, batch, updates)?;
         batch.bills = self.governor.bills(&batch.windows);
+        batch.slices = self.governor.account(&mut batch.windows, &batch.waits);
         Ok(())
+    }
+
+    pub(super) fn act(
+        &mut self,
+        actions: Vec<Action>,
+        batch: &mut Batch,
+        updates: &Sender<Update>,
+    ) -> Result<(), AgentError> {
+        for action in actions {
+            match action {
+                Action::Attach(classes) => {
+                    let refused = classes.iter().flat_map(|class| self.engine.attach_class(*class)).collect();
+                    self.report(refused, updates)?;
+                    let opened = self.governor.opened(self.engine.now_ns());
+                    self.act(opened, batch, updates)?;
+                }
+                Action::DetachSoon(at_ns) => self.engine.detach_soon(at_ns),
+                Action::Set(class, setting) => self.engine.set_slice(class, &setting)?,
+                Action::Detach(class) => self.engine.detach_class(class),
+                Action::Tell(change) => {
+                    let status = self.changed(&change);
+                    batch.watch_changes.push(status.clone());
+                    self.report(vec![status], updates)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A change of what is seen, in words.
+    fn changed(&self, change: &Change) -> ProbeStatus {
+        let percent = 100.0 * self.config.budget.unwrap_or(1.0);
+        let (target, state, reason) = match change {
+            Change::Sliced(class, pid) => {
+                let who = pid.map_or(String::new(), |pid| format!(" of process {pid}"));
+                let reason = format!(
+                    "watched in slices of time: the calls{who} cost more than the budget of {percent}%"
+                );
+                (class.name().to_string(), ProbeState::Degraded, reason)
+            }
+            Change::Whole(class) => {
+                (class.name().to_string(), ProbeState::Attached, "watched all the time again".to_string())
+            }
+            Change::NoStacks(pid) => {
+                let reason = format!("some calls have no stack: the budget is {percent}%");
+                (format!("process {pid}"), ProbeState::Degraded, reason)
+            }
+        };
+        ProbeStatus {
+            probe: "governor".into(),
+            target,
+            file: String::new(),
+            state,
+            flavour: String::new(),
+            since_ns: self.engine.now_ns(),
+            reason,
+        }
     }
 
     /// What the kernel could not know: how a call was made, on which of the host's GPUs, as which rank.

@@ -1,34 +1,43 @@
 //! The critical path of each process that drives a GPU: what the time of its loop went to, along the wake-ups, across threads
 //! and processes.
 
+mod partners;
 mod parts;
 mod period;
 mod phase;
 mod running;
+mod savings;
+mod short_waits;
+mod stalls;
 mod steps;
 mod timeline;
 mod tree;
 mod walk;
+mod without;
 mod words;
 
 pub(crate) use parts::{Key, Part, Parts};
 pub(crate) use steps::Turn;
 pub use tree::{PathPart, Stall, StepTree};
 pub(crate) use tree::{Scale, is_sampled, trees};
-pub(crate) use words::{describe, who};
+pub(crate) use words::{describe, main_op, who};
 
 use crate::activity::{Activity, BeatKind, ThreadWait};
 use crate::evidence::Evidence;
 use crate::severity::percent;
 use gpuwhy_model::{Cause, Layer, Part as TimePart, Reason, Span};
-use parts::{Divider, short_waits};
-use period::{Period, period};
+use partners::partners;
+use parts::Divider;
+use period::{CountedBy, Period, period};
 use phase::{Life, Phases, phases};
-use running::{Running, class_of_op};
+use running::Running;
+use short_waits::{in_call, short_waits};
+use stalls::stalls;
 use std::collections::{BTreeMap, BTreeSet};
 use steps::{Turns, turns};
 use timeline::Timelines;
 use walk::{HandsOn, Hop, Walk, is_for_another, walk};
+use without::{Difference, differences};
 
 /// What a process's time went to.
 #[derive(Debug)]
@@ -39,6 +48,8 @@ pub(crate) struct ProcessPath {
     pub(crate) phases: Phases,
     pub(crate) found_by: Option<BeatKind>,
     pub(crate) turns: Option<Turns>,
+    /// Turns far longer than the others, or stalls where no turns are known; longest first.
+    pub(crate) outliers: Vec<Turn>,
     pub(crate) loop_parts: Parts,
     pub(crate) start_parts: Parts,
     /// By thread at the end of the path: the waits that led there, most time first.
@@ -56,32 +67,8 @@ pub(crate) struct ProcessPath {
     pub(crate) hottest: BTreeMap<u32, i64>,
     /// Other processes that had work on the same GPU meanwhile.
     pub(crate) sharers: Vec<u32>,
-}
-
-impl ProcessPath {
-    /// How long the process waited in all for a thread at the end of the path.
-    fn waited_for(&self, tid: u32, pid: u32) -> Option<u64> {
-        // A worker answers through several of its threads.
-        if let Some(ns) = self.waits_for.get(&pid).filter(|_| pid != self.pid) {
-            return Some(*ns);
-        }
-        let (mut way, mut hops) = (self.ways.get(&tid)?, 0);
-        while way.from_tid != self.root && hops < self.ways.len() {
-            way = self.ways.get(&way.from_tid)?;
-            hops += 1;
-        }
-        Some(way.ns)
-    }
-
-    /// What removing a part would take from the path. Without what keeps another thread, that one is ready earlier: all of
-    /// the wait for it goes, not only what that thread did meanwhile.
-    pub(crate) fn removable_ns(&self, key: &Key, part: &Part, pid: u32) -> u64 {
-        let whole = self.whole.get(&(key.tid, key.class)).copied().unwrap_or(0);
-        match self.waited_for(key.tid, pid) {
-            Some(waited) if key.tid != self.root => whole.min(waited).max(part.ns),
-            _ => part.ns,
-        }
-    }
+    /// What steps take less that do not have a part, by class and thread.
+    differences: BTreeMap<(Cause, u32), Difference>,
 }
 
 /// Waits that handed the path to a thread.
@@ -102,11 +89,13 @@ const MIN_LOOP_NS: u64 = 300_000_000;
 pub(crate) fn paths(evidence: &Evidence) -> Vec<ProcessPath> {
     let activity = &evidence.activity;
     let timelines = Timelines::new(activity);
+    let running = Running::new(evidence, activity);
     let mut divider = Divider {
         activity,
-        running: Running::new(evidence, activity),
         short_waits: BTreeMap::new(),
-        in_calls: in_calls(evidence),
+        in_calls: in_calls(evidence, &running),
+        running,
+        partners: partners(activity, &evidence.bills),
     };
     pids(activity)
         .into_iter()
@@ -180,10 +169,27 @@ fn process_path(
     let walked = walk(timelines, root, whole, &Follows { pid, divider });
     divider.short_waits = unrecorded(evidence, timelines, divider, &walked, phases.repeats);
     let loop_parts = divider.parts(&walked.segments, phases.repeats);
-    let turns = period.as_ref().map(|period| {
-        let counted = counted(evidence, period);
-        turns(period, phases.repeats, counted, divider, &walked.segments)
-    });
+    let (turns, outliers) = match &period {
+        Some(period) => {
+            let counted = counted(evidence, period, phases.repeats);
+            let (turns, outliers) = turns(period, phases.repeats, counted, divider, &walked.segments);
+            (Some(turns), outliers)
+        }
+        None => (None, stalls(divider, &walked.segments, phases.repeats)),
+    };
+    let differences = match &turns {
+        // Where not all are recorded, what lies between two of them is no step.
+        Some(turns) if turns.is_complete => {
+            let times: Vec<u64> = period
+                .iter()
+                .flat_map(|period| &period.times)
+                .copied()
+                .filter(|time| (phases.repeats.start_ns..=phases.repeats.end_ns).contains(time))
+                .collect();
+            differences(divider, &walked.segments, &times)
+        }
+        _ => BTreeMap::new(),
+    };
     divider.short_waits.clear();
     let start_parts = phases.start.map(|start| divider.parts(&walked.segments, start)).unwrap_or_default();
     Some(ProcessPath {
@@ -192,6 +198,7 @@ fn process_path(
         start_parts,
         found_by: period.map(|period| period.kind),
         turns,
+        outliers,
         ways: ways(divider, &walked.hops, phases.repeats),
         waits_for: waits_for(&walked.hops, root, phases.repeats),
         busy_pct: busy(&evidence.activity, pid, phases.repeats),
@@ -202,17 +209,26 @@ fn process_path(
             .filter_map(|tid| Some((tid, divider.hottest_of(tid, phases.repeats)?)))
             .collect(),
         sharers: sharers(&evidence.activity, pid, phases.repeats),
+        differences,
         loop_parts,
     })
 }
 
-/// The waits of a period, counted exactly.
-fn counted(evidence: &Evidence, period: &Period) -> Option<u64> {
-    let of = period.of?;
+/// The turns of a period, where they are counted and not each is recorded.
+fn counted(evidence: &Evidence, period: &Period, span: Span) -> Option<u64> {
+    let of = match period.counted_by? {
+        CountedBy::Waits(of) => of,
+        CountedBy::Rate(rate) => return Some((rate * span.ns() as f64 / 1e9).round() as u64),
+        CountedBy::Total(count) => return Some(count),
+    };
     let rows = evidence.bills.iter().filter(|row| {
         row.op.is_none() && row.cause == of.cause && (row.tid, row.by_tid) == (of.tid, of.by_tid)
     });
-    Some(rows.map(|row| row.count).sum())
+    let counted: u64 = rows.map(|row| row.count).sum();
+    // Sums are of all the time that is looked at, of which the loop is a part.
+    let within = |time: &&u64| (span.start_ns..=span.end_ns).contains(*time);
+    let share = period.times.iter().filter(within).count() as f64 / period.times.len().max(1) as f64;
+    Some((counted as f64 * share).round() as u64)
 }
 
 /// The thread from which the path is walked: the main thread where it has a part in the calls, as it waits for the others;
@@ -235,6 +251,9 @@ struct Follows<'a, 'b> {
 
 impl HandsOn for Follows<'_, '_> {
     fn hands_on(&self, wait: &ThreadWait) -> bool {
+        if wait.part == TimePart::Runnable {
+            return self.divider.partners.contains(&(wait.tid, wait.by_tid));
+        }
         // Who has the interpreter of another process matters, not that it has one.
         if wait.part == TimePart::Blocked(Reason::Gil) {
             return wait.pid != self.pid && wait.by_tid != 0;
@@ -257,7 +276,7 @@ fn unrecorded(
     let mut tids: Vec<u32> = walked.segments.iter().map(|segment| segment.tid).collect();
     tids.sort_unstable();
     tids.dedup();
-    let mut recorded: BTreeMap<(u32, Cause), u64> = BTreeMap::new();
+    let mut recorded: BTreeMap<(u32, Cause), BTreeMap<u32, u64>> = BTreeMap::new();
     let mut uncovered: BTreeMap<u32, u64> = BTreeMap::new();
     for tid in &tids {
         let mut covered = 0;
@@ -267,19 +286,19 @@ fn unrecorded(
             if end > start {
                 covered += end - start;
                 let op = divider.running.op(wait.op);
-                *recorded.entry((*tid, Cause::of_part(op, wait.part, wait.by_pid))).or_default() +=
-                    end - start;
+                let cause = in_call(op, Cause::of_part(op, wait.part, wait.by_pid));
+                *recorded.entry((*tid, cause)).or_default().entry(wait.by_tid).or_default() += end - start;
             }
         }
         uncovered.insert(*tid, span.ns().saturating_sub(covered));
     }
     let of_path = |row: &&crate::evidence::Billed| tids.binary_search(&row.tid).is_ok();
     let bills: Vec<&crate::evidence::Billed> = evidence.bills.iter().filter(of_path).collect();
-    short_waits(&bills, &recorded, &uncovered)
+    short_waits(&evidence.ops, &bills, &recorded, &uncovered)
 }
 
 /// The shares of each thread's time that it ran in calls, from their exact sums.
-fn in_calls(evidence: &Evidence) -> BTreeMap<u32, Vec<(Cause, f64)>> {
+fn in_calls(evidence: &Evidence, running: &Running<'_>) -> BTreeMap<u32, Vec<(Cause, f64)>> {
     let mut sums: BTreeMap<u32, (BTreeMap<Cause, u64>, u64, u64)> = BTreeMap::new();
     for row in &evidence.bills {
         let Some(op) = row.op.as_ref().and_then(|op| evidence.ops.get(op)) else { continue };
@@ -291,7 +310,7 @@ fn in_calls(evidence: &Evidence) -> BTreeMap<u32, Vec<(Cause, f64)>> {
         let (by_class, first, last) = sums.entry(row.tid).or_insert((BTreeMap::new(), u64::MAX, 0));
         *first = (*first).min(row.first_ns);
         *last = (*last).max(row.last_ns);
-        let class = class_of_op(op);
+        let class = running.class_of_call(row.pid, op);
         if class != Cause::LaunchBound {
             *by_class.entry(class).or_default() += row.ns;
         }

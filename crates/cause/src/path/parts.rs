@@ -1,9 +1,10 @@
 //! The parts of a path: what its time went to, by class, thread and place in the code.
 
-use super::running::{Running, is_own};
+use super::partners::Partners;
+use super::running::{Running, is_launch, is_own};
+use super::short_waits::in_call;
 use super::walk::{Segment, What};
 use crate::activity::{Activity, Caller, Syscall, ThreadSample, ThreadWait};
-use crate::evidence::Billed;
 use gpuwhy_model::{Cause, Family, Frame, FrameKind, OpId, Part as TimePart, Reason, Span, WokenBy};
 use std::collections::BTreeMap;
 
@@ -25,6 +26,8 @@ pub(crate) struct Part {
     pub(crate) stacks: BTreeMap<i64, u64>,
     /// Most of it is in calls that free memory.
     pub(crate) frees: bool,
+    /// Most of it is in launches: where that is a wait for the GPU, its queue is full.
+    pub(crate) launches: bool,
 }
 
 impl Part {
@@ -60,6 +63,7 @@ pub(crate) struct Divider<'a> {
     /// Of the same time: the shares that running in calls has, by what the calls are for. Stands in for samples where there
     /// are none.
     pub(crate) in_calls: BTreeMap<u32, Vec<(Cause, f64)>>,
+    pub(crate) partners: Partners,
 }
 
 impl Divider<'_> {
@@ -97,11 +101,13 @@ impl Divider<'_> {
             place_as_others(class, tid, part, &mut parts);
         }
         join_disk_time(&mut parts);
+        join_copies(&mut parts);
         for part in parts.values_mut() {
             part.stack_id = self.hottest(&part.stacks);
             let op =
                 part.ops.iter().max_by_key(|(_, ns)| **ns).and_then(|(id, _)| self.running.op(OpId(*id)));
             part.frees = op.is_some_and(|op| op.family == Family::Free);
+            part.launches = op.is_some_and(is_launch);
         }
         parts
     }
@@ -170,7 +176,11 @@ impl Divider<'_> {
             let ns = ((ran.ns as f64 * share) as u64).min(left);
             left -= ns;
             // A short wait for another thread goes to what that thread does.
-            let follows = self.activity.threads.contains_key(by_tid) && *cause == Cause::LockFutex;
+            let follows = match cause {
+                Cause::LockFutex => self.activity.threads.contains_key(by_tid),
+                Cause::CpuPreempted => self.partners.contains(&(tid, *by_tid)),
+                _ => false,
+            };
             let (class, tid) = match follows {
                 true if self.activity.callers.contains_key(by_tid) => (Cause::LaunchBound, *by_tid),
                 true => (Cause::CpuSelf, *by_tid),
@@ -194,7 +204,7 @@ impl Divider<'_> {
             self.short_waits.get(&tid).into_iter().flatten().any(|(cause, ..)| *cause == Cause::MemFault);
         let (faulting, samples): (Vec<_>, Vec<_>) =
             samples.into_iter().partition(|sample| faults && sample.in_fault);
-        self.place_faults(tid, &faulting, parts);
+        self.place_faults(tid, &faulting, &samples, parts);
         let weight: u64 = samples.iter().map(|sample| sample.weight_ns.max(1)).sum();
         let calls_by_now = |caller: &Caller| caller.first_ns <= ran.end_ns();
         if samples.len() < MIN_SAMPLES {
@@ -243,18 +253,48 @@ impl Divider<'_> {
         }
     }
 
-    fn place_faults(&self, tid: u32, samples: &[&ThreadSample], parts: &mut Parts) {
+    /// `faulting`: samples in faults; `others`: the rest, those of system calls that fault on what they fill among them.
+    fn place_faults(
+        &self,
+        tid: u32,
+        faulting: &[&ThreadSample],
+        others: &[&ThreadSample],
+        parts: &mut Parts,
+    ) {
         let whole = parts.remove(&Key { class: Cause::MemFault, tid, function: None });
-        let Some(whole) = whole else { return };
-        let weight: u64 = samples.iter().map(|sample| sample.weight_ns.max(1)).sum();
+        let Some(mut whole) = whole else { return };
+        let weight_of =
+            |samples: &[&ThreadSample]| samples.iter().map(|sample| sample.weight_ns.max(1)).sum::<u64>();
+        let weight = weight_of(faulting);
+        // More than was sampled outside of system calls: the rest is within reads, into memory that is new.
+        let reads: Vec<&ThreadSample> =
+            others.iter().copied().filter(|sample| sample.syscall == Syscall::Read).collect();
+        let in_reads = whole.ns.saturating_sub(weight);
+        if in_reads as f64 > whole.ns as f64 * FAULTS_IN_READS && !reads.is_empty() {
+            whole.ns -= in_reads;
+            self.place_by_samples(Cause::IoFile, tid, in_reads, &reads, parts);
+        }
         if weight == 0 {
             parts.insert(Key { class: Cause::MemFault, tid, function: None }, whole);
             return;
         }
+        self.place_by_samples(Cause::MemFault, tid, whole.ns, faulting, parts);
+    }
+
+    /// Distributes time over the places of samples.
+    fn place_by_samples(
+        &self,
+        class: Cause,
+        tid: u32,
+        whole_ns: u64,
+        samples: &[&ThreadSample],
+        parts: &mut Parts,
+    ) {
+        let weight: u64 = samples.iter().map(|sample| sample.weight_ns.max(1)).sum();
         for sample in samples {
             let function = function_of(self.running.frames(sample.stack_id));
-            let part = parts.entry(Key { class: Cause::MemFault, tid, function }).or_default();
-            let ns = (whole.ns as f64 * sample.weight_ns.max(1) as f64 / weight as f64) as u64;
+            let part = parts.entry(Key { class, tid, function }).or_default();
+            let ns = (whole_ns as f64 * sample.weight_ns.max(1) as f64 / weight.max(1) as f64) as u64;
             part.ns += ns;
             part.samples += 1;
             if let Some(id) = sample.stack_id {
@@ -275,16 +315,12 @@ impl Divider<'_> {
         if wait.syscall == Syscall::WaitChild || self.command_of(wait).is_some() {
             return Cause::ProcWait;
         }
-        let class = Cause::of_part(op, wait.part, wait.by_pid);
-        match (class, wait.woken_by) {
+        let class = match (Cause::of_part(op, wait.part, wait.by_pid), wait.woken_by) {
             // Who waits for an event with a time-out and gets the time-out has slept.
             (Cause::LockFutex | Cause::NetWait, Some(WokenBy::Timer)) => Cause::SelfSleep,
-            // A library may sleep until the GPU is done.
-            (Cause::LockFutex | Cause::SelfSleep, _) if op.is_some_and(|op| op.waits_for_gpu) => {
-                Cause::GpuWait
-            }
             (class, _) => class,
-        }
+        };
+        in_call(op, class)
     }
 
     /// The command of a child whose end, or output, a wait was for.
@@ -300,7 +336,7 @@ impl Divider<'_> {
 }
 
 /// What a thread does while it has a CPU.
-fn is_running(class: Cause) -> bool {
+pub(crate) fn is_running(class: Cause) -> bool {
     matches!(
         class,
         Cause::CpuSelf
@@ -316,6 +352,8 @@ fn is_running(class: Cause) -> bool {
 
 /// Fewer samples say nothing about where a thread ran.
 const MIN_SAMPLES: usize = 5;
+/// Faults that no sample outside of system calls met are a matter of chance up to this share.
+const FAULTS_IN_READS: f64 = 0.3;
 
 #[derive(Debug, Default)]
 struct Ran {
@@ -330,7 +368,7 @@ impl Ran {
 }
 
 /// The segments as far as they lie in a span.
-fn clipped(segments: &[Segment], span: Span) -> impl Iterator<Item = Segment> + '_ {
+pub(crate) fn clipped(segments: &[Segment], span: Span) -> impl Iterator<Item = Segment> + '_ {
     // Latest first.
     let from = segments.partition_point(|segment| segment.span.start_ns >= span.end_ns);
     segments[from..].iter().take_while(move |segment| segment.span.end_ns > span.start_ns).map(
@@ -342,6 +380,24 @@ fn clipped(segments: &[Segment], span: Span) -> impl Iterator<Item = Segment> + 
             ..*segment
         },
     )
+}
+
+/// Page faults within copies are summed exactly, and have no place of their own: they are where the copies are.
+fn join_copies(parts: &mut Parts) {
+    let unplaced: Vec<Key> =
+        parts.keys().filter(|key| key.class == Cause::CopyPcie && key.function.is_none()).cloned().collect();
+    for key in unplaced {
+        let others = parts.iter().filter(|(other, _)| {
+            other.class == key.class && other.tid == key.tid && other.function.is_some()
+        });
+        let Some(place) = others.max_by_key(|(_, part)| part.ns).map(|(other, _)| other.clone()) else {
+            continue;
+        };
+        let part = parts.remove(&key).unwrap_or_default();
+        if let Some(whole) = parts.get_mut(&place) {
+            whole.absorb(&part);
+        }
+    }
 }
 
 /// What a thread that waits for a disk computes in the same reads and writes is the disk's, too: pages are pinned and copied
@@ -415,52 +471,4 @@ pub(crate) fn function_of(frames: &[Frame]) -> Option<(String, String)> {
 pub(crate) fn own_frame(frames: &[Frame]) -> Option<&Frame> {
     let python = || frames.iter().filter(|frame| frame.kind == FrameKind::Python);
     python().find(|frame| is_own(frame)).or_else(|| python().next())
-}
-
-/// Shares of unrecorded waits in the time of each thread that no recorded wait covers: the exact sums of its waits less what
-/// was recorded one by one.
-pub(crate) fn short_waits(
-    bills: &[&Billed],
-    recorded: &BTreeMap<(u32, Cause), u64>,
-    uncovered_ns: &BTreeMap<u32, u64>,
-) -> BTreeMap<u32, Vec<(Cause, u32, f64)>> {
-    /// Less is noise of two clocks.
-    const MIN_SHARE: f64 = 0.005;
-    let mut sums: BTreeMap<(u32, Cause), (u64, BTreeMap<u32, u64>)> = BTreeMap::new();
-    for row in bills.iter().filter(|row| is_wait(row)) {
-        let sum = sums.entry((row.tid, row.cause)).or_default();
-        sum.0 += row.ns;
-        *sum.1.entry(row.by_tid).or_default() += row.ns;
-    }
-    let mut shares: BTreeMap<u32, Vec<(Cause, u32, f64)>> = BTreeMap::new();
-    for ((tid, cause), (ns, by)) in sums {
-        let missing = ns.saturating_sub(recorded.get(&(tid, cause)).copied().unwrap_or(0));
-        let Some(uncovered) = uncovered_ns.get(&tid).filter(|ns| **ns > 0) else { continue };
-        let share = (missing as f64 / *uncovered as f64).min(1.0);
-        if share < MIN_SHARE {
-            continue;
-        }
-        let who = by.iter().max_by_key(|(_, ns)| **ns).map_or(0, |(tid, _)| *tid);
-        shares.entry(tid).or_default().push((cause, who, share));
-    }
-    for all in shares.values_mut() {
-        let total: f64 = all.iter().map(|(_, _, share)| share).sum();
-        if total > 1.0 {
-            all.iter_mut().for_each(|(_, _, share)| *share /= total);
-        }
-    }
-    shares
-}
-
-/// Time that a thread did not run.
-fn is_wait(row: &Billed) -> bool {
-    !matches!(
-        row.cause,
-        Cause::CpuSelf
-            | Cause::GpuWait
-            | Cause::GpuAlloc
-            | Cause::Unknown
-            | Cause::GpuColdstart
-            | Cause::CopyPcie
-    )
 }

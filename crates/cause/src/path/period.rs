@@ -11,8 +11,24 @@ pub(crate) struct Period {
     /// In order.
     pub(crate) times: Vec<u64>,
     pub(crate) median_ns: u64,
-    /// The waits it is found by: all of them are counted, not all recorded.
-    pub(crate) of: Option<Waits>,
+    /// How all of them are counted, where not all are recorded.
+    pub(crate) counted_by: Option<CountedBy>,
+}
+
+impl Period {
+    /// Only how many there are is known, not when each began.
+    pub(crate) fn is_count_only(&self) -> bool {
+        matches!(self.counted_by, Some(CountedBy::Total(_)))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum CountedBy {
+    Waits(Waits),
+    /// So many in a second.
+    Rate(f64),
+    /// So many in all. What lies between two recorded ones is no turn.
+    Total(u64),
 }
 
 /// Waits of one thread, for one other or for none.
@@ -23,56 +39,168 @@ pub(crate) struct Waits {
     pub(crate) cause: Cause,
 }
 
+/// A thread that is handed the work has one in so many of the calls; one that pins memory or logs has fewer.
+const LAUNCHES_A_PART: u64 = 20;
 /// Fewer are no loop.
 const MIN_BEATS: usize = 6;
 /// Waits that follow each other faster than this mark no turns.
 const MIN_POLL_NS: u64 = 2_000_000;
 /// A gap of more than this many medians is a stall or another phase, not a turn of the loop.
 const REGULAR: u64 = 4;
+/// The same where the beats are surely those of steps, which may differ: of a loader that comes with several batches at once.
+const REGULAR_STEPS: u64 = 20;
+/// Every wait from here on is recorded; of shorter ones the first of each half second are.
+const ALL_RECORDED_NS: u64 = 10_000_000;
+/// Calls at one place that come so many times more rarely than all of their operation are not once in each step: a handle that
+/// is used again by chance.
+const MAX_IN_A_STEP: u64 = 64;
+/// Calls are counted by windows of this length.
+const WINDOW_NS: u64 = 500_000_000;
 /// The share of the time that regular gaps must cover, compared with the best candidate.
 const AS_GOOD: f64 = 0.8;
+/// Consecutive turns sum to the time; up to this multiple of it.
+const CONSECUTIVE: f64 = 1.5;
 /// And of all the time: what happens for a moment only is not the loop.
 const MIN_COVERED: f64 = 0.1;
+const MIN_COVERED_BY_CALLS: f64 = 0.35;
+/// Of calls that come at different rates, the rarest are taken up to so many of the others for each.
+const MAX_CALLS_IN_A_STEP: u64 = 8;
 
 /// What comes once in each turn, or nothing where no period is found.
 pub(crate) fn period(activity: &Activity, pid: u32, span: Span) -> Option<Period> {
-    let mut sequences: BTreeMap<(BeatKind, u64), (Option<Waits>, Vec<u64>)> = BTreeMap::new();
-    for beat in activity.beats.iter().filter(|beat| beat.pid == pid) {
+    let mut sequences: BTreeMap<(BeatKind, u64), (Option<CountedBy>, Vec<u64>)> = BTreeMap::new();
+    let mut counted_as: BTreeMap<(BeatKind, u64), u64> = BTreeMap::new();
+    for beat in activity
+        .beats
+        .iter()
+        .filter(|beat| beat.pid == pid && (span.start_ns..=span.end_ns).contains(&beat.time_ns))
+    {
         sequences.entry((beat.kind, beat.key)).or_default().1.push(beat.time_ns);
+        counted_as.insert((beat.kind, beat.key), beat.counted_as);
     }
+    // By operation: calls a second, and how many were recorded.
+    let mut rates: BTreeMap<(BeatKind, u64), (f64, usize)> = BTreeMap::new();
+    for (kind, key) in counted_as.iter().filter(|((_, key), of_op)| key == *of_op).map(|(of, _)| *of) {
+        let recorded = sequences.get(&(kind, key)).map_or(&[][..], |(_, times)| times.as_slice());
+        if let Some(rate) = rate(activity, (pid, kind, key), recorded, span) {
+            rates.insert((kind, key), (rate, recorded.len()));
+        }
+    }
+    let recorded_of: BTreeMap<(BeatKind, u64), u64> =
+        sequences.iter().map(|(of, (_, times))| (*of, times.len() as u64)).collect();
+    let mut waited: BTreeMap<(BeatKind, u64), Vec<u64>> = BTreeMap::new();
+    for (of, (counted_by, times)) in &mut sequences {
+        let of_op = counted_as.get(of).and_then(|key| rates.get(&(of.0, *key)));
+        // Those at one place are as many of all as of the recorded ones.
+        *counted_by = of_op
+            .map(|(rate, recorded)| CountedBy::Rate(rate * times.len() as f64 / (*recorded).max(1) as f64));
+    }
+    let calls: u64 =
+        activity.callers.values().filter(|caller| caller.pid == pid).map(|caller| caller.calls).sum();
     for wait in activity.waits.iter().filter(|wait| wait.pid == pid) {
-        if let Some(key) = key_of(activity, wait) {
+        if let Some(key) = key_of(activity, wait, calls / LAUNCHES_A_PART) {
             let of = Waits {
                 tid: wait.tid,
                 by_tid: wait.by_tid,
                 cause: Cause::of_part(None, wait.part, wait.by_pid),
             };
-            let (waits, times) = sequences.entry(key).or_default();
-            *waits = Some(of);
+            let (counted_by, times) = sequences.entry(key).or_default();
+            *counted_by = Some(CountedBy::Waits(of));
             times.push(wait.end_ns);
+            waited.entry(key).or_default().push(wait.ns());
         }
     }
-    let mut candidates: Vec<(Period, f64)> = sequences
-        .into_iter()
-        .filter_map(|((kind, _), (of, times))| candidate(kind, of, times, span))
-        .filter(|(_, covered)| *covered >= MIN_COVERED)
-        .collect();
+    for (key, mut lengths) in waited {
+        lengths.sort_unstable();
+        let are_all_recorded = lengths.get(lengths.len() / 10).is_some_and(|ns| *ns >= ALL_RECORDED_NS);
+        if let Some((counted_by, _)) = sequences.get_mut(&key).filter(|_| are_all_recorded) {
+            *counted_by = None;
+        }
+    }
+    let candidates = sequences.into_iter().filter(|(of, (_, times))| {
+        let of_op = counted_as.get(of).and_then(|key| recorded_of.get(&(of.0, *key)));
+        of_op.is_none_or(|of_op| times.len() as u64 * MAX_IN_A_STEP >= *of_op)
+    });
+    let counts = graph_counts(activity, pid, &counted_as, &recorded_of, span);
+    let candidates =
+        candidates.filter_map(|((kind, _), (counted_by, times))| candidate(kind, counted_by, times, span));
+    let candidates = candidates.chain(counts);
+    // Calls come several times in a step, or in bursts: they tell where nothing else does.
+    let (calls, others): (Vec<_>, Vec<_>) = candidates.partition(|(period, _)| is_of_calls(period.kind));
+    best_of(others, MIN_COVERED).or_else(|| best_of_calls(calls))
+}
+
+/// Launches of graphs are counted exactly. Where too few of them are recorded to tell their turns, their number does: a decode
+/// step is one launch, or one of each graph it is made of.
+fn graph_counts(
+    activity: &Activity,
+    pid: u32,
+    counted_as: &BTreeMap<(BeatKind, u64), u64>,
+    recorded_of: &BTreeMap<(BeatKind, u64), u64>,
+    span: Span,
+) -> Vec<(Period, f64)> {
+    let kind = BeatKind::GraphLaunch;
+    let of_op = |op: u64| {
+        let windows = activity.beat_counts.get(&(pid, kind, op))?;
+        let within = windows.iter().filter(|window| {
+            window.window_start_ns + WINDOW_NS > span.start_ns && window.window_start_ns < span.end_ns
+        });
+        let (launches, busy_ns) =
+            within.fold((0, 0), |(sum, ns), window| (sum + window.count, ns + WINDOW_NS));
+        let graphs: Vec<u64> = counted_as
+            .iter()
+            .filter(|((of, key), counted)| *of == kind && **counted == op && *key != op)
+            .filter_map(|(of, _)| recorded_of.get(of).copied())
+            .collect();
+        let (fewest, most) = (graphs.iter().min().copied()?, graphs.iter().max().copied()?);
+        // Graphs that are launched equally often are parts of one step; else each is a step of another size.
+        let in_a_step = if fewest * 3 >= most * 2 { graphs.len() as u64 } else { 1 };
+        let count = launches / in_a_step;
+        let covered = (busy_ns as f64 / span.ns().max(1) as f64).min(1.0);
+        let period = Period {
+            kind,
+            times: Vec::new(),
+            median_ns: span.ns() / count.max(1),
+            counted_by: Some(CountedBy::Total(count)),
+        };
+        (count >= MIN_BEATS as u64 && covered >= MIN_COVERED_BY_CALLS).then_some((period, covered))
+    };
+    let ops = counted_as.iter().filter(|((of, key), op)| *of == kind && key == *op);
+    ops.filter_map(|(_, op)| of_op(*op)).collect()
+}
+
+/// A synchronisation for each line of a log is no step, where others come far more often.
+fn best_of_calls(mut candidates: Vec<(Period, f64)>) -> Option<Period> {
+    candidates.retain(|(_, covered)| *covered >= MIN_COVERED_BY_CALLS);
+    let shortest = candidates.iter().map(|(period, _)| period.median_ns).min()?;
+    candidates.retain(|(period, _)| period.median_ns <= shortest * MAX_CALLS_IN_A_STEP);
+    best_of(candidates, MIN_COVERED_BY_CALLS)
+}
+
+fn is_of_calls(kind: BeatKind) -> bool {
+    matches!(kind, BeatKind::Synchronisation | BeatKind::Copy)
+}
+
+fn best_of(mut candidates: Vec<(Period, f64)>, min_covered: f64) -> Option<Period> {
+    candidates.retain(|(_, covered)| *covered >= min_covered);
     let best = candidates.iter().map(|(_, covered)| *covered).fold(0.0, f64::max);
     candidates.retain(|(_, covered)| *covered >= best * AS_GOOD);
     // The kind that says most; of one kind the longest period: what comes several times in a turn is no turn.
     candidates
         .into_iter()
-        .min_by_key(|(period, _)| (period.kind, std::cmp::Reverse(period.median_ns)))
+        .min_by_key(|(period, _)| (period.kind, period.is_count_only(), std::cmp::Reverse(period.median_ns)))
         .map(|(period, _)| period)
 }
 
 /// Which sequence a wait belongs to, if it may mark turns.
-fn key_of(activity: &Activity, wait: &ThreadWait) -> Option<(BeatKind, u64)> {
+fn key_of(activity: &Activity, wait: &ThreadWait, min_calls: u64) -> Option<(BeatKind, u64)> {
     let Part::Blocked(reason) = wait.part else { return None };
-    let calls = |tid: u32| activity.callers.get(&tid).is_some_and(|caller| caller.pid == wait.pid);
+    let caller = |tid: u32| activity.callers.get(&tid).filter(|caller| caller.pid == wait.pid);
+    let calls = |tid: u32| caller(tid).is_some();
+    let launches = |tid: u32| caller(tid).is_some_and(|caller| caller.calls >= min_calls);
     let pair = u64::from(wait.tid) << 32 | u64::from(wait.by_tid);
     match reason {
-        Reason::Futex if calls(wait.tid) && calls(wait.by_tid) => Some((BeatKind::HandOver, pair)),
+        Reason::Futex if launches(wait.tid) && launches(wait.by_tid) => Some((BeatKind::HandOver, pair)),
         Reason::Futex | Reason::File | Reason::Socket | Reason::Poll | Reason::Sleep | Reason::Other
             if calls(wait.tid) =>
         {
@@ -82,7 +210,30 @@ fn key_of(activity: &Activity, wait: &ThreadWait) -> Option<(BeatKind, u64)> {
     }
 }
 
-fn candidate(kind: BeatKind, of: Option<Waits>, mut times: Vec<u64>, span: Span) -> Option<(Period, f64)> {
+/// Calls a second, where more were made than recorded.
+fn rate(activity: &Activity, of: (u32, BeatKind, u64), recorded: &[u64], span: Span) -> Option<f64> {
+    let windows = activity.beat_counts.get(&of)?;
+    let within = |start: u64| start >= span.start_ns && start + WINDOW_NS <= span.end_ns;
+    let starts: BTreeMap<u64, u64> = windows
+        .iter()
+        .filter(|window| within(window.window_start_ns))
+        .map(|window| (window.window_start_ns, window.count))
+        .collect();
+    let counted: u64 = starts.values().sum();
+    let is_counted = |time: &&u64| {
+        starts.range(..=**time).next_back().is_some_and(|(start, _)| **time < start + WINDOW_NS)
+    };
+    let recorded = recorded.iter().filter(is_counted).count() as u64;
+    let seconds = starts.len() as f64 * WINDOW_NS as f64 / 1e9;
+    (recorded > 0 && counted > recorded + recorded / 10).then(|| counted as f64 / seconds)
+}
+
+fn candidate(
+    kind: BeatKind,
+    counted_by: Option<CountedBy>,
+    mut times: Vec<u64>,
+    span: Span,
+) -> Option<(Period, f64)> {
     times.retain(|time| (span.start_ns..=span.end_ns).contains(time));
     times.sort_unstable();
     times.dedup();
@@ -96,14 +247,27 @@ fn candidate(kind: BeatKind, of: Option<Waits>, mut times: Vec<u64>, span: Span)
     if kind == BeatKind::Wait && median_ns < MIN_POLL_NS {
         return None;
     }
-    let regular: u64 = gaps.iter().filter(|gap| **gap <= median_ns * REGULAR).sum();
-    Some((Period { kind, times, median_ns, of }, regular as f64 / span.ns().max(1) as f64))
+    let limit = match kind {
+        BeatKind::Mark | BeatKind::Collective | BeatKind::HandOver => REGULAR_STEPS,
+        _ => REGULAR,
+    };
+    let regular: u64 = gaps.iter().filter(|gap| **gap <= median_ns * limit).sum();
+    let mut covered = regular as f64 / span.ns().max(1) as f64;
+    if let Some(CountedBy::Rate(rate)) = counted_by {
+        // Recorded at random, not one after the other: what lies between two of them is no turn.
+        if rate * median_ns as f64 / 1e9 > CONSECUTIVE {
+            return None;
+        }
+        // Of the time between the recorded ones the others cover as much as there are of them.
+        covered = covered.max((rate * median_ns as f64 / 1e9).min(1.0));
+    }
+    Some((Period { kind, times, median_ns, counted_by }, covered))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::activity::{Beat, Caller, Syscall};
+    use crate::activity::{Beat, BeatCount, Caller, Syscall};
     use gpuwhy_model::OpId;
 
     const MS: u64 = 1_000_000;
@@ -146,11 +310,71 @@ mod tests {
     fn marks_win_and_what_stopped_early_does_not_count() {
         let waits = (0..40).map(|turn| wait(1, (turn * 25 + 20) * MS, Reason::Sleep, 0)).collect();
         let mut all = activity(waits, &[1]);
-        let beat = |kind, time_ns| Beat { pid: 1, kind, key: 0, time_ns };
+        let beat = |kind, time_ns| Beat { pid: 1, kind, key: 0, counted_as: 0, time_ns };
         all.beats.extend((0..8).map(|n| beat(BeatKind::Collective, n * MS)));
         assert_eq!(period(&all, 1, SECOND).unwrap().kind, BeatKind::Wait);
         all.beats.extend((0..20).map(|n| beat(BeatKind::Mark, n * 50 * MS)));
         assert_eq!(period(&all, 1, SECOND).unwrap().median_ns, 50 * MS);
+    }
+
+    #[test]
+    fn calls_at_one_place_mark_turns_and_are_counted_where_few_are_recorded() {
+        // Three synchronisations in each turn of 5 ms, at three places; of each half second the first eight turns are recorded.
+        let mut all = activity(Vec::new(), &[1]);
+        for window in 0..2 {
+            for turn in 0..8 {
+                for place in 0..3 {
+                    let time_ns = (window * 500 + turn * 5 + place) * MS + 1;
+                    for key in [0, place + 1] {
+                        let kind = BeatKind::Synchronisation;
+                        all.beats.push(Beat { pid: 1, kind, key, counted_as: 0, time_ns });
+                    }
+                }
+            }
+            let count = BeatCount { window_start_ns: window * 500 * MS, count: 300 };
+            all.beat_counts.entry((1, BeatKind::Synchronisation, 0)).or_default().push(count);
+        }
+        let found = period(&all, 1, SECOND).unwrap();
+        assert_eq!((found.kind, found.median_ns), (BeatKind::Synchronisation, 5 * MS));
+        let Some(CountedBy::Rate(rate)) = found.counted_by else { panic!("{found:?}") };
+        assert!((rate - 200.0).abs() < 1.0, "{rate}");
+    }
+
+    #[test]
+    fn graph_launches_that_are_only_counted_tell_how_many_steps_there_are() {
+        let kind = BeatKind::GraphLaunch;
+        let launches = |graphs: &[(u64, u64)]| {
+            let mut all = activity(Vec::new(), &[1]);
+            for (graph, recorded) in graphs {
+                // Recorded at random moments.
+                for n in 0..*recorded {
+                    let time_ns = (n * n * 37 + graph * 91) % 1000 * MS;
+                    for key in [7, 7 + graph] {
+                        all.beats.push(Beat { pid: 1, kind, key, counted_as: 7, time_ns });
+                    }
+                }
+            }
+            for window in 0..2 {
+                let count = BeatCount { window_start_ns: window * 500 * MS, count: 150 };
+                all.beat_counts.entry((1, kind, 7)).or_default().push(count);
+            }
+            period(&all, 1, SECOND).unwrap()
+        };
+        let one = launches(&[(1, 20)]);
+        assert_eq!((one.counted_by, one.median_ns), (Some(CountedBy::Total(300)), SECOND.ns() / 300));
+        // Two graphs in each step; one of two graphs, by the size of the batch.
+        assert_eq!(launches(&[(1, 20), (2, 18)]).counted_by, Some(CountedBy::Total(150)));
+        assert_eq!(launches(&[(1, 20), (2, 5)]).counted_by, Some(CountedBy::Total(300)));
+    }
+
+    #[test]
+    fn a_synchronisation_for_a_line_of_a_log_is_no_step() {
+        let mut all = activity(Vec::new(), &[1]);
+        let kind = BeatKind::Synchronisation;
+        let mut push = |key, time_ns| all.beats.push(Beat { pid: 1, kind, key, counted_as: key, time_ns });
+        (0..100).for_each(|step| push(1, step * 10 * MS));
+        (0..10).for_each(|line| push(2, line * 100 * MS));
+        assert_eq!(period(&all, 1, SECOND).unwrap().median_ns, 10 * MS);
     }
 
     #[test]

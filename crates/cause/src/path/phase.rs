@@ -28,13 +28,18 @@ pub(crate) struct Life<'a> {
 const STEADY_TURNS: usize = 3;
 /// Within so many medians.
 const STEADY: u64 = 4;
+/// Turns of the loop differ from its median by less than this, as percent of it: a warm-up repeats as regularly, but without
+/// what the loop does between its steps.
+const ALIKE_PCT: std::ops::RangeInclusive<u64> = 70..=150;
+/// A loop is alike from here on at the latest, as a share of its turns; else its turns are of several kinds.
+const ALIKE_BY: f64 = 0.3;
 /// Cold starts that follow each other within this are one start.
 const COLD_GAP_NS: u64 = 1_000_000_000;
 /// A start that takes more than this share of the calls' time is no start: a loop that compiles again and again.
 const MAX_START_SHARE: f64 = 0.6;
 
 pub(crate) fn phases(life: &Life<'_>) -> Phases {
-    let (begin, finish) = match life.period {
+    let (begin, finish) = match life.period.filter(|period| !period.is_count_only()) {
         Some(period) => steady(period),
         None => (after_cold_starts(life), life.calls.end_ns),
     };
@@ -57,8 +62,13 @@ pub(crate) fn phases(life: &Life<'_>) -> Phases {
 fn steady(period: &Period) -> (u64, u64) {
     let times = &period.times;
     let is_regular = |pair: &[u64]| pair[1] - pair[0] <= period.median_ns * STEADY;
-    let is_steady = |at: &usize| times[*at..=at + STEADY_TURNS].windows(2).all(is_regular);
-    let first = (0..times.len().saturating_sub(STEADY_TURNS)).find(is_steady).unwrap_or(0);
+    let is_alike = |pair: &[u64]| ALIKE_PCT.contains(&(100 * (pair[1] - pair[0]) / period.median_ns.max(1)));
+    let first_of = |is_one: &dyn Fn(&[u64]) -> bool| {
+        let is_steady = |at: &usize| times[*at..=at + STEADY_TURNS].windows(2).all(is_one);
+        (0..times.len().saturating_sub(STEADY_TURNS)).find(is_steady)
+    };
+    let early = |at: &usize| (*at as f64) < times.len() as f64 * ALIKE_BY;
+    let first = first_of(&is_alike).filter(early).or_else(|| first_of(&is_regular)).unwrap_or(0);
     (times.get(first).copied().unwrap_or(0), times.last().copied().unwrap_or(0))
 }
 
@@ -91,7 +101,7 @@ mod tests {
             kind: BeatKind::HandOver,
             times: times.map(|ms| ms * MS).collect(),
             median_ns: 10 * MS,
-            of: None,
+            counted_by: None,
         }
     }
 
@@ -104,6 +114,26 @@ mod tests {
         assert_eq!(found.repeats, Span { start_ns: 5_000 * MS, end_ns: 9_480 * MS });
         assert_eq!(found.start.unwrap().end_ns, 5_000 * MS);
         assert_eq!(found.end.unwrap().start_ns, 9_480 * MS);
+    }
+
+    #[test]
+    fn warm_up_steps_without_what_the_loop_does_between_its_steps_are_start() {
+        let warm = (0..10).map(|n| 4_000 + 4 * n);
+        let period = period(warm.chain((0..200).map(|n| 4_040 + 10 * n)));
+        let found = phases(&life(Some(&period), &[], false));
+        assert_eq!(found.repeats.start_ns, 4_040 * MS);
+    }
+
+    #[test]
+    fn turns_of_several_kinds_are_loop_from_the_first() {
+        // Every third one takes three times as long.
+        let mut now = 4_000;
+        let turns = (0..300).map(|n| {
+            now += if n % 3 == 0 { 30 } else { 10 };
+            now
+        });
+        let period = period(turns);
+        assert_eq!(phases(&life(Some(&period), &[], false)).repeats.start_ns, 4_030 * MS);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! What running code was doing, from its samples: launching, computing for itself, collecting garbage, waiting for the GPU.
 
 use crate::activity::{Activity, Syscall, ThreadSample};
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, OpSums};
+use crate::op_ledger::full_queue_ns;
 use gpuwhy_model::{Cause, Family, Frame, FrameKind, OpId, OpInfo, Part, Role, is_of_library};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,6 +11,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub(crate) struct Running<'a> {
     evidence: &'a Evidence,
     ops: HashMap<OpId, &'a OpInfo>,
+    /// Calls that mostly wait for the GPU although they are there for something else, by process.
+    waiting_calls: BTreeSet<(u32, OpId)>,
     /// Lines from which GPU calls were made, directly or through others: file, line.
     launching: BTreeSet<(&'a str, u32)>,
     /// The program's own functions on such lines: file, name.
@@ -26,6 +29,7 @@ pub(crate) struct Running<'a> {
 impl<'a> Running<'a> {
     pub(crate) fn new(evidence: &'a Evidence, activity: &'a Activity) -> Running<'a> {
         let ops: HashMap<OpId, &OpInfo> = evidence.ops.values().map(|op| (op.id, op)).collect();
+        let waiting_calls = waiting_calls(evidence);
         let (mut launching, mut launchers, mut callers) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         let is_work = |op: &str| evidence.ops.get(op).is_some_and(|op| is_work(op.family));
         for site in evidence.sites.iter().filter(|site| is_work(&site.op)) {
@@ -51,14 +55,15 @@ impl<'a> Running<'a> {
             if let (Some(op), Some(line)) = (ops.get(&sample.op), own_line(evidence, sample.stack_id)) {
                 // What is loaded on a line is loaded once.
                 if op.family != Family::Load {
-                    *classes.entry(line).or_default().entry(class_of_op(op)).or_default() += 1;
+                    let class = class_of_call(&waiting_calls, sample.pid, op);
+                    *classes.entry(line).or_default().entry(class).or_default() += 1;
                 }
             }
         }
         for all in samples.values_mut().chain(waiting.values_mut()) {
             all.sort_by_key(|sample| sample.time_ns);
         }
-        Running { evidence, ops, launching, launchers, callers, classes, samples, waiting }
+        Running { evidence, ops, waiting_calls, launching, launchers, callers, classes, samples, waiting }
     }
 
     pub(crate) fn on_cpu(&self, tid: u32, start_ns: u64, end_ns: u64) -> &[&'a ThreadSample] {
@@ -67,6 +72,11 @@ impl<'a> Running<'a> {
 
     pub(crate) fn waiting(&self, tid: u32, start_ns: u64, end_ns: u64) -> &[&'a ThreadSample] {
         within(self.waiting.get(&tid), start_ns, end_ns)
+    }
+
+    /// What running in a call of a process is.
+    pub(crate) fn class_of_call(&self, pid: u32, op: &OpInfo) -> Cause {
+        class_of_call(&self.waiting_calls, pid, op)
     }
 
     pub(crate) fn op(&self, op: OpId) -> Option<&'a OpInfo> {
@@ -79,7 +89,7 @@ impl<'a> Running<'a> {
             return Cause::PythonGc;
         }
         if let Some(op) = self.op(sample.op) {
-            return class_of_op(op);
+            return self.class_of_call(sample.pid, op);
         }
         let frames = self.frames(sample.stack_id);
         if frames.iter().any(is_of_compiler) {
@@ -87,6 +97,10 @@ impl<'a> Running<'a> {
         }
         if matches!(sample.syscall, Syscall::Read | Syscall::Write) {
             return Cause::IoFile;
+        }
+        // Memory that is mapped, or given back, for a call is that call's.
+        if sample.syscall == Syscall::Memory {
+            return self.class_of_line(sample.stack_id).unwrap_or(Cause::CpuSelf);
         }
         let mut python = frames.iter().filter(|frame| frame.kind == FrameKind::Python);
         let Some(innermost) = python.clone().next() else {
@@ -98,9 +112,7 @@ impl<'a> Running<'a> {
         }
         // In the driver or in torch's CUDA code it launches, whatever line it came from.
         if frames.first().is_some_and(is_of_cuda) {
-            let line = own_line(self.evidence, sample.stack_id);
-            let known = line.and_then(|line| self.classes.get(&line)).into_iter().flatten();
-            return known.max_by_key(|(_, count)| **count).map_or(Cause::LaunchBound, |(class, _)| *class);
+            return self.class_of_line(sample.stack_id).unwrap_or(Cause::LaunchBound);
         }
         // A line of the program that never leads to a call is its own computing. Between a line that does and the call
         // there are frames of torch: they are launching where the function has calls at all.
@@ -115,6 +127,12 @@ impl<'a> Running<'a> {
             false => false,
         };
         if launches { Cause::LaunchBound } else { Cause::CpuSelf }
+    }
+
+    /// What most calls from the innermost line of the program are.
+    fn class_of_line(&self, stack_id: Option<i64>) -> Option<Cause> {
+        let known = self.classes.get(&own_line(self.evidence, stack_id)?)?;
+        known.iter().max_by_key(|(_, count)| **count).map(|(class, _)| *class)
     }
 
     /// The part of the program that computes: the outermost of its functions that does not lead to GPU calls. A tokenizer of
@@ -172,8 +190,29 @@ fn is_work(family: Family) -> bool {
     )
 }
 
+/// Copies of few bytes that take long wait for the GPU to get there; launches into a full queue wait until there is room.
+fn waiting_calls(evidence: &Evidence) -> BTreeSet<(u32, OpId)> {
+    let calls = evidence.sums.iter().filter_map(|sums| Some((sums, evidence.ops.get(&sums.op)?)));
+    let waits = |sums: &OpSums, op: &OpInfo| match op.family {
+        Family::Copy => op.waits_for_gpu && sums.bytes_ns() * 2 < sums.blame.oncpu_ns,
+        _ => is_launch(op) && full_queue_ns(sums, op) * 2 > sums.blame.oncpu_ns,
+    };
+    calls.filter(|(sums, op)| waits(sums, op)).map(|(sums, op)| (sums.pid, op.id)).collect()
+}
+
+pub(crate) fn is_launch(op: &OpInfo) -> bool {
+    op.family == Family::Launch || op.role == Role::GraphLaunch
+}
+
+fn class_of_call(waiting_calls: &BTreeSet<(u32, OpId)>, pid: u32, op: &OpInfo) -> Cause {
+    match waiting_calls.contains(&(pid, op.id)) {
+        true => Cause::GpuWait,
+        false => class_of_op(op),
+    }
+}
+
 /// What running in a call is.
-pub(crate) fn class_of_op(op: &OpInfo) -> Cause {
+fn class_of_op(op: &OpInfo) -> Cause {
     if matches!(op.role, Role::CaptureEnd | Role::GraphInstantiate) {
         return Cause::GraphRecapture;
     }
@@ -224,4 +263,68 @@ fn own_functions(evidence: &Evidence, stack_id: i64) -> impl Iterator<Item = (&s
 /// The innermost line of the program's own.
 fn own_line(evidence: &Evidence, stack_id: Option<i64>) -> Option<(&str, u32)> {
     evidence.frames.get(&stack_id?)?.iter().find(|frame| is_own(frame)).and_then(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gpuwhy_model::{Blame, Layer};
+
+    #[test]
+    fn a_copy_of_few_bytes_that_takes_long_waits_for_the_gpu() {
+        let copy = OpInfo {
+            id: OpId(4),
+            name: "cudaMemcpy".into(),
+            layer: Layer::Cuda,
+            family: Family::Copy,
+            waits_for_gpu: true,
+            role: Role::None,
+        };
+        let sums = |pid, bytes| OpSums {
+            pid,
+            op: copy.name.clone(),
+            bytes,
+            blame: Blame { oncpu_ns: 1_000_000, ..Blame::default() },
+            ..OpSums::default()
+        };
+        let evidence = Evidence {
+            ops: [(copy.name.clone(), copy.clone())].into(),
+            sums: vec![sums(1, 16_000), sums(2, 8_000_000)],
+            ..Evidence::default()
+        };
+        let running = Running::new(&evidence, &evidence.activity);
+        assert_eq!(running.class_of_call(1, &copy), Cause::GpuWait);
+        assert_eq!(running.class_of_call(2, &copy), Cause::CopyPcie);
+    }
+
+    #[test]
+    fn a_launch_that_spins_while_the_gpu_is_busy_waits_for_it() {
+        let launch = OpInfo {
+            id: OpId(5),
+            name: "cudaGraphLaunch".into(),
+            layer: Layer::Cuda,
+            family: Family::Graph,
+            waits_for_gpu: false,
+            role: Role::GraphLaunch,
+        };
+        // The queue takes the first hundred at once.
+        let sums = |pid, busy_count| {
+            let mut sums = OpSums { pid, op: launch.name.clone(), count: 400, ..OpSums::default() };
+            (0..100).for_each(|_| sums.hist.record(5_000));
+            (0..300).for_each(|_| sums.hist.record(900_000));
+            sums.blame.oncpu_ns = 270_500_000;
+            sums.busy_count = busy_count;
+            sums.busy_oncpu_ns = busy_count * 900_000;
+            sums
+        };
+        let evidence = Evidence {
+            ops: [(launch.name.clone(), launch.clone())].into(),
+            sums: vec![sums(1, 300), sums(2, 0)],
+            ..Evidence::default()
+        };
+        let running = Running::new(&evidence, &evidence.activity);
+        assert_eq!(running.class_of_call(1, &launch), Cause::GpuWait);
+        // Without the GPU's own word that it was busy, the call is what takes so long.
+        assert_eq!(running.class_of_call(2, &launch), Cause::LaunchBound);
+    }
 }

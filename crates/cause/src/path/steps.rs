@@ -2,20 +2,21 @@
 
 use super::parts::{Divider, Parts};
 use super::period::Period;
+use super::stalls::stalls;
 use super::walk::Segment;
 use gpuwhy_model::{Cause, Span};
 
 #[derive(Debug)]
 pub(crate) struct Turns {
     pub(crate) count: u64,
+    /// Each of them is recorded.
+    pub(crate) is_complete: bool,
     pub(crate) mean_ns: u64,
     pub(crate) median_ns: u64,
     pub(crate) p99_ns: u64,
-    /// Far longer than the others, longest first.
-    pub(crate) outliers: Vec<Turn>,
 }
 
-/// One turn with its own path.
+/// One turn with its own path, or a stall where turns are not known.
 #[derive(Debug)]
 pub(crate) struct Turn {
     pub(crate) span: Span,
@@ -29,14 +30,20 @@ const MIN_EXCESS_NS: u64 = 60_000_000;
 /// Outliers with a path of their own.
 const MAX_OUTLIERS: usize = 64;
 
-/// `counted`: how many turns there were, where they are counted exactly and not each is recorded.
+/// The turns, and those far longer than the others, longest first. `counted`: how many there were, where they are counted
+/// exactly and not each is recorded.
 pub(crate) fn turns(
     period: &Period,
     span: Span,
     counted: Option<u64>,
     divider: &Divider<'_>,
     path: &[Segment],
-) -> Turns {
+) -> (Turns, Vec<Turn>) {
+    if let Some(count) = counted.filter(|_| period.is_count_only()) {
+        let mean_ns = span.ns() / count.max(1);
+        let turns = Turns { count, is_complete: false, mean_ns, median_ns: mean_ns, p99_ns: mean_ns };
+        return (turns, stalls(divider, path, span));
+    }
     let times: Vec<u64> =
         period.times.iter().copied().filter(|time| (span.start_ns..=span.end_ns).contains(time)).collect();
     let mut lengths: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -61,18 +68,23 @@ pub(crate) fn turns(
         .collect();
     outliers.sort_by_key(|span| std::cmp::Reverse(span.ns()));
     outliers.truncate(MAX_OUTLIERS);
-    Turns {
+    let turns = Turns {
         count: counted.unwrap_or(lengths.len() as u64),
-        mean_ns: sum / counted.unwrap_or(lengths.len() as u64).max(1),
+        is_complete: counted.is_none(),
+        mean_ns: match counted {
+            // Counted over the whole span, recorded in parts of it.
+            Some(counted) => span.ns() / counted.max(1),
+            None => sum / lengths.len().max(1) as u64,
+        },
         median_ns,
         p99_ns: quantile(0.99),
-        outliers: outliers
-            .into_iter()
-            .map(|span| Turn { span, parts: divider.parts(path, span) })
-            // A gap between recorded turns is one only if something else than launching filled it.
-            .filter(|turn| counted.is_none() || is_stall(&turn.parts, turn.span.ns()))
-            .collect(),
-    }
+    };
+    let outliers = outliers
+        .into_iter()
+        .map(|span| Turn { span, parts: divider.parts(path, span) })
+        // A gap between recorded turns is one only if something else than launching filled it.
+        .filter(|turn| counted.is_none() || is_stall(&turn.parts, turn.span.ns()));
+    (turns, outliers.collect())
 }
 
 fn is_stall(parts: &Parts, whole_ns: u64) -> bool {

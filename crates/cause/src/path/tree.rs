@@ -110,10 +110,9 @@ pub(crate) fn is_sampled(class: Cause) -> bool {
     )
 }
 
-/// `removable_ns`: what removing it takes from the path.
-pub(crate) fn part_of(case: &Case<'_>, key: &Key, part: &Part, removable_ns: u64, scale: Scale) -> PathPart {
+/// `saves`: what all steps together would take less without it.
+pub(crate) fn part_of(case: &Case<'_>, key: &Key, part: &Part, saves: [u64; 2], scale: Scale) -> PathPart {
     let per_step = |ns: u64| ns as f64 / 1e6 / scale.count;
-    let saves = scale.saves_ns(key.class, removable_ns, part.samples);
     let thread = case.evidence.activity.threads.get(&key.tid);
     PathPart {
         class: key.class,
@@ -131,7 +130,7 @@ pub(crate) fn part_of(case: &Case<'_>, key: &Key, part: &Part, removable_ns: u64
 /// Largest first; launching is one part with its threads below it, small ones are summed.
 fn path_parts(case: &Case<'_>, path: &ProcessPath, parts: &Parts, scale: Scale) -> Vec<PathPart> {
     let part_of = |key: &Key, part: &Part| {
-        part_of(case, key, part, path.removable_ns(key, part, case.pid_of(key.tid)), scale)
+        part_of(case, key, part, path.saves_ns(&scale, key, part, case.pid_of(key.tid)), scale)
     };
     let (mut shown, mut launching, mut rest) = (Vec::new(), Vec::new(), 0);
     for (key, part) in parts {
@@ -186,11 +185,7 @@ fn loop_tree(case: &Case<'_>, path: &ProcessPath) -> StepTree {
         gpu_busy_pct: path.busy_pct,
         gpu_busy_source: path.busy_pct.map(|_| "its counter".into()),
         path: path_parts(case, path, &path.loop_parts, scale),
-        outliers: turns
-            .into_iter()
-            .flat_map(|turns| &turns.outliers)
-            .map(|turn| stall(case, path, turn))
-            .collect(),
+        outliers: path.outliers.iter().map(|turn| stall(case, path, turn)).collect(),
         ..of_phase(case, path, "loop", path.phases.repeats)
     }
 }

@@ -26,15 +26,13 @@ pub(crate) fn describe(case: &Case<'_>, key: &Key, part: &Part) -> String {
         .max_by_key(|(_, ns)| **ns)
         .and_then(|(at, _)| case.evidence.activity.objects.get(*at as usize));
     let on = object.map_or_else(String::new, |object| format!(" ({object})"));
-    let op = part.ops.iter().max_by_key(|(_, ns)| **ns).and_then(|(id, _)| {
-        case.evidence.ops.values().find(|op| op.id == OpId(*id)).map(|op| op.name.as_str())
-    });
-    let call = op.map_or_else(String::new, |op| format!(" in {op}"));
+    let call = main_op(case, part).map_or_else(String::new, |op| format!(" in {op}"));
     match key.class {
         Cause::SelfSleep => format!("asleep{within}"),
         Cause::CpuSelf => format!("computing{within}"),
         Cause::PythonGc => format!("collecting garbage{within}"),
         Cause::LaunchBound => "Python and launching".into(),
+        Cause::GpuWait if part.launches => format!("waiting for room in the GPU's queue{call}"),
         Cause::GpuWait => format!("waiting for the GPU{call}"),
         Cause::CopyPcie => format!("copying{call}{within}"),
         Cause::GpuAlloc => format!("allocating GPU memory{call}"),
@@ -53,4 +51,10 @@ pub(crate) fn describe(case: &Case<'_>, key: &Key, part: &Part) -> String {
         Cause::Unknown => "unknown".into(),
         other => other.about().into(),
     }
+}
+
+/// The operation in which most of a part's time was spent.
+pub(crate) fn main_op<'a>(case: &Case<'a>, part: &Part) -> Option<&'a str> {
+    let (id, _) = part.ops.iter().max_by_key(|(_, ns)| **ns)?;
+    case.evidence.ops.values().find(|op| op.id == OpId(*id)).map(|op| op.name.as_str())
 }

@@ -19,8 +19,6 @@ pub(super) const RULE: Rule = Rule {
 };
 
 const LEAST_PCT: f64 = 10.0;
-/// One byte a nanosecond.
-const SLOWEST_COPY_NS_PER_BYTE: u64 = 1;
 
 fn find(case: &Case<'_>) -> Vec<Draft> {
     case.ops.iter().filter(|op| op.info.family == Family::Copy).filter_map(|op| draft(case, op)).collect()
@@ -31,8 +29,11 @@ fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
     let wall = case.wall(pid).ns();
     let taken = op.taken_ns();
     let mut bills = op.excess.only(|cause| op.is_taken(cause));
+    // The pages of its host memory come with the copy: whoever copies less, or into memory that stays, has fewer of both.
+    let faulted = bills.ns(Cause::MemFault);
+    bills.rename(Cause::MemFault, Cause::CopyPcie, faulted);
     let own_ns = op.sums.blame.oncpu_ns.max(op.gpu_wait_ns);
-    let by_bytes = own_ns.min(op.sums.bytes.saturating_mul(SLOWEST_COPY_NS_PER_BYTE));
+    let by_bytes = own_ns.min(op.sums.bytes_ns());
     bills.add(Cause::CopyPcie, by_bytes);
     if op.info.waits_for_gpu {
         bills.add(Cause::GpuWait, own_ns - by_bytes);
@@ -49,17 +50,22 @@ fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
         Cause::CopyPcie,
         format!(
             "{} copies of {} each, {} in all, {}/s",
-            op.sums.count,
+            op.sums.calls(),
             units::size(op.sums.bytes / op.sums.count.max(1)),
             units::size(op.sums.bytes),
             units::size(rate as u64)
         ),
     );
+    if faulted * 10 > bills.ns(Cause::CopyPcie) {
+        let share =
+            format!("{} of it in page faults: their host memory is new each time", units::duration(faulted));
+        bills.say(Cause::CopyPcie, share);
+    }
     bills.say(
         Cause::GpuWait,
         format!(
             "{} calls of {} each: that few bytes take no such time, the queued work does",
-            op.sums.count,
+            op.sums.calls(),
             units::size(op.sums.bytes / op.sums.count.max(1))
         ),
     );

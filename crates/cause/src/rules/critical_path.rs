@@ -5,7 +5,7 @@ use crate::bills::{Bills, Share, Who};
 use crate::case::Case;
 use crate::draft::{Draft, at, in_short, place_of_stack, seconds};
 use crate::fixes::fixes;
-use crate::path::{Key, Part, Parts, ProcessPath, Scale, describe, is_sampled, who};
+use crate::path::{Key, Part, Parts, ProcessPath, Scale, describe, is_sampled, main_op, who};
 use crate::severity::{of_taken, percent};
 use gpuwhy_model::{Cause, Severity, Span, units};
 use std::collections::BTreeMap;
@@ -126,13 +126,13 @@ struct Stalls {
 
 impl Stalls {
     fn of(path: &ProcessPath, key: &Key, part: &Part) -> Option<Stalls> {
-        let turns = path.turns.as_ref()?;
-        let hit: Vec<(&Span, u64)> = turns
+        let usual_ns = path.turns.as_ref().map_or(0, |turns| turns.median_ns);
+        let hit: Vec<(&Span, u64)> = path
             .outliers
             .iter()
             .filter_map(|turn| Some((&turn.span, turn.parts.get(key)?.ns)))
             // Its share of a long step: what the step would take anyway is not the stall.
-            .filter(|(span, ns)| *ns * 2 >= span.ns().saturating_sub(turns.median_ns))
+            .filter(|(span, ns)| *ns * 2 >= span.ns().saturating_sub(usual_ns))
             .collect();
         let stalled: u64 = hit.iter().map(|(_, ns)| *ns).sum();
         if hit.is_empty() || (stalled as f64) < MOSTLY * part.ns as f64 {
@@ -168,7 +168,11 @@ fn draft(
             let theirs = part.ns * others / (others + 1);
             [theirs / 2, theirs]
         }
-        false => scale.saves_ns(key.class, path.removable_ns(key, part, case.pid_of(key.tid)), part.samples),
+        false => {
+            let own_turns = own_turns(path.pid, key, part);
+            let saves = path.saves_ns(&scale, key, part, case.pid_of(key.tid));
+            saves.map(|ns| ns.saturating_sub(own_turns))
+        }
     };
     let mut bills = Bills::default();
     bills.add(key.class, part.ns);
@@ -231,27 +235,36 @@ fn draft(
     };
     if let Some(stalls) = stalls.as_ref().filter(|stalls| stalls.longest_ns >= STALL_NS) {
         severity = severity.min(Severity::Medium);
-        bills.say(
-            key.class,
-            format!(
-                "{} of {} steps took more than 4 times the median",
-                stalls.count,
-                path.turns.as_ref().map_or(0, |turns| turns.count)
-            ),
-        );
+        if let Some(turns) = path.turns.as_ref().filter(|turns| turns.is_complete) {
+            let (count, of) = (stalls.count, turns.count);
+            bills.say(key.class, format!("{count} of {of} steps took more than 4 times the median"));
+        }
     }
+    // Waits for the GPU are told apart by the call that waits.
+    let op = main_op(case, part).filter(|_| key.class == Cause::GpuWait);
     Draft {
         severity: Some(severity),
         title,
+        op: op.map(ToString::to_string),
         pid: Some(pid),
         window: Some(stalls.map_or(path.phases.repeats, |stalls| stalls.window)),
         saves_ms_per_step: Some(((saves[0] + saves[1]) / 2) as f64 / 1e6 / scale.count),
-        explained_pct: (key.class == Cause::CpuSelf && !place.python.is_empty()).then_some(100.0),
+        // Where it computes is all there is to know of it.
+        explained_pct: (key.class == Cause::CpuSelf && !(place.python.is_empty() && place.native.is_empty()))
+            .then_some(100.0),
         fixes: fixes(case, pid, &bills),
         sql: sql(key),
         bills,
         place,
         ..Draft::default()
+    }
+}
+
+/// Of time without a CPU: what the process's own threads had it meanwhile. That is how its work is divided, and no neighbour's.
+fn own_turns(pid: u32, key: &Key, part: &Part) -> u64 {
+    match key.class {
+        Cause::CpuPreempted => part.by.iter().filter(|((of, _), _)| *of == pid).map(|(_, ns)| ns).sum(),
+        _ => 0,
     }
 }
 
@@ -320,10 +333,16 @@ fn name_culprits(case: &Case<'_>, path: &ProcessPath, key: &Key, part: &Part, bi
             | Cause::ProcWait
     );
     if names_others && !part.by.is_empty() {
+        // Children that ran the same command one after the other are one culprit.
+        let mut first_of: BTreeMap<String, u32> = BTreeMap::new();
         for ((by_pid, by_tid), ns) in &part.by {
-            let share =
-                Share { comm: comm(*by_tid), pid: Some(*by_pid), ns: *ns, count: 1, ..Share::default() };
-            bills.blame(key.class, Who::Process(*by_pid), share);
+            let comm = comm(*by_tid);
+            let stands_for_all = match key.class {
+                Cause::ProcWait => *first_of.entry(comm.clone()).or_insert(*by_pid),
+                _ => *by_pid,
+            };
+            let share = Share { comm, pid: Some(stands_for_all), ns: *ns, count: 1, ..Share::default() };
+            bills.blame(key.class, Who::Process(stands_for_all), share);
             if let Some(command) =
                 case.evidence.activity.commands.get(by_pid).filter(|_| key.class == Cause::ProcWait)
             {

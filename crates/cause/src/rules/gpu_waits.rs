@@ -53,8 +53,10 @@ fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
     let (window, _, busy) = case.streams(pid);
     if bills.ns(Cause::GpuWait) > 0 {
         let each = bills.ns(Cause::GpuWait) / op.sums.count.max(1);
-        bills
-            .say(Cause::GpuWait, format!("{} calls waited {} each on average", op.sums.count, seconds(each)));
+        bills.say(
+            Cause::GpuWait,
+            format!("{} calls waited {} each on average", op.sums.calls(), seconds(each)),
+        );
         if window > 0 {
             bills.say(
                 Cause::GpuWait,

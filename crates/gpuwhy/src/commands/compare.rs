@@ -100,7 +100,10 @@ fn row(change: &OpChange) -> String {
         let side = |side: &Option<OpSide>| side.as_ref().map_or_else(|| "-".into(), get);
         format!("{} > {}", side(&change.a), side(&change.b))
     };
-    let rate = pair(|side| count(side.calls_per_s.round() as u64));
+    let rate = pair(|side| {
+        let about = if side.calls_interval.is_some() { "about " } else { "" };
+        format!("{about}{}", count(side.calls_per_s.round() as u64))
+    });
     let p50 = pair(|side| duration((side.p50_us * 1e3) as u64));
     let p99 = pair(|side| duration((side.p99_us * 1e3) as u64));
     let pct = |beyond: bool, pct: Option<f64>| pct.filter(|_| beyond).map(|pct| format!("{pct:+.0}%"));

@@ -49,7 +49,11 @@ fn write_tree(tree: &StepTree, is_one_of_many: bool, out: &mut impl Write) -> io
         true => format!("{}[{}] ", printable(tree.process.as_deref().unwrap_or("process")), tree.pid),
         false => String::new(),
     };
+    let is_count_only = tree.median_ms == tree.mean_ms && tree.p99_ms == tree.mean_ms;
     let what = match &tree.found_by {
+        Some(_) if is_count_only => {
+            format!("step {} on average ({} steps)", time(tree.mean_ms), count(tree.count))
+        }
         Some(_) => format!(
             "step {} (median {}, p99 {}, {} steps)",
             time(tree.mean_ms),

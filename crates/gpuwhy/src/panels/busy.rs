@@ -4,6 +4,7 @@ use super::panel::{Panel, plain};
 use super::view::View;
 use super::words::{counted, hex, interval, percent};
 use gpuwhy_agent::{StreamBusy, StreamWindow};
+use gpuwhy_model::CallClass;
 use gpuwhy_model::units::{count, duration};
 use ratatui::text::Line;
 use std::collections::BTreeMap;
@@ -92,16 +93,20 @@ fn all(streams: &[Stream]) -> Stream {
 
 fn cells(view: &View<'_>, name: String, stream: &Stream) -> Vec<Line<'static>> {
     let (whole, recent, span_ns) = (&stream.whole, &stream.recent, stream.span_ns());
-    let upper_ns = whole.upper_ns.min(span_ns);
+    // Between slices nobody knows what a stream had to do, nor what launching took.
+    let is_sliced = view.watched_pct(Some(CallClass::Launches)).is_some();
+    let upper_ns = if is_sliced { span_ns } else { whole.upper_ns.min(span_ns) };
+    let recent_ns = if is_sliced { recent.window_ns } else { recent.upper_ns };
+    let known = |text: String| if is_sliced { "-".to_string() } else { text };
     let share = plain(interval(whole.lower_ns, upper_ns, span_ns));
     if view.live {
         let per_s = recent.launches as f64 * 1e9 / recent.window_ns.max(1) as f64;
         return vec![
             plain(name),
-            plain(interval(recent.lower_ns, recent.upper_ns, recent.window_ns)),
+            plain(interval(recent.lower_ns, recent_ns, recent.window_ns)),
             share,
-            plain(count(per_s as u64)),
-            plain(percent(recent.launch_ns, recent.window_ns)),
+            plain(known(count(per_s as u64))),
+            plain(known(percent(recent.launch_ns, recent.window_ns))),
         ];
     }
     vec![
@@ -109,7 +114,7 @@ fn cells(view: &View<'_>, name: String, stream: &Stream) -> Vec<Line<'static>> {
         plain(format!("{} and {}", duration(whole.lower_ns.min(upper_ns)), duration(upper_ns))),
         plain(duration(span_ns)),
         share,
-        plain(count(whole.launches)),
-        plain(format!("{} ({})", duration(whole.launch_ns), percent(whole.launch_ns, span_ns))),
+        plain(view.calls(Some(CallClass::Launches), whole.launches)),
+        plain(known(format!("{} ({})", duration(whole.launch_ns), percent(whole.launch_ns, span_ns)))),
     ]
 }

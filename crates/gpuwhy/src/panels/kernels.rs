@@ -3,6 +3,7 @@
 use super::panel::{DIM, Panel, plain};
 use super::view::View;
 use super::words::kernel_name;
+use gpuwhy_model::CallClass;
 use gpuwhy_model::units::{count, duration};
 use ratatui::text::Line;
 use std::collections::{BTreeSet, HashMap};
@@ -36,7 +37,7 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
         };
         panel.row(vec![
             plain(name),
-            plain(count(sum.launches)),
+            plain(view.calls(Some(CallClass::Launches), sum.launches)),
             plain(duration(sum.launch_ns / sum.launches.max(1))),
             plain(count(sum.processes.len() as u64)),
         ]);

@@ -3,8 +3,8 @@
 use super::panel::{Panel, bad_count, plain};
 use super::{View, words::percent};
 use gpuwhy_cause::Tally;
-use gpuwhy_model::units::{count, duration};
-use gpuwhy_model::{OpInfo, Part, Reason};
+use gpuwhy_model::units::duration;
+use gpuwhy_model::{CallClass, OpInfo, Part, Reason};
 use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
 
@@ -33,7 +33,7 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
     for (op, tally) in rows {
         let mut cells = vec![
             plain(op.name.as_str()),
-            plain(count(tally.count)),
+            plain(view.calls(CallClass::of_op(op), tally.count)),
             plain(duration(tally.quantile_ns(0.5))),
             plain(duration(tally.quantile_ns(0.95))),
             plain(duration(tally.quantile_ns(0.99))),

@@ -2,8 +2,8 @@
 
 use gpuwhy_agent::{Overview, Snapshot};
 use gpuwhy_cause::{StepTree, Tallies};
-use gpuwhy_model::units::printable;
-use gpuwhy_model::{Finding, OpId, OpInfo, Process};
+use gpuwhy_model::units::{count, printable};
+use gpuwhy_model::{CallClass, Finding, OpId, OpInfo, Process};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct View<'a> {
@@ -46,6 +46,20 @@ impl<'a> View<'a> {
 
     pub(crate) fn wall_ns(&self) -> u64 {
         self.now_ns.saturating_sub(self.start_ns).max(1)
+    }
+
+    /// Share of the time in which calls of a class were watched, where that was not all the time.
+    pub(crate) fn watched_pct(&self, class: Option<CallClass>) -> Option<f64> {
+        let watched_ns = *self.overview.watched_ns.get(&class?)?;
+        Some(100.0 * watched_ns as f64 / self.wall_ns() as f64)
+    }
+
+    /// A count of calls, never told as if it were of all the time: `8,415 in 9%`.
+    pub(crate) fn calls(&self, class: Option<CallClass>, calls: u64) -> String {
+        match self.watched_pct(class) {
+            Some(pct) => format!("{} in {pct:.0}%", count(calls)),
+            None => count(calls),
+        }
     }
 
     pub(crate) fn op(&self, id: OpId) -> Option<&'a OpInfo> {

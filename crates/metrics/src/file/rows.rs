@@ -105,6 +105,8 @@ impl<'a> Rows<'a> {
                 blame: stats.blame,
                 hist: stats.hist,
                 cost_ns: 0,
+                beside_ns: 0,
+                slice: 0,
             });
         })?;
         self.reader.each_call(filter, |call| {

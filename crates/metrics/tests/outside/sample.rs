@@ -176,6 +176,8 @@ fn window(now: u64, pid: u32, op: OpId, random: &mut u64) -> (CallWindow, Vec<Ca
         blame,
         hist,
         cost_ns: 0,
+        beside_ns: 0,
+        slice: 0,
     };
     (window, slow)
 }

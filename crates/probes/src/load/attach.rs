@@ -1,13 +1,13 @@
 //! Attaching to a library file: its functions found in the ELF, the best flavour the kernel has, one link for all
-//! of them where it can, but for those that are called most often.
+//! of them where it can, but for classes of calls that may be watched in slices.
 
 use super::rules::Rule;
 use super::site;
 use crate::probe::{Library, may_contain_nccl};
-use gpuwhy_model::{ProbeState, ProbeStatus};
+use gpuwhy_model::{CallClass, ProbeState, ProbeStatus};
 use libbpf_rs::{Link, Object, ProgramMut, UprobeMultiOpts, UprobeOpts};
 use object::{Object as _, ObjectSegment, ObjectSymbol, ReadCache, ReadRef};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -77,11 +77,11 @@ pub(crate) struct Target {
     emulated: bool,
 }
 
-/// Functions of a file that are attached and detached together: those that programs call most often are alone, so that
-/// one can be let go without the others.
+/// Functions of a file that are attached and detached together: a class of calls, or all that are always watched.
 pub(crate) struct Group {
     pub(crate) links: Vec<Link>,
     pub(crate) targets: Vec<Target>,
+    pub(crate) class: Option<CallClass>,
     pub(crate) file: LibraryFile,
     /// The run's number of the file.
     number: u16,
@@ -90,10 +90,6 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    pub(crate) fn has(&self, rule: u16, library: u16) -> bool {
-        self.number == library && self.targets.iter().any(|target| target.rule.number == rule)
-    }
-
     pub(crate) fn probe(&self) -> &'static str {
         self.targets.first().map_or("", |target| target.rule.probe)
     }
@@ -160,9 +156,9 @@ pub(crate) fn library(
             .map(|symbol| status(symbol, ProbeState::Absent, "this version does not export it".into())),
     );
     let opened = File::open(&file.open_path).ok().map(Arc::new);
-    for targets in grouped(targets, flavour) {
-        let mut group =
-            Group { links: Vec::new(), targets, file: file.clone(), number, opened: opened.clone() };
+    for (class, targets) in by_class(targets) {
+        let (file, opened) = (file.clone(), opened.clone());
+        let mut group = Group { links: Vec::new(), targets, class, file, number, opened };
         match attach_group(object, &group, flavour) {
             Ok(links) => {
                 group.links = links;
@@ -180,12 +176,12 @@ pub(crate) fn library(
     attached
 }
 
-/// Single probes are links of their own anyway.
-fn grouped(targets: Vec<Target>, flavour: Flavour) -> Vec<Vec<Target>> {
-    let alone = |target: &Target| flavour == Flavour::Single || target.rule.function.is_called_often();
-    let (alone, together): (Vec<Target>, Vec<Target>) = targets.into_iter().partition(alone);
-    let together = (!together.is_empty()).then_some(together);
-    alone.into_iter().map(|target| vec![target]).chain(together).collect()
+fn by_class(targets: Vec<Target>) -> BTreeMap<Option<CallClass>, Vec<Target>> {
+    let mut groups: BTreeMap<Option<CallClass>, Vec<Target>> = BTreeMap::new();
+    for target in targets {
+        groups.entry(target.rule.function.class()).or_default().push(target);
+    }
+    groups
 }
 
 pub(super) fn attach_group(object: &Object, group: &Group, flavour: Flavour) -> Result<Vec<Link>, String> {

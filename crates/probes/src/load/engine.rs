@@ -3,16 +3,18 @@
 use super::attach::{Flavour, Group};
 use super::loss::LossReader;
 use super::object::{SharedMaps, has_variable, set_variable};
+use super::ready::Ready;
 use super::rings::Rings;
 use super::rules::{self, Rule};
 use super::slots::Slots;
 use super::stats::{self, ProgramStats};
 use super::sums::{take_waits, take_windows};
-use super::{FileId, LoadError, Settings, StackMode, clock};
+use super::tracepoints::{self, Placed};
+use super::{FileId, LoadError, Settings, StackMode, TrapCost, clock};
 use crate::call::WINDOW_NS;
 use crate::probe::{Attach, Probe};
 use crate::raw;
-use gpuwhy_model::{Batch, LibraryInfo, OpId, OpInfo, ProbeStatus, ProcessEventKind};
+use gpuwhy_model::{Batch, CallClass, LibraryInfo, OpId, OpInfo, ProbeStatus, ProcessEventKind};
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -37,7 +39,7 @@ pub(super) struct Later {
 /// The loaded probes.
 pub struct Engine {
     // Links go first: nothing may fire into maps that are gone.
-    pub(super) links: Vec<Link>,
+    pub(super) placed: Vec<Placed>,
     /// Links to functions of libraries.
     pub(super) groups: Vec<Group>,
     pub(super) loaded: Vec<Loaded>,
@@ -49,6 +51,11 @@ pub struct Engine {
     pub(super) keep_all: bool,
     pub(super) stacks: StackMode,
     pub(super) flavour: Flavour,
+    pub(super) trap_cost: Option<TrapCost>,
+    /// Classes of calls whose functions are detached now, and when those of each were last.
+    pub(super) detached: HashSet<CallClass>,
+    pub(super) gone_ns: HashMap<CallClass, u64>,
+    pub(super) ready: Option<Ready>,
     pub(super) statuses: Vec<ProbeStatus>,
     pub(super) attached_files: HashSet<FileId>,
     pub(super) libraries: Vec<LibraryInfo>,
@@ -68,7 +75,7 @@ impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Engine")
             .field("flavour", &self.flavour)
-            .field("links", &self.links.len())
+            .field("placed", &self.placed.len())
             .finish_non_exhaustive()
     }
 }
@@ -80,6 +87,11 @@ impl Engine {
 
     pub fn flavour(&self) -> Flavour {
         self.flavour
+    }
+
+    /// What an empty probe of that flavour cost here, where it could be measured.
+    pub fn trap_cost(&self) -> Option<TrapCost> {
+        self.trap_cost
     }
 
     /// Unix time less the kernel's monotonic time, as used for every timestamp of this run.
@@ -205,13 +217,13 @@ impl Engine {
 
     /// Detaches everything, then takes what is left.
     pub fn detach(&mut self) -> Result<Batch, LoadError> {
+        tracepoints::detach(std::mem::take(&mut self.placed));
         // Each waits until the kernel is sure that no program of it runs any more: side by side they wait once.
         std::thread::scope(|scope| {
             for group in self.groups.drain(..) {
                 scope.spawn(move || drop(group));
             }
         });
-        self.links.clear();
         let mut batch = self.poll(Duration::ZERO);
         self.drain_before(&mut batch, u32::MAX)?;
         Ok(batch)

@@ -35,13 +35,13 @@ impl Features {
     }
 }
 
-/// The best flavour that works and those behind it; why, where none does. What lies behind is not tried before it is
-/// needed: attaching and detaching a single probe takes the kernel most of a second.
-pub(crate) fn ladder() -> Result<Vec<Flavour>, String> {
+/// The best flavour that works, those behind it, and what a trap of it costs; why, where none does. What lies behind is
+/// not tried before it is needed: attaching and detaching a single probe takes the kernel most of a second.
+pub(crate) fn ladder() -> Result<(Vec<Flavour>, TrapCost), String> {
     let mut why = String::new();
     for (place, flavour) in Flavour::LADDER.into_iter().enumerate() {
-        match try_flavour(flavour) {
-            Ok(()) => return Ok(Flavour::LADDER[place..].to_vec()),
+        match trap_cost_between_work(flavour) {
+            Ok(cost) => return Ok((Flavour::LADDER[place..].to_vec(), cost)),
             Err(reason) => why = reason,
         }
     }
@@ -89,7 +89,8 @@ impl EmptyProbe {
     }
 
     fn on_own_function(flavour: Flavour) -> Result<Self, String> {
-        Self::attach(flavour, Path::new("/proc/self/exe"), own_file_offset(trap_site as *const () as usize)?)
+        let (path, offset) = own_site()?;
+        Self::attach(flavour, path, offset)
     }
 
     fn attach(flavour: Flavour, path: &Path, offset: usize) -> Result<Self, String> {
@@ -100,7 +101,7 @@ impl EmptyProbe {
         };
         let mut opened = Opened::open("empty", bpf_object!("empty")).map_err(|error| error.reason())?;
         opened.keep_programs(|program| names.iter().any(|(name, _)| *name == program));
-        let object = opened.load(&mut SharedMaps::default()).map_err(|error| error.reason())?;
+        let object = opened.load(&SharedMaps::default()).map_err(|error| error.reason())?;
         let links = names
             .iter()
             .map(|(name, retprobe)| {
@@ -125,6 +126,11 @@ impl EmptyProbe {
             .collect::<Result<Vec<_>, _>>()?;
         Ok(EmptyProbe { _links: links, object })
     }
+}
+
+/// A site in this program's own file, which nothing but measurements runs over.
+pub(super) fn own_site() -> Result<(&'static Path, usize), String> {
+    Ok((Path::new("/proc/self/exe"), own_file_offset(trap_site as *const () as usize)?))
 }
 
 /// What one call of an empty probe pair costs on this machine.
@@ -152,19 +158,15 @@ pub fn trap_cost(flavour: Flavour) -> Result<TrapCost, String> {
 }
 
 /// The same between other work, as in a program that does something: each time the caches are full of other things.
-pub fn trap_cost_between_work(flavour: Flavour) -> Result<TrapCost, String> {
-    const CALLS: usize = 300;
+pub(crate) fn trap_cost_between_work(flavour: Flavour) -> Result<TrapCost, String> {
+    const CALLS: usize = 200;
     /// What a program touches between two calls: more than the first cache holds, less than all.
     const OTHER_BYTES: usize = 512 << 10;
-    const LINE: usize = 64;
     let mut other = vec![0u8; OTHER_BYTES];
     let mut median = || {
         let mut times: Vec<u128> = (0..CALLS)
-            .map(|_| {
-                other
-                    .iter_mut()
-                    .step_by(LINE)
-                    .for_each(|byte| *byte = std::hint::black_box(byte.wrapping_add(1)));
+            .map(|call| {
+                std::hint::black_box(&mut other).fill(call as u8);
                 let start = Instant::now();
                 trap_site();
                 start.elapsed().as_nanos()
@@ -174,8 +176,11 @@ pub fn trap_cost_between_work(flavour: Flavour) -> Result<TrapCost, String> {
         times[CALLS / 2] as f64
     };
     let untraced = median();
-    let _probe = EmptyProbe::on_own_function(flavour)?;
-    Ok(TrapCost { flavour, ns: (median() - untraced).max(0.0) })
+    let probe = EmptyProbe::on_own_function(flavour)?;
+    let traced = median();
+    // The kernel takes a while to be sure that no program runs any more; nobody has to wait for that.
+    std::thread::spawn(move || drop(probe));
+    Ok(TrapCost { flavour, ns: (traced - untraced).max(0.0) })
 }
 
 /// A function that begins like those of the GPU libraries.

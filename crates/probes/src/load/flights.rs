@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::{inflight, raw};
-use gpuwhy_model::{BetweenCalls, InFlight, Layer, ThreadPlace, ThreadRegisters};
+use gpuwhy_model::{BetweenCalls, CallClass, InFlight, Layer, ThreadPlace, ThreadRegisters};
 use libbpf_rs::{Iter, MapCore, MapFlags};
 use std::collections::HashMap;
 use std::io::Read;
@@ -20,7 +20,13 @@ impl Engine {
             .filter_map(|record| inflight::decode(record, self.clock_offset_ns, function))
             .collect();
         calls.retain(|call| {
-            self.ops.iter().any(|op| op.id == call.op && !matches!(op.layer, Layer::Rdma | Layer::Driver))
+            // What returned while nothing was attached is not in flight any more.
+            let gone_ns = |op| CallClass::of_op(op).and_then(|class| self.gone_ns.get(&class)).copied();
+            self.ops.iter().any(|op| {
+                op.id == call.op
+                    && !matches!(op.layer, Layer::Rdma | Layer::Driver)
+                    && call.start_ns >= gone_ns(op).unwrap_or(0)
+            })
         });
         if calls.iter().any(|call| call.communicator != 0) {
             let known = self.communicators();

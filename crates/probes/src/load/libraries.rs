@@ -33,6 +33,8 @@ impl Engine {
             self.groups.extend(attached.groups);
             fresh.extend(attached.statuses);
         }
+        // What is watched in slices waits for the next one here, too.
+        self.drop_detached();
         if fresh.iter().any(|status| status.state.works()) {
             self.libraries.push(LibraryInfo {
                 number,
@@ -54,9 +56,9 @@ impl Engine {
         let probe = self.later.probes.remove(at);
         let later = &self.later;
         let began = Instant::now();
-        let loaded =
-            load_probe(probe, &later.settings, &self.rules, self.flavour, later.shards, &mut self.maps);
+        let loaded = load_probe(probe, &later.settings, &self.rules, self.flavour, later.shards, &self.maps);
         let result = loaded.and_then(|object| {
+            self.maps.take_over(probe.name, &object)?;
             self.loaded.push(Loaded { probe, object, load_time: began.elapsed() });
             self.write_nccl_rules()?;
             self.set_stacks(self.stacks)

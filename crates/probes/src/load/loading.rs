@@ -13,7 +13,7 @@ use crate::{driver, raw, sched};
 use gpuwhy_model::{ProbeState, ProbeStatus};
 use libbpf_rs::Object;
 use std::collections::{HashMap, HashSet};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 impl Engine {
     /// Loads the probes and attaches the tracepoints; libraries are attached as they are found.
@@ -22,9 +22,11 @@ impl Engine {
         if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
             return Err(LoadError::NoBtf);
         }
-        let mut ladder = match settings.flavour {
-            Some(flavour) => vec![flavour],
-            None => features::ladder().map_err(LoadError::NotAllowed)?,
+        let (mut ladder, trap_cost) = match settings.flavour {
+            Some(flavour) => (vec![flavour], features::trap_cost_between_work(flavour).ok()),
+            None => features::ladder()
+                .map(|(ladder, cost)| (ladder, Some(cost)))
+                .map_err(LoadError::NotAllowed)?,
         };
         let cpus = libbpf_rs::num_possible_cpus().map_err(|error| LoadError::load("cpus", &error))?;
         let shards = rings::shards_for(cpus);
@@ -34,26 +36,31 @@ impl Engine {
 
         let mut maps = SharedMaps::default();
         let mut loaded = Vec::new();
-        let mut links = Vec::new();
+        let mut placed = Vec::new();
         let mut statuses = Vec::new();
         let mut walks = HashMap::new();
         let mut rings = None;
         let (first, later) = now_and_later(&settings.probes);
-        for probe in first {
-            let began = Instant::now();
-            let mut result = load_probe(probe, settings, &rules, ladder[0], shards, &mut maps);
+        let (first, without_device) =
+            first.into_iter().partition::<Vec<_>, _>(|probe| has_place(probe, settings));
+        statuses.extend(without_device.into_iter().map(no_device));
+        for Loading { probe, mut result, mut load_time } in
+            load_together(&first, settings, &rules, ladder[0], shards, &maps)
+        {
             // A kernel may attach a kind of probe and yet refuse the real program: then the next kind.
             while let Err(LoadError::Refused { reason, .. }) = &result
                 && matches!(probe.attach, Attach::Functions(_))
                 && ladder.len() > 1
             {
+                let began = Instant::now();
                 statuses.push(refused(probe, ladder[0].name(), reason));
                 ladder.remove(0);
-                result = load_probe(probe, settings, &rules, ladder[0], shards, &mut maps);
+                result = load_probe(probe, settings, &rules, ladder[0], shards, &maps);
+                load_time += began.elapsed();
             }
-            let load_time = began.elapsed();
             match result {
                 Ok(object) => {
+                    maps.take_over(probe.name, &object)?;
                     // Nothing may fire before there is a place for what it has to say.
                     if rings.is_none()
                         && let Ok(outer) = maps.get("rings")
@@ -62,7 +69,7 @@ impl Engine {
                     }
                     if !matches!(probe.attach, Attach::Functions(_)) {
                         let attached = tracepoints::attach(probe, &object, settings, clock_offset_ns);
-                        links.extend(attached.links);
+                        placed.extend(attached.placed);
                         statuses.extend(attached.statuses);
                         walks.extend(attached.walks);
                     }
@@ -81,7 +88,7 @@ impl Engine {
 
         let rings = rings.ok_or_else(|| LoadError::Internal("no probe has the rings".into()))?;
         let mut engine = Engine {
-            links,
+            placed,
             groups: Vec::new(),
             loaded,
             later: Later { settings: settings.clone(), shards, probes: later },
@@ -91,7 +98,12 @@ impl Engine {
             rules,
             keep_all: settings.keep_all,
             stacks: settings.stacks,
+            // Of another kind nothing is known.
+            trap_cost: trap_cost.filter(|cost| cost.flavour == ladder[0]),
             flavour: ladder[0],
+            detached: HashSet::new(),
+            gone_ns: HashMap::new(),
+            ready: None,
             statuses,
             attached_files: HashSet::new(),
             libraries: Vec::new(),
@@ -103,12 +115,14 @@ impl Engine {
             drained_before: 0,
             clock_offset_ns,
         };
-        if !engine.rules.is_empty() {
+        // Without a probe of calls there is nobody to read them.
+        if let Ok(map) = engine.maps.get("rules") {
             for rule in &engine.rules {
-                rules::write(engine.maps.get("rules")?, rule, rule.function.slow_ns, engine.keep_all)?;
+                rules::write(map, rule, rule.function.slow_ns, engine.keep_all)?;
             }
             engine.write_nccl_rules()?;
         }
+        engine.open_all_slices()?;
         engine.set_stacks(settings.stacks)?;
         if let Scope::Cgroup(path) = &settings.scope {
             engine.set_cgroup(path)?;
@@ -125,13 +139,70 @@ fn now_and_later(probes: &[&'static Probe]) -> (Vec<&'static Probe>, Vec<&'stati
     probes.iter().partition(|probe| !is_functions(probe) || Some(probe.name) == first)
 }
 
+/// Without a device to look for, every ioctl of the host would be looked at for nothing.
+fn has_place(probe: &Probe, settings: &Settings) -> bool {
+    !matches!(probe.attach, Attach::Devices(_))
+        || !settings.devices.is_empty()
+        || !settings.driver_functions.is_empty()
+}
+
+fn no_device(probe: &Probe) -> ProbeStatus {
+    ProbeStatus {
+        state: ProbeState::Absent,
+        ..refused(probe, "tracepoint", "this host has no GPU driver's device file")
+    }
+}
+
+/// A probe, and what came of loading it.
+struct Loading {
+    probe: &'static Probe,
+    result: Result<Object, LoadError>,
+    load_time: Duration,
+}
+
+/// Loads probes side by side, and gives them in their order. The one on functions takes longest, and so goes first.
+fn load_together(
+    probes: &[&'static Probe],
+    settings: &Settings,
+    rules: &[Rule],
+    flavour: Flavour,
+    shards: usize,
+    maps: &SharedMaps,
+) -> Vec<Loading> {
+    let mut order: Vec<(usize, &'static Probe)> = probes.iter().copied().enumerate().collect();
+    order.sort_by_key(|(_, probe)| !matches!(probe.attach, Attach::Functions(_)));
+    std::thread::scope(|scope| {
+        let mut threads: Vec<_> = order
+            .into_iter()
+            .map(|(place, probe)| {
+                let load = move || {
+                    let began = Instant::now();
+                    let result = load_probe(probe, settings, rules, flavour, shards, maps);
+                    Loading { probe, result, load_time: began.elapsed() }
+                };
+                (place, probe, scope.spawn(load))
+            })
+            .collect();
+        threads.sort_by_key(|(place, ..)| *place);
+        let ended = threads.into_iter().map(|(_, probe, thread)| {
+            let failed = || LoadError::Internal(format!("loading {} panicked", probe.name));
+            thread.join().unwrap_or_else(|_| Loading {
+                probe,
+                result: Err(failed()),
+                load_time: Duration::ZERO,
+            })
+        });
+        ended.collect()
+    })
+}
+
 pub(super) fn load_probe(
     probe: &'static Probe,
     settings: &Settings,
     rules: &[Rule],
     flavour: Flavour,
     shards: usize,
-    maps: &mut SharedMaps,
+    maps: &SharedMaps,
 ) -> Result<Object, LoadError> {
     let mut opened = Opened::open(probe.name, probe.object)?;
     if let Attach::Functions(_) = probe.attach {

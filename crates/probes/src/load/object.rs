@@ -1,19 +1,78 @@
-//! Opening a BPF object: constants set by name, maps of the same name shared between objects.
+//! Opening a BPF object: constants set by name, maps of the same name shared between objects, which may be loaded side by
+//! side.
 
 use super::error::LoadError;
-use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder, OpenObject};
+use libbpf_rs::{AsRawLibbpf, MapCore, MapHandle, Object, ObjectBuilder, OpenObject};
 use object::{Object as _, ObjectSection, ObjectSymbol};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Maps by name: the first object that declares one makes it, the others use it.
 #[derive(Debug, Default)]
-pub(crate) struct SharedMaps(HashMap<String, MapHandle>);
+pub(crate) struct SharedMaps {
+    making: Mutex<Making>,
+    made: Condvar,
+    /// Of loaded objects.
+    loaded: HashMap<String, MapHandle>,
+}
+
+/// Maps of objects that are loaded or about to be.
+#[derive(Debug, Default)]
+struct Making {
+    made: HashMap<String, OwnedFd>,
+    /// Somebody is making these.
+    claimed: HashSet<String>,
+}
 
 impl SharedMaps {
     pub(crate) fn get(&self, name: &str) -> Result<&MapHandle, LoadError> {
-        self.0.get(name).ok_or_else(|| LoadError::Internal(format!("no object declares the map {name}")))
+        self.loaded.get(name).ok_or_else(|| LoadError::Internal(format!("no object declares the map {name}")))
     }
+
+    /// From now on the object's maps can be read and written.
+    pub(crate) fn take_over(&mut self, name: &str, object: &Object) -> Result<(), LoadError> {
+        for map in object.maps() {
+            let key = map.name().to_string_lossy().into_owned();
+            if is_shared(&key) && !self.loaded.contains_key(&key) {
+                let handle = MapHandle::try_from(&map).map_err(|error| LoadError::load(name, &error))?;
+                self.loaded.insert(key, handle);
+            }
+        }
+        Ok(())
+    }
+
+    /// Which of an object's maps it has to make itself, once nobody else is making any of them: so two objects never make
+    /// the same map, and none waits for one that waits for it.
+    fn claim(&self, names: &[String]) -> Claim<'_> {
+        let making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_busy = |making: &mut Making| names.iter().any(|name| making.claimed.contains(name));
+        let mut making = self.made.wait_while(making, is_busy).unwrap_or_else(PoisonError::into_inner);
+        let own: Vec<String> =
+            names.iter().filter(|name| !making.made.contains_key(*name)).cloned().collect();
+        making.claimed.extend(own.iter().cloned());
+        Claim { maps: self, names: own }
+    }
+}
+
+/// Maps that one object makes while this lives.
+struct Claim<'a> {
+    maps: &'a SharedMaps,
+    names: Vec<String>,
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        let mut making = self.maps.making.lock().unwrap_or_else(PoisonError::into_inner);
+        making.claimed.retain(|name| !self.names.contains(name));
+        self.maps.made.notify_all();
+    }
+}
+
+/// .rodata, .bss and the like are each object's own.
+fn is_shared(map: &str) -> bool {
+    !map.contains('.')
 }
 
 /// An object between opening and loading.
@@ -76,24 +135,41 @@ impl Opened {
     }
 
     /// Loads it, with the maps others already made.
-    pub(crate) fn load(mut self, shared: &mut SharedMaps) -> Result<Object, LoadError> {
+    pub(crate) fn load(mut self, shared: &SharedMaps) -> Result<Object, LoadError> {
+        let names = self.object.maps().map(|map| map.name().to_string_lossy().into_owned());
+        let claim = shared.claim(&names.filter(|name| is_shared(name)).collect::<Vec<_>>());
+        self.make_maps(shared, &claim)?;
+        // The rest is the verifier's work for the most part, and has nothing in common with other objects.
+        drop(claim);
+        self.object.load().map_err(|error| LoadError::load(self.name, &error))
+    }
+
+    fn make_maps(&mut self, shared: &SharedMaps, claim: &Claim<'_>) -> Result<(), LoadError> {
+        let failed = |error: i32| LoadError::load(self.name, &libbpf_rs::Error::from_raw_os_error(error));
         for mut map in self.object.maps_mut() {
-            let name = map.name().to_string_lossy().into_owned();
-            if let Some(existing) = shared.0.get(&name) {
-                use std::os::fd::AsFd;
-                map.reuse_fd(existing.as_fd()).map_err(|error| LoadError::open(self.name, &error))?;
+            let making = shared.making.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(made) = making.made.get(&*map.name().to_string_lossy()) {
+                map.reuse_fd(made.as_fd()).map_err(|error| LoadError::open(self.name, &error))?;
             }
         }
-        let object = self.object.load().map_err(|error| LoadError::load(self.name, &error))?;
-        for map in object.maps() {
+        // SAFETY: the object is open and ours alone; a failure leaves it as one that can only be closed.
+        let result = unsafe { libbpf_sys::bpf_object__prepare(self.object.as_libbpf_object().as_ptr()) };
+        if result < 0 {
+            return Err(failed(-result));
+        }
+        for map in self.object.maps() {
             let name = map.name().to_string_lossy().into_owned();
-            // .rodata, .bss and the like are each object's own.
-            if !name.contains('.') && !shared.0.contains_key(&name) {
-                let handle = MapHandle::try_from(&map).map_err(|error| LoadError::load(self.name, &error))?;
-                shared.0.insert(name, handle);
+            if claim.names.contains(&name) {
+                // SAFETY: the map is made by now, and its descriptor stays open as long as the object.
+                let fd = unsafe {
+                    BorrowedFd::borrow_raw(libbpf_sys::bpf_map__fd(map.as_libbpf_object().as_ptr()))
+                };
+                let own = fd.try_clone_to_owned();
+                let own = own.map_err(|error| failed(error.raw_os_error().unwrap_or(libc::EMFILE)))?;
+                shared.making.lock().unwrap_or_else(PoisonError::into_inner).made.insert(name, own);
             }
         }
-        Ok(object)
+        Ok(())
     }
 }
 

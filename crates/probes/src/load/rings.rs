@@ -72,9 +72,7 @@ impl Inbox {
             raw::RECORD_OOM => mem::decode_oom(bytes, offset).map(|kill| self.batch.oom_events.push(kill)),
             raw::RECORD_IO => io::decode(bytes, offset).map(|request| self.batch.io_events.push(request)),
             raw::RECORD_TCP => tcp::decode(bytes, offset).map(|again| self.batch.tcp_events.push(again)),
-            raw::RECORD_LEVEL => {
-                budget::decode(bytes, offset).map(|change| self.batch.level_changes.push(change))
-            }
+            raw::RECORD_DEBT => budget::decode(bytes, offset).map(|debt| self.batch.debts.push(debt)),
             raw::RECORD_XID => xid::decode(bytes, offset).map(|error| self.batch.gpu_errors.push(error)),
             raw::RECORD_ASYNC_EVENT => {
                 rdma::decode(bytes, offset).map(|event| self.batch.rdma_events.push(event))

@@ -4,7 +4,7 @@ use super::error::LoadError;
 use crate::function::{Function, kernel_role};
 use crate::probe::Probe;
 use crate::raw::{bytes_of, cuda as raw};
-use gpuwhy_model::{OpId, OpInfo};
+use gpuwhy_model::{CallClass, OpId, OpInfo};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 /// One in so many ordinary calls is kept as an unbiased sample.
@@ -47,7 +47,7 @@ pub(crate) fn write(map: &MapHandle, rule: &Rule, slow_ns: u64, keep_all: bool) 
         slow_ns,
         sample_mask: sample - 1,
         benign_ret: rule.function.benign_ret,
-        flags: args.flags | if rule.function.is_called_often() { raw::RULE_ALONE } else { 0 },
+        flags: args.flags,
         op: rule.op.0,
         // 0 is no layer in the kernel's eyes: an empty frame must not look like a nested call.
         layer: rule.function.layer as u8 + 1,
@@ -60,6 +60,8 @@ pub(crate) fn write(map: &MapHandle, rule: &Rule, slow_ns: u64, keep_all: bool) 
         direction: args.direction,
         direction_arg: args.direction_arg,
         keep_all: u8::from(keep_all),
+        class: rule.function.class().map_or(0, CallClass::number),
+        reserved: [0; 7],
     };
     put(map, rule, bytes_of(&value))
 }

@@ -10,21 +10,50 @@ use libbpf_rs::{Link, Object, ProgramMut};
 use std::io;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 
+/// A program at one of the kernel's own places.
+pub(super) struct Placed {
+    /// Closed first: the program is off its place then.
+    link: Link,
+    /// What it is on, kept open beyond the link. The last one to close it waits until the kernel is sure that nothing of
+    /// it runs any more, some 60 ms, and one after the other.
+    event: Option<OwnedFd>,
+}
+
+impl Placed {
+    fn new(link: Link) -> Self {
+        Placed { link, event: None }
+    }
+}
+
+/// Takes programs off their places. What the kernel has to wait for afterwards, nobody waits for here.
+pub(super) fn detach(placed: Vec<Placed>) {
+    let events: Vec<OwnedFd> = placed
+        .into_iter()
+        .filter_map(|Placed { link, event }| {
+            drop(link);
+            event
+        })
+        .collect();
+    if !events.is_empty() {
+        std::thread::spawn(move || drop(events));
+    }
+}
+
 /// What came of a probe's programs.
 pub(super) struct Attached {
-    pub(super) links: Vec<Link>,
+    pub(super) placed: Vec<Placed>,
     /// Links to walk over all tasks with, by the program's name.
     pub(super) walks: Vec<(String, Link)>,
     pub(super) statuses: Vec<ProbeStatus>,
 }
 
 pub(super) fn attach(probe: &Probe, object: &Object, settings: &Settings, clock_offset_ns: u64) -> Attached {
-    let mut attached = Attached { links: Vec::new(), walks: Vec::new(), statuses: Vec::new() };
+    let mut attached = Attached { placed: Vec::new(), walks: Vec::new(), statuses: Vec::new() };
     if let Attach::Devices(_) = probe.attach
         && has_kprobes()
     {
         attach_functions(probe, object, &driver::functions(settings), clock_offset_ns, &mut attached);
-        if !attached.links.is_empty() {
+        if !attached.placed.is_empty() {
             return attached;
         }
     }
@@ -47,15 +76,15 @@ pub(super) fn attach(probe: &Probe, object: &Object, settings: &Settings, clock_
         };
         let result = match counted {
             true => attach_software_event(&program, &target),
-            false => attach_one(&program, &section).map(|link| vec![link]),
+            false => attach_one(&program, &section).map(|placed| vec![placed]),
         };
         let (state, reason) = match result {
-            Ok(mut links) => {
+            Ok(mut placed) => {
                 match section.starts_with("iter/") {
                     true => attached.walks.extend(
-                        links.pop().map(|link| (program.name().to_string_lossy().into_owned(), link)),
+                        placed.pop().map(|it| (program.name().to_string_lossy().into_owned(), it.link)),
                     ),
-                    false => attached.links.extend(links),
+                    false => attached.placed.extend(placed),
                 }
                 (ProbeState::Attached, String::new())
             }
@@ -123,7 +152,7 @@ fn attach_functions(
                 .collect();
         match links {
             Ok(links) if !links.is_empty() => {
-                attached.links.extend(links);
+                attached.placed.extend(links.into_iter().map(Placed::new));
                 attached.statuses.push(ProbeStatus {
                     probe: probe.name.into(),
                     target: function.clone(),
@@ -135,7 +164,7 @@ fn attach_functions(
                 });
             }
             _ => {
-                attached.links.clear();
+                attached.placed.clear();
                 attached.statuses.clear();
                 return;
             }
@@ -143,10 +172,10 @@ fn attach_functions(
     }
 }
 
-fn attach_one(program: &ProgramMut<'_>, section: &str) -> Result<Link, (ProbeState, String)> {
+fn attach_one(program: &ProgramMut<'_>, section: &str) -> Result<Placed, (ProbeState, String)> {
     let refused = |reason: String| (ProbeState::Refused, reason);
     let Some(event) = section.strip_prefix("tracepoint/") else {
-        return program.attach().map_err(|error| refused(said(&error)));
+        return program.attach().map(Placed::new).map_err(|error| refused(said(&error)));
     };
     let (category, name) = event.split_once('/').unwrap_or_default();
     let id = tracefs::event_id(category, name).map_err(|error| match error {
@@ -155,8 +184,10 @@ fn attach_one(program: &ProgramMut<'_>, section: &str) -> Result<Link, (ProbeSta
     })?;
     let event = open_event(PERF_TYPE_TRACEPOINT, id, Rate::EveryCount, 0)
         .map_err(|error| refused(error.to_string()))?;
+    let beyond = event.try_clone().map_err(|error| refused(error.to_string()))?;
     // The link closes it.
-    program.attach_perf_event(event.into_raw_fd()).map_err(|error| refused(said(&error)))
+    let link = program.attach_perf_event(event.into_raw_fd()).map_err(|error| refused(said(&error)))?;
+    Ok(Placed { link, event: Some(beyond) })
 }
 
 const PERF_TYPE_SOFTWARE: u64 = 1;
@@ -183,7 +214,7 @@ fn software_event(name: &str) -> Option<(u64, Rate)> {
 }
 
 /// An event that the kernel counts by itself: one for each CPU, with the program as often as its rate says.
-fn attach_software_event(program: &ProgramMut<'_>, name: &str) -> Result<Vec<Link>, (ProbeState, String)> {
+fn attach_software_event(program: &ProgramMut<'_>, name: &str) -> Result<Vec<Placed>, (ProbeState, String)> {
     let refused = |reason: String| (ProbeState::Refused, reason);
     let Some((event, rate)) = software_event(name) else {
         return Err((ProbeState::Absent, format!("no software event {name}")));
@@ -194,7 +225,8 @@ fn attach_software_event(program: &ProgramMut<'_>, name: &str) -> Result<Vec<Lin
             let event = open_event(PERF_TYPE_SOFTWARE, event, rate, cpu)
                 .map_err(|error| refused(error.to_string()))?;
             // The link closes it.
-            program.attach_perf_event(event.into_raw_fd()).map_err(|error| refused(said(&error)))
+            let link = program.attach_perf_event(event.into_raw_fd());
+            link.map(Placed::new).map_err(|error| refused(said(&error)))
         })
         .collect()
 }

@@ -95,7 +95,7 @@ static __always_inline u64 mix(u64 hash, u64 word) {
     return hash ^ hash >> 31;
 }
 
-static __noinline u64 hash_of_id(u64 address) {
+__noinline u64 hash_of_id(u64 address) {
     u64 hash = 0x9e3779b97f4a7c15ULL;
     for (u32 i = 0; i < ID_WORDS; i++)
         hash = mix(hash, read_u64(address + i * 8));
@@ -117,7 +117,7 @@ static __always_inline struct communicator *find_communicator(u32 tgid, u64 hand
     return bpf_map_lookup_elem(&communicators, &key);
 }
 
-static __noinline int add_communicator(u32 tgid, u64 handle, u64 hash, u64 ranks, bool known) {
+__noinline int add_communicator(u32 tgid, u64 handle, u64 hash, u64 ranks, bool known) {
     struct communicator_key key = {.tgid = tgid, .handle = handle};
     struct communicator fresh = {
         .number = new_number(), .hash = hash, .rank = (s32)ranks, .nranks = ranks >> 32, .known = known};
@@ -137,7 +137,7 @@ static __always_inline struct communicator *communicator_of(u32 tgid, u64 handle
     return find_communicator(tgid, handle);
 }
 
-static __noinline int init_all(struct flight *flight, u32 tgid) {
+__noinline int init_all(struct flight *flight, u32 tgid) {
     if (!flight)
         return 0;
     u32 count = flight->args[1];
@@ -149,11 +149,15 @@ static __noinline int init_all(struct flight *flight, u32 tgid) {
 }
 
 static __always_inline bool nccl_enter(struct pt_regs *regs, u64 cookie) {
-    struct task *task = 0;
-    struct flight *flight = call_begin(regs, cookie, &task);
+    struct task *task = task_of_caller(bpf_get_current_pid_tgid() >> 32, false);
     struct rule *rule = rule_of(COOKIE_RULE(cookie));
     struct nccl_rule *nccl = nccl_rule_of(COOKIE_RULE(cookie));
-    if (!flight || !rule || !nccl)
+    struct flight *flight = task && rule ? call_begin(regs, cookie, task, rule) : 0;
+    struct governor *governor = governor_here();
+    if (!task || !rule || !nccl || !governor)
+        return false;
+    charge(task, flight ? governor->pair_ns : governor->entry_ns);
+    if (!flight)
         return false;
     u64 id = bpf_get_current_pid_tgid();
     u32 tgid = id >> 32;
@@ -287,10 +291,11 @@ static __always_inline void nccl_return(struct pt_regs *regs) {
         return;
     }
     count_call(sum, flight, duration_ns, 0, failed);
+    bill_cost(sum, task);
     u32 kept = failed ? KEPT_ERROR : duration_ns >= rule->slow_ns ? KEPT_SLOW : KEPT_ALL;
     u32 cpu = bpf_get_smp_processor_id();
     void *ring = ring_of_cpu(cpu);
-    u64 stack_key = ring && wants_stack(task, rule, kept) ? take_stack(cpu, regs, task) : 0;
+    u64 stack_key = ring && wants_stack(task, rule, kept) ? take_stack(regs, task, cpu) : 0;
     struct nccl_record *out = ring ? bpf_ringbuf_reserve(ring, sizeof(*out), 0) : 0;
     if (!out) {
         count_loss(LOSS_RING_FULL);

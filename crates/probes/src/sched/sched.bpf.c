@@ -39,7 +39,7 @@ struct {
 static __always_inline void remember_run(struct cpu_runs *cpu, struct task_struct *task, u64 now) {
     struct run *run = &cpu->runs[cpu->head & (RUNS - 1)];
     run->start_ns = now;
-    name_task(&run->who, task);
+    name_task(&run->who, task, cgroup_of(task));
     cpu->head++;
 }
 
@@ -359,7 +359,7 @@ int BPF_PROG(on_waking, struct task_struct *woken) {
         by.tgid = task->holder >> 32;
         by.tid = (u32)task->holder;
     } else if (how == WOKEN_BY_TASK) {
-        name_task(&by, waker);
+        name_task(&by, waker, bpf_get_current_cgroup_id());
     }
     if (is_billed(task))
         bill_wait(woken, op_in_flight(task), reason, &by, now, now - since);

@@ -1,19 +1,19 @@
 //! What threads did one wait and one sample at a time, for the critical path.
 
-use super::row::{each_row, rows};
+use super::beats;
+use super::row::{each_row, rows, table_for};
 use crate::QueryError;
 use gpuwhy_cause::Evidence;
 use gpuwhy_cause::activity::{
-    Activity, Beat, BeatKind, BusySample, Caller, Command, Syscall, ThreadName, ThreadSample, ThreadWait,
+    Activity, BusySample, Caller, Command, Syscall, ThreadName, ThreadSample, ThreadWait,
 };
 use gpuwhy_model::{Family, Layer, OpId, Part, WokenBy};
 use gpuwhy_store::Reader;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Of more waits than this the latest are looked at: a day of a busy host would not fit.
-const MAX_WAITS: usize = 500_000;
-const MAX_SAMPLES: usize = 250_000;
-const MAX_BEATS: usize = 300_000;
+const MAX_WAITS: usize = 250_000;
+const MAX_SAMPLES: usize = 150_000;
 /// A wait that is seen by looks only, as it has not ended, counts from this length on.
 const MIN_OPEN_NS: u64 = 5_000_000;
 
@@ -26,7 +26,7 @@ pub(super) fn activity(reader: &Reader, times: [u64; 2], evidence: &mut Evidence
     callers(reader, times, evidence, &mut activity)?;
     waits(reader, times, &ids, &names, &mut activity)?;
     samples(reader, times, &ids, &mut activity)?;
-    beats(reader, times, evidence, &mut activity)?;
+    beats::beats(reader, times, evidence, &mut activity)?;
     commands(reader, times, evidence, &mut activity)?;
     busy(reader, times, &mut activity)?;
     let sql = "SELECT pid, timestamp_ns + ifnull(duration_ns, 0) FROM coldstart_events \
@@ -76,9 +76,12 @@ fn callers(
     evidence: &Evidence,
     activity: &mut Activity,
 ) -> Result<(), QueryError> {
-    let sql = "SELECT pid, tid, op, sum(CASE WHEN by_pid IS NULL OR by_pid = 0 THEN count ELSE 0 END), min(window_start_ns), \
-               max(window_start_ns) FROM blame WHERE op IS NOT NULL AND window_start_ns >= ?1 AND window_start_ns < ?2 \
-               AND cause IN ('cpu.self', 'gpu.wait', 'gpu.alloc') GROUP BY 1, 2, 3";
+    let sql = format!(
+        "SELECT pid, tid, op, sum(CASE WHEN by_pid IS NULL OR by_pid = 0 THEN count ELSE 0 END), min(window_start_ns), \
+         max(window_start_ns) FROM {} WHERE op IS NOT NULL AND window_start_ns >= ?1 AND window_start_ns < ?2 \
+         AND cause IN ('cpu.self', 'gpu.wait', 'gpu.alloc') GROUP BY 1, 2, 3",
+        table_for(reader, times, "blame")?
+    );
     const WINDOW_NS: u64 = 500_000_000;
     let does_work = |op: &str| {
         evidence
@@ -86,7 +89,7 @@ fn callers(
             .get(op)
             .is_some_and(|op| op.layer != Layer::Driver && !matches!(op.family, Family::Load | Family::Other))
     };
-    for row in rows(reader, sql, times)? {
+    for row in rows(reader, &sql, times)? {
         if !does_work(&row.text(2)) {
             continue;
         }
@@ -203,6 +206,9 @@ fn syscall(number: u64) -> Syscall {
         _ if READS.contains(&number) => Syscall::Read,
         _ if WRITES.contains(&number) => Syscall::Write,
         libc::SYS_wait4 | libc::SYS_waitid => Syscall::WaitChild,
+        libc::SYS_mmap | libc::SYS_munmap | libc::SYS_mremap | libc::SYS_madvise | libc::SYS_brk => {
+            Syscall::Memory
+        }
         _ => Syscall::Other,
     }
 }
@@ -290,34 +296,6 @@ fn add_open_waits(open: BTreeMap<(u32, u64), (u32, Part, u64)>, activity: &mut A
             object: None,
         });
     }
-}
-
-/// What happens once in a unit of work, as far as each one is on file.
-fn beats(
-    reader: &Reader,
-    times: [u64; 2],
-    evidence: &Evidence,
-    activity: &mut Activity,
-) -> Result<(), QueryError> {
-    let mut push = |pid, kind, key: &str, time_ns| {
-        let key = key.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        activity.beats.push(Beat { pid, kind, key, time_ns });
-    };
-    for mark in evidence.marks.iter().filter(|mark| mark.event == "step") {
-        if let Some(pid) = mark.pid {
-            push(pid, BeatKind::Mark, "step", mark.start_ns);
-        }
-    }
-    let sql = format!(
-        "SELECT pid, comm_id_hash, timestamp_ns FROM nccl_events WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 \
-         AND seq IS NOT NULL ORDER BY timestamp_ns DESC LIMIT {MAX_BEATS}"
-    );
-    for row in rows(reader, &sql, times)? {
-        push(row.id(0), BeatKind::Collective, &row.text(1), row.number(2));
-    }
-    Ok(())
 }
 
 /// Children that ran a program of their own and ended, or were started by a followed process.

@@ -1,13 +1,14 @@
-//! Calls: exact sums of all, whom their time is billed to, and what starting took.
+//! Calls: exact sums of all, and what starting took.
 
 use super::row::{Row, rows};
 use super::scope::Scope;
 use crate::QueryError;
+use crate::estimates::Estimates;
 use gpuwhy_cause::Evidence;
-use gpuwhy_cause::evidence::{Billed, ColdCall, ForeignOp, OpSums, Pace};
-use gpuwhy_model::{Blame, Cause, Family, Reason};
+use gpuwhy_cause::evidence::{ColdCall, ForeignOp, OpSums, Pace};
+use gpuwhy_model::{Blame, Family, Reason};
 use gpuwhy_store::{CallStats, Filter, Reader};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn sums(
     reader: &Reader,
@@ -18,6 +19,8 @@ pub(super) fn sums(
     let mut sums: BTreeMap<(u32, String), OpSums> = BTreeMap::new();
     let mut paces: BTreeMap<(u64, u32), Pace> = BTreeMap::new();
     let busy = BusyTimes::read(reader, filter)?;
+    let estimates = Estimates::read(reader, evidence.span)?;
+    let sliced = |op: &str| estimates.as_ref().and_then(|estimates| estimates.class(op));
     let ops = std::mem::take(&mut evidence.ops);
     let does_work = |op: &str| {
         ops.get(op).is_some_and(|op| matches!(op.family, Family::Launch | Family::Copy | Family::Graph))
@@ -26,7 +29,7 @@ pub(super) fn sums(
         if !scope.has(stats.pid, stats.window_start_ns) {
             return;
         }
-        if does_work(&stats.op) {
+        if does_work(&stats.op) && sliced(&stats.op).is_none() {
             let pace = paces.entry((stats.window_start_ns, stats.pid)).or_insert(Pace {
                 window_start_ns: stats.window_start_ns,
                 window_ns: stats.window_ns,
@@ -43,7 +46,37 @@ pub(super) fn sums(
     evidence.ops = ops;
     evidence.sums = sums.into_values().collect();
     evidence.paces = paces.into_values().collect();
+    if let Some(estimates) = estimates {
+        scale_sums(&estimates, scope, evidence);
+    }
     Ok(())
+}
+
+/// Calls that were watched in slices count as many as they stand for. How much of the work was done in a window without a
+/// slice nobody knows: the pace of such processes is left out.
+fn scale_sums(estimates: &Estimates, scope: &Scope, evidence: &mut Evidence) {
+    for sums in &mut evidence.sums {
+        let within = scope.within(sums.pid, evidence.span);
+        let Some(class) = estimates.class(&sums.op) else { continue };
+        let watched = estimates.watched(class, sums.pid);
+        sums.watched_pct = watched.map(|watched| watched.pct_within(within));
+        // The last slice with calls is not when they ended.
+        sums.last_ns = sums.last_ns.max(estimates.life(sums.pid, within).end_ns);
+        let Some(estimate) = estimates.calls(sums.pid, &sums.op, within) else { continue };
+        let factor = estimate.value / sums.count.max(1) as f64;
+        let scaled = |number: u64| (number as f64 * factor).round() as u64;
+        sums.count = estimate.value.round() as u64;
+        sums.errors = scaled(sums.errors);
+        sums.bytes = scaled(sums.bytes);
+        sums.sum_ns = scaled(sums.sum_ns);
+        sums.blame = sums.blame.scaled(factor);
+        sums.busy_count = scaled(sums.busy_count);
+        sums.busy_oncpu_ns = scaled(sums.busy_oncpu_ns);
+        sums.estimate = Some(estimate);
+    }
+    let sliced: BTreeSet<u32> =
+        evidence.sums.iter().filter(|sums| sums.watched_pct.is_some()).map(|sums| sums.pid).collect();
+    evidence.paces.retain(|pace| !sliced.contains(&pace.pid));
 }
 
 /// When a GPU's own counter says that it was busy, from its samples.
@@ -89,38 +122,6 @@ fn add(sums: &mut OpSums, stats: CallStats, is_busy: bool) {
     sums.op = stats.op;
 }
 
-pub(super) fn bills(
-    reader: &Reader,
-    times: [u64; 2],
-    scope: &Scope,
-    evidence: &mut Evidence,
-) -> Result<(), QueryError> {
-    let scope = scope.condition("pid", "window_start_ns");
-    let sql = format!(
-        "SELECT pid, tid, op, cause, by_pid, by_tid, by_comm, by_cgroup_id, sum(ns), sum(count), min(window_start_ns), \
-               max(window_start_ns) FROM blame WHERE window_start_ns >= ?1 AND window_start_ns < ?2{scope} \
-               GROUP BY 1, 2, 3, 4, 5, 6, 7, 8 ORDER BY 1, 2, 3, 4, 5, 6, 7, 8"
-    );
-    let causes: HashMap<&str, Cause> = Cause::ALL.iter().map(|cause| (cause.name(), *cause)).collect();
-    for row in rows(reader, &sql, times)? {
-        evidence.bills.push(Billed {
-            pid: row.id(0),
-            tid: row.id(1),
-            op: row.maybe_text(2),
-            cause: causes.get(row.text(3).as_str()).copied().unwrap_or(Cause::Unknown),
-            by_pid: row.id(4),
-            by_tid: row.id(5),
-            by_comm: row.text(6),
-            by_cgroup_id: row.number(7),
-            ns: row.number(8),
-            count: row.number(9),
-            first_ns: row.number(10),
-            last_ns: row.number(11),
-        });
-    }
-    Ok(())
-}
-
 /// The columns of a call's parts, as [`blame`] reads them.
 pub(super) fn parts() -> String {
     let reasons = Reason::ALL.map(|reason| format!("c.{}", reason.column()));
@@ -141,6 +142,9 @@ pub(super) fn cold(
     scope: &Scope,
     evidence: &mut Evidence,
 ) -> Result<(), QueryError> {
+    // A call belongs to the phase that the window with its sums belongs to: the one in which it returned.
+    let window = "ifnull((SELECT max(w.window_start_ns) FROM call_stats w WHERE w.pid = e.pid \
+                  AND w.window_start_ns <= e.timestamp_ns + ifnull(e.duration_ns, 0)), e.timestamp_ns)";
     // The call itself has the parts of its time; where it is not on file, all of it was the call's own.
     let sql = format!(
         "SELECT e.pid, e.op, e.event, e.name, e.duration_ns, e.stack_id, c.duration_ns, {} FROM coldstart_events e \
@@ -148,7 +152,7 @@ pub(super) fn cold(
          AND c.op_id = (SELECT op_id FROM ops WHERE op = e.op) \
          WHERE e.timestamp_ns >= ?1 AND e.timestamp_ns < ?2{} ORDER BY e.duration_ns DESC, e.timestamp_ns, e.tid LIMIT 20000",
         parts(),
-        scope.condition("e.pid", "e.timestamp_ns")
+        scope.condition("e.pid", window)
     );
     for row in rows(reader, &sql, times)? {
         let duration_ns = row.number(4);
@@ -190,4 +194,85 @@ pub(super) fn foreign(reader: &Reader, filter: &Filter, evidence: &mut Evidence)
         });
     }
     Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+mod tests {
+    use super::*;
+    use gpuwhy_model::{
+        Batch, CallWindow, ColdStart, Facts, Family, Histogram, Layer, OpId, OpInfo, Role, Span,
+    };
+    use gpuwhy_store::{Options, SessionInfo, Writer};
+
+    const MS: u64 = 1_000_000;
+
+    fn window(start_ms: u64) -> CallWindow {
+        CallWindow {
+            window_start_ns: start_ms * MS,
+            window_ns: 500 * MS,
+            pid: 7,
+            tid: 7,
+            op: OpId(1),
+            direction: None,
+            count: 1,
+            errors: 0,
+            kept: 0,
+            bytes: 0,
+            sum_ns: MS,
+            min_ns: MS,
+            max_ns: MS,
+            blame: Blame::default(),
+            hist: Histogram::default(),
+            cost_ns: 0,
+            beside_ns: 0,
+            slice: 0,
+        }
+    }
+
+    fn first_launch(start_ms: u64, ms: u64) -> ColdStart {
+        ColdStart {
+            start_ns: start_ms * MS,
+            duration_ns: ms * MS,
+            event: "first_launch".into(),
+            op: OpId(1),
+            pid: 7,
+            tid: 7,
+            cgroup_id: 0,
+            name: String::new(),
+            bytes: 0,
+            ret: 0,
+            stack_id: None,
+        }
+    }
+
+    #[test]
+    fn a_cold_call_is_of_the_phase_that_its_sums_are_of() {
+        let op = OpInfo {
+            id: OpId(1),
+            name: "cuLaunchKernel".into(),
+            layer: Layer::Cuda,
+            family: Family::Launch,
+            waits_for_gpu: false,
+            role: Role::None,
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace.db");
+        let session = SessionInfo::default();
+        let mut writer = Writer::create_or_append(&path, &session, &[op], &Options::default()).unwrap();
+        let batch = Batch { windows: [100, 600, 1_100, 1_600].map(window).into(), ..Batch::default() };
+        // One returns in the last window of the start, shortly before the loop begins; another within the loop.
+        let cold_starts = vec![first_launch(800, 100), first_launch(900, 300)];
+        writer.write(&batch, &Facts { cold_starts, ..Facts::default() }).unwrap();
+        writer.finish(3_000 * MS).unwrap();
+        let reader = Reader::open(&path).unwrap();
+        let loops = vec![(7, Span { start_ns: 1_000 * MS, end_ns: 3_000 * MS })];
+        let found = |scope: Scope| {
+            let mut evidence = Evidence::default();
+            cold(&reader, [0, u64::MAX], &scope, &mut evidence).unwrap();
+            evidence.cold_calls.iter().map(|call| call.duration_ns / MS).collect::<Vec<_>>()
+        };
+        assert_eq!(found(Scope::Start(loops.clone())), [100]);
+        assert_eq!(found(Scope::Loop(loops)), [300]);
+    }
 }

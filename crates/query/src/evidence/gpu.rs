@@ -3,9 +3,10 @@
 use super::row::rows;
 use super::scope::Scope;
 use crate::QueryError;
+use crate::estimates::Estimates;
 use gpuwhy_cause::Evidence;
 use gpuwhy_cause::evidence::{GpuSum, GraphSum, HeldMemory, StreamTime};
-use gpuwhy_model::{GpuError, Holder, MemoryFailure, MemoryKind, MemoryUse, OpId};
+use gpuwhy_model::{CallClass, GpuError, Holder, MemoryFailure, MemoryKind, MemoryUse, OpId, Span};
 use gpuwhy_store::Reader;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -21,15 +22,23 @@ pub(super) fn work(
         "SELECT window_start_ns, max(window_ns), pid, sum(launches), max(busy_lower_ns), sum(busy_upper_ns) FROM gpu_time \
                WHERE window_start_ns >= ?1 AND window_start_ns < ?2{windows} GROUP BY 1, 3 ORDER BY 1, 3"
     );
+    let estimates = Estimates::read(reader, evidence.span)?;
     for row in rows(reader, &sql, times)? {
-        evidence.gpu_times.push(StreamTime {
+        let mut time = StreamTime {
             window_start_ns: row.number(0),
             window_ns: row.number(1),
             pid: row.id(2),
             launches: row.number(3),
             busy_lower_ns: row.number(4),
             busy_upper_ns: row.number(5),
-        });
+        };
+        let watched = estimates.as_ref().and_then(|all| all.watched(CallClass::Launches, time.pid));
+        let window = Span { start_ns: time.window_start_ns, end_ns: time.window_start_ns + time.window_ns };
+        // What was submitted while nobody watched may have kept it busy.
+        if watched.is_some_and(|watched| watched.ns_within(window) < window.ns()) {
+            time.busy_upper_ns = time.window_ns;
+        }
+        evidence.gpu_times.push(time);
     }
     let made = scope.condition("pid", "created_ns");
     let sql = format!(

@@ -1,13 +1,13 @@
 //! The host's side: long waits, neighbours, retransmits, kills, and where threads run.
 
-use super::row::rows;
+use super::row::{Row, each_row, rows, table_for};
 use super::scope::Scope;
 use crate::QueryError;
 use gpuwhy_cause::Evidence;
 use gpuwhy_cause::evidence::{LongWait, Retransmits, ThreadHome, WaitSite};
 use gpuwhy_model::{Neighbour, OomEvent, Part, RdmaEvent};
 use gpuwhy_store::Reader;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// The waits that took most time, of each table.
 const MOST_WAITS: usize = 200;
@@ -28,27 +28,64 @@ pub(super) fn waits(
     ];
     for (table, file, device, peer) in tables {
         let sql = format!(
-            "SELECT pid, tid, op, event, {file}, {device}, {peer}, by_comm, stack_id, sum(duration_ns), count(*) FROM {table} \
-             WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 AND duration_ns > 0{scope} GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9 \
-             ORDER BY 10 DESC, 1, 2, 3, 4, 5, 6, 7, 8, 9 LIMIT {MOST_WAITS}"
+            "SELECT duration_ns, pid, tid, op, event, {file}, {device}, {peer}, by_comm, stack_id FROM {} \
+             WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 AND duration_ns > 0{scope}",
+            table_for(reader, times, table)?
         );
-        for row in rows(reader, &sql, times)? {
+        // Summed here: a statement that groups millions of rows by all of their columns sorts them.
+        let mut sums = Sums::default();
+        each_row(reader, &sql, times, |row| sums.add(row))?;
+        for Sum { of, ns, count } in sums.largest(MOST_WAITS) {
             evidence.waits.push(LongWait {
-                pid: row.id(0),
-                tid: row.id(1),
-                op: row.maybe_text(2),
-                event: row.text(3),
-                file: row.maybe_text(4),
-                device: row.maybe_text(5),
-                peer: row.maybe_text(6),
-                by_comm: row.text(7),
-                stack_id: row.signed(8),
-                ns: row.number(9),
-                count: row.number(10),
+                pid: of.id(1),
+                tid: of.id(2),
+                op: of.maybe_text(3),
+                event: of.text(4),
+                file: of.maybe_text(5),
+                device: of.maybe_text(6),
+                peer: of.maybe_text(7),
+                by_comm: of.text(8),
+                stack_id: of.signed(9),
+                ns,
+                count,
             });
         }
     }
     Ok(())
+}
+
+/// Rows whose first column is a time, summed over those that have all others in common.
+#[derive(Default)]
+struct Sums {
+    by_hash: HashMap<u64, Vec<Sum>>,
+}
+
+struct Sum {
+    of: Row<'static>,
+    ns: u64,
+    count: u64,
+}
+
+impl Sums {
+    fn add(&mut self, row: &Row<'_>) {
+        let ns = row.number(0);
+        let alike = self.by_hash.entry(row.hash_from(1)).or_default();
+        match alike.iter_mut().find(|sum| sum.of.is_same_from(1, row)) {
+            Some(sum) => {
+                sum.ns += ns;
+                sum.count += 1;
+            }
+            None => alike.push(Sum { of: row.to_owned(), ns, count: 1 }),
+        }
+    }
+
+    /// In an order that does not depend on that of the rows.
+    fn largest(self, most: usize) -> Vec<Sum> {
+        let mut sums: Vec<Sum> = self.by_hash.into_values().flatten().collect();
+        sums.sort_by_cached_key(|sum| (std::cmp::Reverse(sum.ns), sum.of.words_from(1)));
+        sums.truncate(most);
+        sums
+    }
 }
 
 pub(super) fn wait_sites(
@@ -59,8 +96,9 @@ pub(super) fn wait_sites(
 ) -> Result<(), QueryError> {
     let scope = scope.condition("pid", "timestamp_ns");
     let sql = format!(
-        "SELECT pid, tid, reason, stack_id, sum(coalesce(weight_ns, 250000000)) FROM wait_samples WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2{scope} \
-               GROUP BY 1, 2, 3, 4 ORDER BY 5 DESC, 1, 2, 3, 4 LIMIT 10000"
+        "SELECT pid, tid, reason, stack_id, sum(coalesce(weight_ns, 250000000)) FROM {} \
+         WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2{scope} GROUP BY 1, 2, 3, 4 ORDER BY 5 DESC, 1, 2, 3, 4 LIMIT 10000",
+        table_for(reader, times, "wait_samples")?
     );
     for row in rows(reader, &sql, times)? {
         let Some(part) = Part::of_name(&row.text(2)) else { continue };

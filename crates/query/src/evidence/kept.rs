@@ -1,7 +1,7 @@
 //! Kept calls, read in one pass: where they were made, what the tails are made of, which of them failed.
 
 use super::calls::{blame, parts};
-use super::row::{Row, each_row, rows};
+use super::row::{Row, each_row, rows, table_for};
 use super::scope::Scope;
 use crate::QueryError;
 use gpuwhy_cause::Evidence;
@@ -36,9 +36,7 @@ pub(super) fn kept(
         tails: BTreeMap::new(),
         failed: BTreeMap::new(),
     };
-    // An index leads astray where most rows are wanted.
-    let most = reader.span()?.is_some_and(|all| (times[1] - times[0]) > all.ns() / 3);
-    let table = if most { "calls c NOT INDEXED" } else { "calls c" };
+    let table = table_for(reader, times, "calls c")?;
     // By time: which rows are looked at does not depend on where they lie.
     let sql = format!(
         "SELECT c.pid, c.op_id, c.stack_id, c.duration_ns, c.kept, c.sample_weight, c.handle, c.ret, c.timestamp_ns, {} \

@@ -2,6 +2,8 @@
 //! depend on their order.
 
 mod activity;
+mod beats;
+mod blame;
 mod calls;
 mod gpu;
 mod host;
@@ -57,7 +59,7 @@ pub(crate) fn gather(
     }
     evidence.phase = scope.name().map(Into::into);
     calls::sums(reader, &filter, scope, evidence)?;
-    calls::bills(reader, times, scope, evidence)?;
+    blame::bills(reader, times, scope, evidence)?;
     kept::kept(reader, times, scope, per_process, evidence)?;
     calls::cold(reader, times, scope, evidence)?;
     host::waits(reader, times, scope, evidence)?;

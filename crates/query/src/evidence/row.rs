@@ -3,6 +3,7 @@
 use crate::QueryError;
 use gpuwhy_store::{Limits, Reader, Value};
 use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 /// Our own statements are sums, or bounded by what they select.
@@ -28,6 +29,13 @@ pub(crate) fn each_row(
     Ok(reader.select_each(sql, &values(sql, times), |row| visit(&Row(Cow::Borrowed(row))))?)
 }
 
+/// How a table is named in a statement about a time: by its index on time, unless most of its rows are wanted. Then an index
+/// leads astray.
+pub(crate) fn table_for(reader: &Reader, times: [u64; 2], table: &str) -> Result<String, QueryError> {
+    let is_most = reader.span()?.is_some_and(|all| times[1] - times[0] > all.ns() / 3);
+    Ok(if is_most { format!("{table} NOT INDEXED") } else { table.into() })
+}
+
 fn values(sql: &str, times: [u64; 2]) -> Vec<Value> {
     // Numbered, so that each may come several times or not at all.
     let used = 2 * usize::from(sql.contains("?2"));
@@ -41,6 +49,32 @@ impl<'a> Row<'a> {
 }
 
 impl Row<'_> {
+    pub(crate) fn to_owned(&self) -> Row<'static> {
+        Row(Cow::Owned(self.0.to_vec()))
+    }
+
+    /// Of the columns from there on.
+    pub(crate) fn hash_from(&self, at: usize) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for value in self.0.iter().skip(at) {
+            match value {
+                Value::Integer(number) => number.hash(&mut hasher),
+                Value::Text(text) => text.hash(&mut hasher),
+                _ => 0_u8.hash(&mut hasher),
+            }
+        }
+        hasher.finish()
+    }
+
+    pub(crate) fn is_same_from(&self, at: usize, other: &Row<'_>) -> bool {
+        self.0.iter().skip(at).eq(other.0.iter().skip(at))
+    }
+
+    /// The columns from there on as text, to sort by.
+    pub(crate) fn words_from(&self, at: usize) -> Vec<String> {
+        self.0.iter().skip(at).map(|value| format!("{value:?}")).collect()
+    }
+
     /// NULL is zero.
     pub(crate) fn number(&self, at: usize) -> u64 {
         self.maybe(at).unwrap_or(0)
@@ -75,7 +109,15 @@ impl Row<'_> {
 
     /// NULL is empty.
     pub(crate) fn text(&self, at: usize) -> String {
-        self.maybe_text(at).unwrap_or_default()
+        self.str(at).to_string()
+    }
+
+    /// The same without a copy.
+    pub(crate) fn str(&self, at: usize) -> &str {
+        match self.0.get(at) {
+            Some(Value::Text(text)) => text,
+            _ => "",
+        }
     }
 
     pub(crate) fn maybe_text(&self, at: usize) -> Option<String> {

@@ -16,6 +16,27 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
+    /// Of the loops that are as long as a window: in a shorter one there may be none.
+    pub(crate) fn of_loops(loops: Vec<(u32, Span)>) -> Scope {
+        let loops: Vec<_> = loops.into_iter().filter(|(_, span)| span.ns() >= 2 * HALF_WINDOW_NS).collect();
+        if loops.is_empty() { Scope::All } else { Scope::Loop(loops) }
+    }
+
+    /// What was before the loops; nothing where there is no such time.
+    pub(crate) fn start(&self) -> Option<Scope> {
+        match self {
+            Scope::Loop(loops) => Some(Scope::Start(loops.clone())),
+            Scope::All | Scope::Start(_) => None,
+        }
+    }
+
+    pub(crate) fn loops(&self) -> &[(u32, Span)] {
+        match self {
+            Scope::All => &[],
+            Scope::Loop(loops) | Scope::Start(loops) => loops,
+        }
+    }
+
     pub(crate) fn name(&self) -> Option<&'static str> {
         match self {
             Scope::All => None,
@@ -31,6 +52,21 @@ impl Scope {
             Scope::All => true,
             Scope::Loop(loops) => span(loops).is_none_or(|span| (begin(span)..end(span)).contains(&time_ns)),
             Scope::Start(loops) => span(loops).is_some_and(|span| time_ns < begin(span)),
+        }
+    }
+
+    /// What of a time belongs to it, of a process.
+    pub(super) fn within(&self, pid: u32, time: Span) -> Span {
+        let span = |loops: &[(u32, Span)]| loops.iter().find(|(of, _)| *of == pid).map(|(_, span)| *span);
+        match self {
+            Scope::All => time,
+            Scope::Loop(loops) => span(loops).map_or(time, |span| Span {
+                start_ns: begin(span).max(time.start_ns),
+                end_ns: span.end_ns.min(time.end_ns),
+            }),
+            Scope::Start(loops) => {
+                span(loops).map_or(time, |span| Span { end_ns: begin(span).min(time.end_ns), ..time })
+            }
         }
     }
 
@@ -69,6 +105,17 @@ fn begin(span: Span) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_loop_has_a_window_whenever_windows_begin() {
+        let span = Span { start_ns: 1_000_000_000, end_ns: 1_500_000_000 };
+        let scope = Scope::of_loops(vec![(7, span)]);
+        for first in (0..500_000_000).step_by(10_000_000) {
+            assert!((0..6).any(|window| scope.has(7, first + window * 500_000_000)), "{first}");
+        }
+        let short = Span { end_ns: 1_450_000_000, ..span };
+        assert!(matches!(Scope::of_loops(vec![(7, short)]), Scope::All));
+    }
 
     #[test]
     fn a_condition_says_what_has_says() {

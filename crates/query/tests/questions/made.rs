@@ -56,6 +56,8 @@ pub(crate) fn window(second: u64, op: u16, pid: u32, ns: u64) -> CallWindow {
         blame: Blame { oncpu_ns: 4 * ns, runq_ns: 6 * ns, ..Blame::default() },
         hist,
         cost_ns: 0,
+        beside_ns: 0,
+        slice: 0,
     }
 }
 

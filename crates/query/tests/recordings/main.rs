@@ -7,9 +7,12 @@ use flate2::read::GzDecoder;
 use gpuwhy_model::{Finding, Severity, is_of_library};
 use gpuwhy_query::{ExplainRequest, Explained, explain};
 use gpuwhy_store::Reader;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use tempfile::NamedTempFile;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings")
@@ -27,12 +30,24 @@ fn recordings() -> Vec<(String, PathBuf)> {
     all
 }
 
-fn explained(path: &Path) -> Explained {
+/// What is said of each, worked out once for all tests.
+static EXPLAINED: LazyLock<BTreeMap<String, Explained>> =
+    LazyLock::new(|| recordings().into_iter().map(|(name, path)| (name, explained(&path))).collect());
+
+fn unpacked(path: &Path) -> NamedTempFile {
     let mut bytes = Vec::new();
     GzDecoder::new(fs::File::open(path).unwrap()).read_to_end(&mut bytes).unwrap();
     let file = tempfile::Builder::new().suffix(".db").tempfile().unwrap();
     fs::write(file.path(), bytes).unwrap();
-    explain(&Reader::open(file.path()).unwrap(), &ExplainRequest::default()).unwrap()
+    file
+}
+
+fn explained(path: &Path) -> Explained {
+    explained_file(unpacked(path).path())
+}
+
+fn explained_file(path: &Path) -> Explained {
+    explain(&Reader::open(path).unwrap(), &ExplainRequest::default()).unwrap()
 }
 
 /// The first one of the loop.
@@ -50,17 +65,16 @@ fn in_short(name: &str, explained: &Explained) -> String {
     let line = own.map_or("no line", |line| line.rsplit('/').next().unwrap_or(line));
     let saves = finding.saves_ms_per_step.map_or_else(|| "-".into(), |ms| format!("{ms:.1} ms"));
     let steps = explained.steps.iter().find(|tree| tree.phase == "loop" && Some(tree.pid) == finding.pid);
-    let steps = steps.map_or_else(String::new, |tree| {
-        let step = if tree.found_by.is_some() { format!("{:.1} ms", tree.mean_ms) } else { "no step".into() };
-        format!(", of {step}")
+    let steps = steps.map_or_else(String::new, |tree| match &tree.found_by {
+        Some(found_by) => format!(", of {:.1} ms (by {found_by})", tree.mean_ms),
+        None => ", of no step".into(),
     });
     format!("{name}: {} {class} by {by} at {line}, saves {saves}{steps}", finding.severity.name())
 }
 
 #[test]
 fn what_is_said_first_of_real_programs_does_not_change() {
-    let said: String =
-        recordings().iter().map(|(name, path)| in_short(name, &explained(path)) + "\n").collect();
+    let said: String = EXPLAINED.iter().map(|(name, explained)| in_short(name, explained) + "\n").collect();
     let file = folder().join("expected.txt");
     if std::env::var_os("GPUWHY_BLESS").is_some() {
         fs::write(&file, &said).unwrap();
@@ -75,9 +89,20 @@ fn what_is_said_first_of_real_programs_does_not_change() {
 
 #[test]
 fn good_programs_raise_no_alarm() {
-    for good in ["train", "late_train", "gpu_bound", "infer", "slow_start"] {
-        let explained = explained(&folder().join(format!("{good}.db.gz")));
-        let alarms: Vec<&str> = explained
+    for good in [
+        "train",
+        "late_train",
+        "gpu_bound",
+        "infer",
+        "slow_start",
+        "synced",
+        "generate",
+        "accumulate",
+        "amp",
+        "item_free",
+        "graphs",
+    ] {
+        let alarms: Vec<&str> = EXPLAINED[good]
             .findings
             .iter()
             .filter(|finding| finding.severity != Severity::Low)
@@ -87,13 +112,75 @@ fn good_programs_raise_no_alarm() {
     }
 }
 
+/// Programs that ran with their fault and without it in turns: what their mean step took more than one without the fault, and
+/// that mean step, in milliseconds, as they measured it themselves.
+const IN_TURNS: [(&str, f64, f64); 6] = [
+    ("turns_compute", 8.05, 21.28),
+    ("turns_copies", 7.64, 20.13),
+    ("turns_http", 6.33, 19.5),
+    ("turns_loader_sleep", 5.83, 19.13),
+    ("turns_queue_sleep", 5.01, 18.73),
+    ("turns_sleep", 4.84, 17.93),
+];
+
+#[test]
+fn savings_are_what_leaving_the_fault_out_really_saves() {
+    for (name, saving_ms, step_ms) in IN_TURNS {
+        let explained = &EXPLAINED[name];
+        let said = first(explained).unwrap().saves_ms_per_step.unwrap();
+        assert!((said - saving_ms).abs() <= 0.15 * saving_ms, "{name}: {said} of {saving_ms}");
+        let tree = explained.steps.iter().find(|tree| tree.phase == "loop").unwrap();
+        assert!((tree.mean_ms - step_ms).abs() <= 0.05 * step_ms, "{name}: {} of {step_ms}", tree.mean_ms);
+    }
+}
+
 #[test]
 fn the_parts_of_a_step_sum_to_it() {
-    for (name, path) in recordings() {
-        for tree in explained(&path).steps {
+    for (name, explained) in EXPLAINED.iter() {
+        for tree in &explained.steps {
             let sum: f64 = tree.path.iter().map(|part| part.share_pct).sum();
             assert!((sum - 100.0).abs() < 0.1, "{name} {}: {sum}", tree.phase);
             assert!(tree.path.iter().all(|part| part.saves_ms[0] <= part.saves_ms[1]), "{name}");
         }
+    }
+}
+
+/// A loop whose steps nothing tells, and in the middle of it a sleep of so many milliseconds, as the probes would record it.
+fn stalled(recording: &str, ms: u64) -> (NamedTempFile, u64) {
+    let file = unpacked(&folder().join(format!("{recording}.db.gz")));
+    let db = rusqlite::Connection::open(file.path()).unwrap();
+    let (pid, start_ns): (u32, i64) = db
+        .query_row(
+            "SELECT pid, (min(timestamp_ns) + max(timestamp_ns)) / 2 FROM cpu_samples GROUP BY pid ORDER BY count(*) DESC",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .unwrap();
+    let ns = ms * 1_000_000;
+    db.execute_batch(&format!(
+        "CREATE TEMP TABLE place AS SELECT stack_id FROM cpu_samples WHERE pid = {pid} AND stack_id IS NOT NULL LIMIT 1;
+         DELETE FROM cpu_samples WHERE timestamp_ns BETWEEN {start_ns} AND {start_ns} + {ns};
+         INSERT INTO sched_events (timestamp_ns, duration_ns, event, pid, tid, woken_by, syscall)
+             VALUES ({start_ns}, {ns}, 'sleep', {pid}, {pid}, 'timer', 230);
+         INSERT INTO wait_samples (timestamp_ns, pid, tid, since_ns, reason, stack_id, weight_ns)
+             SELECT {start_ns} + {ns} / 2, {pid}, {pid}, {start_ns}, 'sleep', stack_id, 50000000 FROM place;"
+    ))
+    .unwrap();
+    (file, start_ns.cast_unsigned())
+}
+
+#[test]
+fn one_stall_in_a_loop_without_steps_is_an_outlier_with_its_time_and_length() {
+    for (recording, ms) in [("infer", 300), ("infer", 1_000), ("launch_bound", 400), ("graphs", 500)] {
+        let (file, start_ns) = stalled(recording, ms);
+        let explained = explained_file(file.path());
+        let finding = first(&explained).unwrap();
+        assert_eq!(finding.causes[0].class.name(), "self.sleep", "{recording}: {}", finding.title);
+        assert!(finding.severity <= Severity::Medium, "{recording}: {}", finding.title);
+        assert!(finding.title.contains(" stalled for "), "{recording}: {}", finding.title);
+        let tree = explained.steps.iter().find(|tree| tree.phase == "loop").unwrap();
+        let [stall] = tree.outliers.as_slice() else { panic!("{recording}: {:?}", tree.outliers) };
+        assert!((stall.ms - ms as f64).abs() < 1.0, "{recording}: {} of {ms}", stall.ms);
+        assert!(stall.start_ns.abs_diff(start_ns) < 1_000_000, "{recording}");
     }
 }

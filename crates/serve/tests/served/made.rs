@@ -121,6 +121,8 @@ fn write(path: &Path, comm: &str) {
             blame: Blame { oncpu_ns: 40_000_000, runq_ns: 60_000_000, ..Blame::default() },
             hist,
             cost_ns: 0,
+            beside_ns: 0,
+            slice: 0,
         });
         facts.blame.push(BlameRow {
             window_start_ns: start_ns,

@@ -4,7 +4,7 @@ use super::Reader;
 use crate::StoreError;
 use crate::ingero::Ingero;
 use crate::schema::TABLES;
-use gpuwhy_model::{Coverage, ProbeState, Span};
+use gpuwhy_model::{CallClass, Coverage, ProbeState, Slice, Span, Watched};
 
 impl Reader {
     /// The start of the newest event or window; `--since` counts back from it.
@@ -44,7 +44,7 @@ impl Reader {
         Ok(Coverage {
             lost: self.number(&format!("SELECT ifnull(sum(count), 0) FROM loss WHERE end_ns >= {from}"))?,
             sampled: self.sampled(from)?,
-            degraded: self.probes(ProbeState::Degraded)?,
+            degraded: self.degraded(from)?,
             unattached: self.probes(ProbeState::Refused)?,
             notes: self.origin().notes.clone(),
             missing: self.missing.clone(),
@@ -65,11 +65,64 @@ impl Reader {
         Ok(rows.first().map_or(0, |number| (*number).max(0) as u64))
     }
 
-    /// `probe target in file: reason`, each once.
+    /// Probes that see less, and calls that were watched for a part of the time.
+    fn degraded(&self, from: u64) -> Result<Vec<String>, StoreError> {
+        let mut lines = self.sampled_classes(from)?;
+        lines.extend(self.probes(ProbeState::Degraded)?);
+        Ok(lines)
+    }
+
+    /// `launches sampled 9% of the time: the budget is 1%`.
+    fn sampled_classes(&self, from: u64) -> Result<Vec<String>, StoreError> {
+        let slices = self.slices()?;
+        let Some(span) = self.span()?.filter(|_| !slices.is_empty()) else { return Ok(Vec::new()) };
+        let within = Span { start_ns: span.start_ns.max(from), end_ns: span.end_ns };
+        let budget = self.budget()?.map_or(String::new(), |budget| format!(": the budget is {budget}"));
+        let line = |class: CallClass| {
+            // No process has this number: what all have in common.
+            let watched = Watched::new(&slices, class, 0)?.pct_within(within);
+            (watched < 99.5).then(|| {
+                let digits = if watched < 1.0 { 1 } else { 0 };
+                format!("{} sampled {watched:.digits$}% of the time{budget}", class.name())
+            })
+        };
+        Ok(CallClass::ALL.into_iter().filter_map(line).collect())
+    }
+
+    /// When frequent calls were watched, where that was not all the time.
+    pub fn slices(&self) -> Result<Vec<Slice>, StoreError> {
+        Ok(self.slices_of_sessions()?.into_iter().map(|(_, slice)| slice).collect())
+    }
+
+    /// The same, with the session each is of: files of several nodes have those of each.
+    pub fn slices_of_sessions(&self) -> Result<Vec<(i64, Slice)>, StoreError> {
+        let sql = "SELECT start_ns, end_ns, class, pid, ifnull(slowed_ns, 0), ifnull(session_id, 0) FROM watch_slices \
+                   ORDER BY start_ns";
+        let rows = self.rows(sql, [], |row| {
+            let class = CallClass::of_name(&row.get::<_, String>(2)?);
+            let ns = |at: usize| row.get::<_, i64>(at).map(|ns| ns.max(0) as u64);
+            let span = Span { start_ns: ns(0)?, end_ns: ns(1)? };
+            let (pid, slowed_ns, session) = (row.get(3)?, ns(4)?, row.get(5)?);
+            Ok(class.map(|class| (session, Slice { class, span, pid, slowed_ns })))
+        })?;
+        Ok(rows.into_iter().flatten().collect())
+    }
+
+    /// As the latest step of the governor has it.
+    fn budget(&self) -> Result<Option<String>, StoreError> {
+        let sql = "SELECT reason FROM watch_changes WHERE probe = 'governor' AND reason LIKE '%the budget of %' \
+                   ORDER BY timestamp_ns DESC LIMIT 1";
+        let reason: Option<String> = self.rows(sql, [], |row| row.get(0))?.pop();
+        Ok(reason
+            .and_then(|reason| reason.rsplit_once("the budget of ").map(|(_, budget)| budget.to_string())))
+    }
+
+    /// `probe target in file: reason`, each once. What the governor does is told by the time that was watched.
     fn probes(&self, state: ProbeState) -> Result<Vec<String>, StoreError> {
         self.rows(
             "SELECT DISTINCT probe || ' ' || target || iif(file = '', '', ' in ' || file) \
-             || ifnull(': ' || reason, '') FROM probes WHERE state = ? ORDER BY 1",
+             || ifnull(': ' || reason, '') FROM probes WHERE state = ? AND (probe <> 'governor' OR reason NOT LIKE 'watched in %') \
+             ORDER BY 1",
             [state.name()],
             |row| row.get(0),
         )

@@ -233,7 +233,8 @@ pub(crate) const WATCH_COSTS: Table = Table {
         text(
             "level",
             "",
-            "how much was seen: `full`, `no_stacks`, `sample`, `count` or `detach`; the deepest of its threads",
+            "how much was seen: `full`, `no_stacks` (some calls have none), or `sliced` (see `watch_slices`); files of earlier \
+             versions have `sample`, `count` and `detach` too",
         ),
         SESSION,
     ],
@@ -259,6 +260,31 @@ pub(crate) const WATCH_CHANGES: Table = Table {
     key: &[],
     clustered: false,
     age: Some("timestamp_ns"),
+    layer: None,
+};
+
+pub(crate) const WATCH_SLICES: Table = Table {
+    name: "watch_slices",
+    about: "when frequent calls were watched, where that was not all the time: a row for each time, and one for each process that \
+            being watched slowed down in it. Calls of a class without rows were watched all the time. Sums in `call_stats` are \
+            exact for these times; what was done in all is estimated from them",
+    columns: &[
+        int("start_ns", "ns", "calls that began from here on, unix time").required(),
+        int("end_ns", "ns", "and before here were watched").required(),
+        text(
+            "class",
+            "",
+            "which calls: `launches`, `events`, `memsets`, `kernel lookups`, `copies` or `synchronisations`; each has the \
+             operations of one family, but `kernel lookups`",
+        )
+        .required(),
+        int("pid", "", "nothing for all processes; else the process that was slowed down"),
+        int("slowed_ns", "ns", "by how much being watched slowed the process down: otherwise it needs so much less time for the same"),
+        SESSION,
+    ],
+    key: &[],
+    clustered: false,
+    age: Some("end_ns"),
     layer: None,
 };
 

@@ -64,7 +64,7 @@ mod tests {
     fn every_column_of_nanoseconds_is_known_as_a_time_or_a_duration() {
         let durations = "duration_ns window_ns sum_ns min_ns max_ns oncpu_ns runq_ns blocked_ns lower_ns upper_ns ns wait_ns \
                          queue_ns launch_ns capture_ns instantiate_ns busy_lower_ns busy_upper_ns cost_ns clock_offset_ns \
-                         clock_shift_ns clock_error_ns weight_ns";
+                         clock_shift_ns clock_error_ns weight_ns slowed_ns";
         let reasons = gpuwhy_model::Reason::ALL.map(gpuwhy_model::Reason::column);
         for table in TABLES {
             for column in table.columns.iter().filter(|column| column.unit == "ns") {

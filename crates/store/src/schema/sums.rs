@@ -11,7 +11,7 @@ pub(crate) const CALL_STATS: Table = Table {
     columns: columns![
         &[
             int("window_start_ns", "ns", "when the window began, unix time").required(),
-            int("window_ns", "ns", "how long the window was").required(),
+            int("window_ns", "ns", "how long the window was; of calls that were watched in slices, the part of it that was watched").required(),
             PID.required(),
             text("op", "", "operation").required(),
             int("count", "calls", "calls that returned in the window").required(),
@@ -80,10 +80,14 @@ pub(crate) const BLAME: Table = Table {
 
 pub(crate) const OP_SUMMARY: View = View {
     name: "op_summary",
-    about: "every operation over the whole file, from the exact sums of `call_stats`",
+    about: "every operation over the whole file, from the exact sums of `call_stats`; the question `operations` scales what was watched in slices",
     columns: &[
         text("op", "", "operation"),
-        int("count", "calls", "calls"),
+        int(
+            "count",
+            "calls",
+            "calls that were counted; those of classes in `watch_slices` were watched for a part of the time only",
+        ),
         real("p50_us", "us", "median duration"),
         real("p95_us", "us", "95th percentile"),
         real("p99_us", "us", "99th percentile"),

@@ -229,6 +229,7 @@ impl Writer {
         marks::annotations(db, &batch.annotations, session_id)?;
         marks::servers(db, &batch.server_samples, session_id)?;
         probes::changes(db, &batch.watch_changes, session_id)?;
+        probes::slices(db, &batch.slices, session_id)?;
         probes::bills(db, &batch.bills, session_id)
     }
 

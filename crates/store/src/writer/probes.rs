@@ -3,8 +3,8 @@
 use super::Writer;
 use super::row::{insert_into, known, nonzero, put};
 use crate::StoreError;
-use crate::schema::host::{PROBES, WATCH_CHANGES, WATCH_COSTS};
-use gpuwhy_model::{Bill, ProbeStatus};
+use crate::schema::host::{PROBES, WATCH_CHANGES, WATCH_COSTS, WATCH_SLICES};
+use gpuwhy_model::{Bill, ProbeStatus, Slice};
 use rusqlite::{Connection, params};
 
 /// What a probe has cost so far.
@@ -77,6 +77,27 @@ pub(super) fn changes(db: &Connection, changes: &[ProbeStatus], session_id: i64)
             "file" = known(&change.file),
             "state" = change.state.name(),
             "reason" = known(&change.reason),
+            "session_id" = session_id,
+        );
+    }
+    Ok(())
+}
+
+/// When frequent calls were watched.
+pub(super) fn slices(db: &Connection, slices: &[Slice], session_id: i64) -> rusqlite::Result<()> {
+    if slices.is_empty() {
+        return Ok(());
+    }
+    let mut insert = insert_into(db, &WATCH_SLICES)?;
+    for slice in slices {
+        put!(
+            insert,
+            WATCH_SLICES,
+            "start_ns" = slice.span.start_ns as i64,
+            "end_ns" = slice.span.end_ns as i64,
+            "class" = slice.class.name(),
+            "pid" = slice.pid,
+            "slowed_ns" = nonzero(slice.slowed_ns),
             "session_id" = session_id,
         );
     }

@@ -122,6 +122,8 @@ pub(crate) fn window(second: u64, tid: u32, op: u16, durations: &[u64]) -> CallW
         blame: Blame { oncpu_ns: sum_ns / 2, runq_ns: sum_ns - sum_ns / 2, ..Blame::default() },
         hist,
         cost_ns: 0,
+        beside_ns: 0,
+        slice: 0,
     }
 }
 

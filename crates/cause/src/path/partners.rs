@@ -1,0 +1,167 @@
+//! Threads of a process that take turns, as the main thread and that of a backward pass do: while one of them runs, the other
+//! has nothing to do but wait for it. Where both share a CPU the one that hands over is often preempted by the one it has just
+//! woken, before it comes to wait: nothing is taken from it by that.
+
+use crate::activity::Activity;
+use crate::evidence::Billed;
+use gpuwhy_model::Cause;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Pairs of threads, in both orders.
+pub(crate) type Partners = BTreeSet<(u32, u32)>;
+
+/// Threads that make GPU calls, and wait for each other at least as long as they keep each other from a CPU. Those that only
+/// meet at a lock now and then compete.
+pub(crate) fn partners(activity: &Activity, bills: &[Billed]) -> Partners {
+    let calls = |pid: u32, tid: u32| activity.callers.get(&tid).is_some_and(|caller| caller.pid == pid);
+    let of_two = |row: &&Billed| {
+        row.tid != row.by_tid
+            && row.pid == row.by_pid
+            && calls(row.pid, row.tid)
+            && calls(row.pid, row.by_tid)
+    };
+    let mut pairs: BTreeMap<(u32, u32), Between> = BTreeMap::new();
+    for row in bills.iter().filter(of_two) {
+        let between = pairs.entry((row.tid.min(row.by_tid), row.tid.max(row.by_tid))).or_default();
+        match row.cause {
+            // A lock that a call takes is no hand-over.
+            Cause::LockFutex if row.op.is_none() => between.waited_ns += row.ns,
+            Cause::CpuPreempted => between.preempted_ns += row.ns,
+            _ => {}
+        }
+    }
+    let take_turns = |between: &Between| between.waited_ns > 0 && between.waited_ns >= between.preempted_ns;
+    let both = pairs.into_iter().filter(|(_, between)| take_turns(between));
+    both.flat_map(|((one, other), _)| [(one, other), (other, one)]).collect()
+}
+
+/// What two threads did to each other.
+#[derive(Debug, Default)]
+struct Between {
+    waited_ns: u64,
+    preempted_ns: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::activity::{Caller, Syscall, ThreadWait};
+    use crate::evidence::Evidence;
+    use crate::path::{ProcessPath, paths};
+    use crate::severity::percent;
+    use gpuwhy_model::{OpId, Part, Reason, Span};
+
+    fn row(tid: u32, by_tid: u32, cause: Cause, ns: u64) -> Billed {
+        Billed {
+            pid: 1,
+            tid,
+            op: None,
+            cause,
+            by_pid: 1,
+            by_tid,
+            by_comm: String::new(),
+            by_cgroup_id: 0,
+            ns,
+            count: 1,
+            first_ns: 0,
+            last_ns: 0,
+        }
+    }
+
+    fn found(rows: &[Billed]) -> Vec<(u32, u32)> {
+        let caller = Caller { pid: 1, calls: 10, ..Caller::default() };
+        let callers = [1, 2].map(|tid| (tid, caller)).into();
+        partners(&Activity { callers, ..Activity::default() }, rows).into_iter().collect()
+    }
+
+    #[test]
+    fn threads_that_hand_over_are_partners_though_they_share_a_cpu() {
+        let rows = [
+            row(1, 2, Cause::LockFutex, 700),
+            row(1, 2, Cause::CpuPreempted, 300),
+            row(2, 1, Cause::LockFutex, 200),
+            row(2, 1, Cause::CpuPreempted, 400),
+        ];
+        assert_eq!(found(&rows), [(1, 2), (2, 1)]);
+    }
+
+    #[test]
+    fn threads_that_compete_for_a_cpu_are_not() {
+        assert!(found(&[row(1, 2, Cause::CpuPreempted, 900), row(1, 2, Cause::LockFutex, 100)]).is_empty());
+        assert!(found(&[row(1, 2, Cause::CpuPreempted, 0)]).is_empty());
+    }
+
+    #[test]
+    fn a_thread_without_calls_is_nobodys_partner() {
+        assert!(found(&[row(1, 3, Cause::LockFutex, 900)]).is_empty());
+    }
+
+    #[test]
+    fn a_lock_within_calls_is_no_hand_over() {
+        let within = Billed { op: Some("cuLaunchKernel".into()), ..row(1, 2, Cause::LockFutex, 900) };
+        assert!(found(&[within]).is_empty());
+    }
+
+    const MS: u64 = 1_000_000;
+
+    fn wait(tid: u32, from_ms: u64, to_ms: u64, part: Part, by_tid: u32) -> ThreadWait {
+        ThreadWait {
+            start_ns: from_ms * MS,
+            end_ns: to_ms * MS,
+            pid: 1,
+            tid,
+            part,
+            op: OpId::NONE,
+            by_pid: 1,
+            by_tid,
+            woken_by: None,
+            syscall: Syscall::Other,
+            object: None,
+        }
+    }
+
+    /// Steps of ten milliseconds on one CPU: the main thread runs for four, hands over, is preempted for three by whom it
+    /// has woken, and waits for the other three.
+    fn evidence() -> Evidence {
+        let futex = Part::Blocked(Reason::Futex);
+        let of_main = |at| [wait(1, at + 4, at + 7, Part::Runnable, 2), wait(1, at + 7, at + 10, futex, 2)];
+        let of_other = |at| wait(2, at, at + 4, futex, 1);
+        let steps = (0..100).map(|step| step * 10);
+        let caller = Caller { pid: 1, calls: 1_000, first_ns: 0, last_ns: 1_000 * MS };
+        Evidence {
+            span: Span { start_ns: 0, end_ns: 1_000 * MS },
+            bills: vec![
+                row(1, 2, Cause::LockFutex, 300 * MS),
+                row(1, 2, Cause::CpuPreempted, 300 * MS),
+                row(2, 1, Cause::LockFutex, 400 * MS),
+            ],
+            activity: Activity {
+                waits: steps.flat_map(|at| of_main(at).into_iter().chain([of_other(at)])).collect(),
+                callers: [(1, caller), (2, caller)].into(),
+                ..Activity::default()
+            },
+            ..Evidence::default()
+        }
+    }
+
+    fn share_of(path: &ProcessPath, class: Cause, tid: u32) -> u64 {
+        let parts = path.loop_parts.iter().filter(|(key, _)| (key.class, key.tid) == (class, tid));
+        let ns: u64 = parts.map(|(_, part)| part.ns).sum();
+        (percent(ns, path.phases.repeats.ns())).round() as u64
+    }
+
+    #[test]
+    fn a_thread_that_hands_over_loses_nothing_to_the_one_it_woke() {
+        let evidence = evidence();
+        let path = &paths(&evidence)[0];
+        assert_eq!(share_of(path, Cause::CpuPreempted, 1), 0);
+        assert_eq!((share_of(path, Cause::LaunchBound, 1), share_of(path, Cause::LaunchBound, 2)), (40, 60));
+    }
+
+    #[test]
+    fn a_thread_that_competes_does() {
+        let mut evidence = evidence();
+        evidence.bills = vec![row(1, 2, Cause::CpuPreempted, 300 * MS)];
+        assert_eq!(share_of(&paths(&evidence)[0], Cause::CpuPreempted, 1), 30);
+    }
+}

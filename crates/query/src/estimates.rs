@@ -1,0 +1,149 @@
+//! Numbers of calls that were watched in slices of time, scaled to all of the time. What was watched all the time has no
+//! estimate: its sums are exact.
+
+use crate::QueryError;
+use crate::evidence::row::rows;
+use gpuwhy_model::{CallClass, Estimate, Slice, Span, Watched};
+use gpuwhy_store::{CallStats, Filter, Reader};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Slices so long before and after the time that is asked about tell of it, too.
+const AROUND_NS: u64 = 30_000_000_000;
+
+/// An interval from one number to so many times that number says nothing worth scaling.
+const MAX_WIDTH: f64 = 2.0;
+
+#[derive(Debug)]
+pub(crate) struct Estimates {
+    within: Span,
+    /// With the host each is of.
+    slices: Vec<(String, Slice)>,
+    hosts: HashMap<u32, String>,
+    /// Operations that were watched in slices.
+    ops: HashMap<String, CallClass>,
+    /// From when to when each process ran.
+    lives: HashMap<u32, Span>,
+    /// What was counted, by when.
+    counted: BTreeMap<(u32, String), Vec<(u64, f64)>>,
+    watched: RefCell<HashMap<(CallClass, u32), Option<Watched>>>,
+}
+
+impl Estimates {
+    /// Of the calls in a time; nothing where all were watched all the time.
+    pub(crate) fn read(reader: &Reader, within: Span) -> Result<Option<Estimates>, QueryError> {
+        let around = Span {
+            start_ns: within.start_ns.saturating_sub(AROUND_NS),
+            end_ns: within.end_ns.saturating_add(AROUND_NS),
+        };
+        let sessions: HashMap<i64, String> =
+            reader.sessions()?.into_iter().map(|session| (session.session_id, session.info.host)).collect();
+        let host = |session: i64| sessions.get(&session).cloned().unwrap_or_default();
+        let is_near =
+            |slice: &Slice| slice.span.end_ns > around.start_ns && slice.span.start_ns < around.end_ns;
+        let slices = reader.slices_of_sessions()?.into_iter().filter(|(_, slice)| is_near(slice));
+        let slices: Vec<(String, Slice)> = slices.map(|(session, slice)| (host(session), slice)).collect();
+        if slices.is_empty() {
+            return Ok(None);
+        }
+        let is_sliced = |class: &CallClass| slices.iter().any(|(_, slice)| slice.class == *class);
+        let of_process = "SELECT pid, ifnull(session_id, 0) FROM processes WHERE ?1 <= ?2";
+        let hosts = rows(reader, of_process, [0, 1])?;
+        let hosts = hosts.iter().map(|row| (row.id(0), host(row.number(1) as i64))).collect();
+        let ops = reader.ops()?.into_iter();
+        let ops: HashMap<String, CallClass> =
+            ops.filter_map(|op| Some((op.name.clone(), CallClass::of_op(&op).filter(is_sliced)?))).collect();
+        let life = |start_ns: u64, end_ns: Option<u64>| Span { start_ns, end_ns: end_ns.unwrap_or(u64::MAX) };
+        let lives = reader.processes()?.into_iter();
+        let lives = lives.map(|process| (process.pid, life(process.start_ns, process.end_ns))).collect();
+        let mut counted: BTreeMap<(u32, String), Vec<(u64, f64)>> = BTreeMap::new();
+        let filter =
+            Filter { from_ns: Some(around.start_ns), to_ns: Some(around.end_ns), ..Filter::default() };
+        reader.each_call_stats(&filter, |stats| {
+            if ops.contains_key(&stats.op) {
+                let time_ns = stats.window_start_ns;
+                counted.entry((stats.pid, stats.op)).or_default().push((time_ns, stats.count as f64));
+            }
+        })?;
+        let watched = RefCell::default();
+        Ok(Some(Estimates { within, slices, hosts, ops, lives, counted, watched }))
+    }
+
+    pub(crate) fn class(&self, op: &str) -> Option<CallClass> {
+        self.ops.get(op).copied()
+    }
+
+    /// When the calls of a class of a process were watched; nothing where that was all the time.
+    pub(crate) fn watched(&self, class: CallClass, pid: u32) -> Option<Watched> {
+        let mut watched = self.watched.borrow_mut();
+        let of_host = || {
+            let host = self.hosts.get(&pid);
+            let slices = self.slices.iter().filter(|(of, _)| host.is_none_or(|host| of == host));
+            // A slice tells of a process for as long as that ran.
+            let lived = |slice: &Slice| Slice { span: self.life(pid, slice.span), ..*slice };
+            let slices: Vec<Slice> = slices.map(|(_, slice)| lived(slice)).collect();
+            let slices: Vec<Slice> = slices.into_iter().filter(|slice| slice.span.ns() > 0).collect();
+            Watched::new(&slices, class, pid)
+        };
+        watched.entry((class, pid)).or_insert_with(of_host).clone()
+    }
+
+    /// The part of a time in which a process ran.
+    pub(crate) fn life(&self, pid: u32, within: Span) -> Span {
+        let Some(life) = self.lives.get(&pid) else { return within };
+        Span { start_ns: within.start_ns.max(life.start_ns), end_ns: within.end_ns.min(life.end_ns) }
+    }
+
+    /// How many calls of an operation a process made in a time; nothing where they were watched all the time, or too
+    /// little to tell.
+    pub(crate) fn calls(&self, pid: u32, op: &str, within: Span) -> Option<Estimate> {
+        let watched = self.watched(self.class(op)?, pid)?;
+        let counted = self.counted.get(&(pid, op.to_string()))?;
+        let is_known = |estimate: &Estimate| estimate.high <= estimate.low * MAX_WIDTH;
+        watched.estimate(self.life(pid, within), counted).filter(is_known)
+    }
+
+    /// By what to multiply what was counted of a class, in all of the time: 1 where it was watched all the time, nothing
+    /// where it was watched too little to tell.
+    pub(crate) fn factor(&self, pid: u32, class: CallClass) -> Option<f64> {
+        let ops = self.ops.iter().filter(|(_, of)| **of == class).map(|(op, _)| op);
+        let (mut all, mut seen) = (0.0, 0.0);
+        for op in ops {
+            let Some(counted) = self.counted.get(&(pid, op.clone())) else { continue };
+            let within = self.life(pid, self.within);
+            let in_time = |(time_ns, _): &&(u64, f64)| (within.start_ns..within.end_ns).contains(time_ns);
+            seen += counted.iter().filter(in_time).map(|(_, calls)| calls).sum::<f64>();
+            all += self.calls(pid, op, self.within)?.value;
+        }
+        Some(if seen > 0.0 { all / seen } else { 1.0 })
+    }
+}
+
+/// The factor of each process as an SQL expression over the column of its number; nothing where none has one.
+pub(crate) fn factors(
+    reader: &Reader,
+    within: Span,
+    class: CallClass,
+    pid: &str,
+) -> Result<Option<String>, QueryError> {
+    let Some(estimates) = Estimates::read(reader, within)? else { return Ok(None) };
+    let pids: BTreeSet<u32> = estimates.counted.keys().map(|(pid, _)| *pid).collect();
+    let cases: String = pids
+        .into_iter()
+        .filter_map(|of| Some((of, estimates.factor(of, class)?)))
+        .map(|(of, factor)| format!(" WHEN {of} THEN {factor:.6}"))
+        .collect();
+    Ok((!cases.is_empty()).then(|| format!("CASE {pid}{cases} ELSE 1.0 END")))
+}
+
+/// What was counted, and what it stands for: calls and all that adds up with them, but not the histogram, which says how
+/// many calls there are to tell quantiles from.
+pub(crate) fn scale(stats: &mut CallStats, estimate: &Estimate) {
+    let factor = estimate.value / stats.count.max(1) as f64;
+    let scaled = |number: u64| (number as f64 * factor).round() as u64;
+    stats.count = estimate.value.round() as u64;
+    stats.errors = scaled(stats.errors);
+    stats.bytes = scaled(stats.bytes);
+    stats.sum_ns = scaled(stats.sum_ns);
+    stats.blame = stats.blame.scaled(factor);
+}

@@ -1,9 +1,9 @@
 //! The simulated GPU and its workloads, unpacked for a run.
 
 use anyhow::{Context, Result, bail};
-use gpuwhy_probes::{FileId, Library, LibraryFile};
+use gpuwhy_probes::{Library, LibraryFile};
+use gpuwhy_proc::TargetFile;
 use serde::Deserialize;
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -52,14 +52,9 @@ impl Workload {
         let mut files = Vec::new();
         for file in gpuwhy_simgpu::FILES {
             if let Some(library) = Library::of_file_name(file.name) {
-                let open_path = self.path(file.name);
-                let metadata = std::fs::metadata(&open_path)?;
-                files.push(LibraryFile {
-                    library,
-                    id: FileId { device: metadata.dev(), inode: metadata.ino() },
-                    shown_path: open_path.display().to_string(),
-                    open_path,
-                });
+                let path = self.path(file.name);
+                let file = TargetFile::at(&path).context("a library cannot be read")?;
+                files.push(LibraryFile { library, file, shown_path: path.display().to_string(), pid: None });
             }
         }
         Ok(files)

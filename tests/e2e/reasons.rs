@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const PARTNER: &str = "simwork-partner";
 const PERCENT: f64 = 5.0;
+/// What one of two who look at the same tracepoint takes of the other's time.
+const WITNESS_NS: i64 = 300;
 
 /// Nanoseconds of all launches in a column.
 fn launches(trace: &Trace, column: &str) -> i64 {
@@ -456,11 +458,12 @@ fn packets_for_others_are_an_interruption() {
     let Some(witness) = witness else {
         return skip(TEST, "there is no tracefs for a second witness");
     };
-    let (mut really, mut all) = (0, 0);
+    let (mut really, mut all, mut parts) = (0, 0, 0);
     witness.replay(|moment, ns| {
         // Only what interrupted the thread: the kernel has threads of its own for packets that are too many.
         if moment.is == Is::Running && moment.interrupt.is_some() {
             all += ns as i64;
+            parts += 1;
             if moment.interrupt.as_ref().is_some_and(|name| name.contains("NET_RX")) {
                 really += ns as i64;
             }
@@ -468,8 +471,11 @@ fn packets_for_others_are_an_interruption() {
     });
     assert_parts_sum(&trace);
     let by_packets = "SELECT sum(ns) FROM blame WHERE cause = 'cpu.interrupt' AND by_comm = 'softirq NET_RX'";
-    assert_close("softirq NET_RX", trace.number(by_packets), really, PERCENT);
-    assert_close("interrupts", launches(&trace, "interrupt_ns"), all, PERCENT);
+    // Both witnesses stand at the same tracepoints: one of them measures what the other takes there, too.
+    let own_percent = 100.0 * (parts * WITNESS_NS) as f64 / really as f64;
+    eprintln!("{parts} parts of {} ns each, {own_percent:.1}% of them for the other witness", all / parts);
+    assert_close("softirq NET_RX", trace.number(by_packets), really, PERCENT + own_percent);
+    assert_close("interrupts", launches(&trace, "interrupt_ns"), all, PERCENT + own_percent);
 }
 
 #[test]

@@ -1,28 +1,22 @@
 //! Finding the GPU libraries: those mapped now, those about to be mapped by the command, and those mapped later.
 
 use crate::Config;
-use gpuwhy_host::{
-    MappedFile, Program, candidate_folders, mapped_files, mapped_files_of, nvidia_device_majors, open_mapped,
-};
-use gpuwhy_probes::{Device, Engine, FileId, Library, LibraryFile, Mapped};
+use gpuwhy_host::{Program, candidate_folders, mapped_file, mapped_files, nvidia_device_majors, pids};
+use gpuwhy_probes::{Device, Engine, Library, LibraryFile, Mapped};
+use gpuwhy_proc::{MappedFile, TargetFile};
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Everything that can be found at the start.
 pub(crate) fn at_start(config: &Config) -> Vec<LibraryFile> {
     let mut files: Vec<LibraryFile> = Vec::new();
     if config.traces_everyone() {
-        files.extend(mapped_files(is_library).into_iter().filter_map(from_mapping));
+        files.extend(mapped_libraries(pids()));
         files.extend(in_folders(None));
     }
-    for pid in &config.pids {
-        files.extend(mapped_files_of(*pid, is_library).into_iter().filter_map(from_mapping));
-    }
+    files.extend(mapped_libraries(config.pids.iter().copied()));
     if let Some(folder) = &config.cgroup {
-        let pids = gpuwhy_host::processes_in(folder).unwrap_or_default();
-        let mapped = pids.into_iter().flat_map(|pid| mapped_files_of(pid, is_library));
-        files.extend(mapped.filter_map(from_mapping));
+        files.extend(mapped_libraries(gpuwhy_host::processes_in(folder).unwrap_or_default()));
     }
     if let Some(words) = &config.command {
         files.extend(in_folders(Some(&Program::inheriting(words))));
@@ -51,40 +45,29 @@ pub(crate) fn driver_devices(config: &Config) -> Vec<Device> {
 
 /// What processes that are traced map now.
 pub(crate) fn of_running(config: &Config, engine: &Engine) -> Vec<LibraryFile> {
-    mapped_files(is_library)
-        .into_iter()
-        .filter(|file| config.traces_everyone() || engine.is_target(file.pid))
-        .filter_map(from_mapping)
-        .collect()
+    let is_traced = |pid: &u32| config.traces_everyone() || engine.is_target(*pid);
+    mapped_libraries(pids().into_iter().filter(is_traced)).collect()
 }
 
 /// The library a fresh mapping is of, if it is one and the trace wants that process.
 pub(crate) fn of_mapping(mapped: &Mapped, engine: &Engine, everyone: bool) -> Option<LibraryFile> {
-    if !is_of_library(&mapped.path) || !(everyone || engine.is_target(mapped.pid)) {
+    if !is_library(mapped.mapping.name()) || !(everyone || engine.is_target(mapped.pid)) {
         return None;
     }
-    let file = open_mapped(mapped.pid, &mapped.path, mapped.inode, None).or_else(|| {
-        mapped_files_of(mapped.pid, is_library).into_iter().find(|file| file.inode == mapped.inode)
-    })?;
-    from_mapping(file)
+    from_mapping(mapped_file(mapped.pid, &mapped.mapping)?)
 }
 
-pub(crate) fn is_of_library(path: &str) -> bool {
-    path.rsplit('/').next().is_some_and(is_library)
-}
-
-fn is_library(name: &str) -> bool {
+pub(crate) fn is_library(name: &str) -> bool {
     Library::of_file_name(name).is_some()
+}
+
+fn mapped_libraries(pids: impl IntoIterator<Item = u32>) -> impl Iterator<Item = LibraryFile> {
+    mapped_files(pids, is_library).into_iter().filter_map(from_mapping)
 }
 
 fn from_mapping(file: MappedFile) -> Option<LibraryFile> {
     let library = Library::of_file_name(file.path.rsplit('/').next()?)?;
-    Some(LibraryFile {
-        library,
-        id: FileId { device: file.device, inode: file.inode },
-        open_path: file.open_path,
-        shown_path: file.path,
-    })
+    Some(LibraryFile { library, file: file.file, shown_path: file.path, pid: Some(file.pid) })
 }
 
 fn in_folders(program: Option<&Program>) -> Vec<LibraryFile> {
@@ -99,16 +82,11 @@ fn in_folders(program: Option<&Program>) -> Vec<LibraryFile> {
 /// A library file by its path; links lead to the file itself, known by its inode. Linker stubs are no libraries.
 fn on_disk(path: &Path) -> Option<LibraryFile> {
     let library = Library::of_file_name(path.file_name()?.to_str()?)?;
-    let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     if path.components().any(|part| part.as_os_str() == "stubs") {
         return None;
     }
-    Some(LibraryFile {
-        library,
-        id: FileId { device: metadata.dev(), inode: metadata.ino() },
-        open_path: path.to_path_buf(),
-        shown_path: path.display().to_string(),
-    })
+    let file = TargetFile::at(path)?;
+    Some(LibraryFile { library, file, shown_path: path.display().to_string(), pid: None })
 }
 
 #[cfg(test)]
@@ -122,7 +100,7 @@ mod tests {
         fs::write(folder.join("libcudart.so.13.0.88"), b"x").unwrap();
         std::os::unix::fs::symlink("libcudart.so.13.0.88", folder.join("libcudart.so.13")).unwrap();
         fs::write(folder.join("libcudart.so.12"), b"y").unwrap();
-        let id = |name: &str| on_disk(&folder.join(name)).unwrap().id;
+        let id = |name: &str| on_disk(&folder.join(name)).unwrap().file.id();
         assert_eq!(id("libcudart.so.13"), id("libcudart.so.13.0.88"));
         assert_ne!(id("libcudart.so.13"), id("libcudart.so.12"));
         assert!(on_disk(&folder.join("libcudart.so.99")).is_none());

@@ -1,14 +1,15 @@
 //! Folders in which a program about to start will look for its libraries, so that probes are in place before its
 //! first call. What is missed here is still found when it is mapped.
 
-use object::{Object, ObjectSection, ReadCache};
+use gpuwhy_elf::Layout;
+use gpuwhy_proc::regular;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Words of a command line that are looked at; the rest are arguments to something already seen.
-const MOST_WORDS: usize = 64;
+const MAX_WORDS: usize = 64;
 
 /// A program as it will be started.
 #[derive(Debug, Clone)]
@@ -41,7 +42,7 @@ impl Program {
             .iter()
             .flat_map(|word| word.split(breaks))
             .filter(|word| !word.is_empty() && !word.starts_with('-'))
-            .take(MOST_WORDS)
+            .take(MAX_WORDS)
             .filter_map(|word| self.file(word))
             .collect()
     }
@@ -109,7 +110,7 @@ fn own_folders(file: &Path, program: &Program) -> Vec<PathBuf> {
 fn interpreter_of(file: &Path, program: &Program) -> Option<PathBuf> {
     use std::io::Read;
     let mut start = [0u8; 256];
-    let length = fs::File::open(file).ok()?.read(&mut start).ok()?;
+    let length = regular(file)?.read(&mut start).ok()?;
     let line = std::str::from_utf8(&start[..length]).ok()?.strip_prefix("#!")?.lines().next()?;
     let mut words = line.split_whitespace();
     let first = words.next()?;
@@ -124,36 +125,14 @@ fn interpreter_of(file: &Path, program: &Program) -> Option<PathBuf> {
 /// DT_RPATH and DT_RUNPATH with $ORIGIN put in.
 fn run_paths(file: &Path) -> Vec<PathBuf> {
     let Some(origin) = file.parent() else { return Vec::new() };
-    let Ok(opened) = fs::File::open(file) else { return Vec::new() };
-    let cache = ReadCache::new(opened);
-    let Ok(elf) = object::File::parse(&cache) else { return Vec::new() };
-    dynamic_run_paths(&elf)
+    let Some(opened) = regular(file) else { return Vec::new() };
+    let Some(layout) = Layout::read(&opened) else { return Vec::new() };
+    layout
+        .run_paths(&opened)
         .iter()
         .flat_map(|paths| paths.split(':'))
         .map(|path| path.replace("${ORIGIN}", "$ORIGIN").replace("$ORIGIN", &origin.to_string_lossy()))
         .map(PathBuf::from)
-        .collect()
-}
-
-/// The dynamic section is pairs of a tag and a value; of a run path the value is where its text is in `.dynstr`.
-fn dynamic_run_paths<'data>(elf: &impl Object<'data>) -> Vec<String> {
-    const DT_RPATH: u64 = 15;
-    const DT_RUNPATH: u64 = 29;
-    let data =
-        |name: &str| elf.section_by_name(name).and_then(|section| section.data().ok()).unwrap_or_default();
-    let strings = data(".dynstr");
-    data(".dynamic")
-        .chunks_exact(16)
-        .filter_map(|entry| {
-            let (tag, value) = entry.split_at(8);
-            Some((u64::from_le_bytes(tag.try_into().ok()?), u64::from_le_bytes(value.try_into().ok()?)))
-        })
-        .filter(|(tag, _)| *tag == DT_RPATH || *tag == DT_RUNPATH)
-        .filter_map(|(_, offset)| {
-            let text = strings.get(offset as usize..)?;
-            let end = text.iter().position(|byte| *byte == 0)?;
-            String::from_utf8(text[..end].to_vec()).ok()
-        })
         .collect()
 }
 

@@ -45,7 +45,8 @@ impl Root {
 
     /// What a process sees as `/`, whatever container it is in.
     pub(crate) fn inside(&self, pid: u32) -> Option<Inside> {
-        Inside::of(&self.path(&format!("proc/{pid}/root")))
+        let files = gpuwhy_proc::Inside::of_process_below(&self.folder, pid)?;
+        Some(Inside { files, shown: self.path(&format!("proc/{pid}/root")) })
     }
 
     /// The host as seen from here, and as its first process sees it: the agent may be in a container itself.

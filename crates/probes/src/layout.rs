@@ -1,14 +1,14 @@
 //! Where a library keeps a field of a struct of its own, read off the code of a function that returns it: libraries
 //! move their fields from version to version, but their accessors know.
 
-use object::{Object, ObjectSymbol, ReadCache, ReadRef};
-use std::path::Path;
+use gpuwhy_elf::{Bytes, Layout, Table, find_symbols};
+use gpuwhy_proc::TargetFile;
 
 /// Where CUDA's driver 580 keeps the pointer to the name, in kernels and functions alike; the probes begin with it.
 pub const FUNCTION_NAME_OFFSET: u64 = crate::raw::cuda::FUNCTION_NAME_OFFSET as u64;
 
 /// No accessor is longer.
-const MOST_CODE: u64 = 4096;
+const MAX_CODE: u64 = 4096;
 
 /// Rank and number of ranks in a communicator of NCCL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,21 +19,20 @@ pub struct CommunicatorLayout {
 
 impl CommunicatorLayout {
     /// From `ncclCommUserRank(comm, out)` and `ncclCommCount(comm, out)` of a library file.
-    pub fn of_library(path: &Path) -> Option<CommunicatorLayout> {
+    pub fn of_library(file: &TargetFile) -> Option<CommunicatorLayout> {
         Some(CommunicatorLayout {
-            rank: field_of_accessor(&code_of(path, "ncclCommUserRank")?)?,
-            nranks: field_of_accessor(&code_of(path, "ncclCommCount")?)?,
+            rank: field_of_accessor(&code_of(file, "ncclCommUserRank")?)?,
+            nranks: field_of_accessor(&code_of(file, "ncclCommCount")?)?,
         })
     }
 }
 
-fn code_of(path: &Path, name: &str) -> Option<Vec<u8>> {
-    let cache = ReadCache::new(std::fs::File::open(path).ok()?);
-    let elf = object::File::parse(&cache).ok()?;
-    let symbol =
-        elf.dynamic_symbols().chain(elf.symbols()).find(|s| s.is_definition() && s.name() == Ok(name))?;
-    let offset = crate::load::file_offset(&elf, symbol.address())? as u64;
-    (&cache).read_bytes_at(offset, symbol.size().min(MOST_CODE)).ok().map(<[u8]>::to_vec)
+fn code_of(file: &TargetFile, name: &str) -> Option<Vec<u8>> {
+    let file = file.file();
+    let layout = Layout::read(file)?;
+    let search = find_symbols(file, &layout, &[Table::Dynamic, Table::Full], &[name]);
+    let symbol = search.symbols.get(name)?;
+    file.bytes(layout.offset_of(symbol.address)?, symbol.size.min(MAX_CODE))
 }
 
 /// The offset in `mov r32, [comm + offset]`, `mov [out], r32`, with at most one instruction between.

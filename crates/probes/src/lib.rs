@@ -31,7 +31,7 @@ pub use driver::Device;
 pub use function::{Function, op_of_symbol};
 pub use layout::{CommunicatorLayout, FUNCTION_NAME_OFFSET};
 pub use load::{
-    Budget, EmptyProbe, Engine, Features, FileId, Flavour, Hazard, LibraryFile, LoadError, ProgramClock,
+    Budget, EmptyProbe, Engine, Features, Flavour, Hazard, LibraryFile, LoadError, ProgramClock,
     ProgramStats, Scope, Settings, SliceSetting, StackMode, TrapCost, default_probes, hazards, now_ns,
     programs_loaded, trap_cost,
 };

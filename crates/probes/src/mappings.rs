@@ -1,6 +1,7 @@
 //! Tells at once when any process maps a GPU library: the kernel's own mmap records, through perf's software events.
 //! No program runs for it and no system call is slowed down.
 
+use gpuwhy_proc::{FileId, Mapping};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,9 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapped {
     pub pid: u32,
-    pub device: u64,
-    pub inode: u64,
-    pub path: String,
+    pub mapping: Mapping,
     /// CLOCK_MONOTONIC.
     pub time_ns: u64,
 }
@@ -23,6 +22,8 @@ pub struct MappingWatch {
 }
 
 const DATA_PAGES: usize = 16;
+/// What the kernel adds to the path of a file that has none any more.
+const DELETED: &str = " (deleted)";
 const PERF_TYPE_SOFTWARE: u32 = 1;
 const PERF_COUNT_SW_DUMMY: u64 = 9;
 const PERF_RECORD_LOST: u32 = 2;
@@ -179,13 +180,23 @@ impl Drop for PerfRing {
 /// header 8, pid, tid, addr 8, len 8, pgoff 8, maj, min, ino 8, ino_generation 8, prot, flags, filename, time 8.
 fn parse_mmap2(record: &[u8]) -> Option<Mapped> {
     let word = |at: usize| Some(u32::from_le_bytes(record.get(at..at + 4)?.try_into().ok()?));
+    let long = |at: usize| Some(u64::from_le_bytes(record.get(at..at + 8)?.try_into().ok()?));
+    let start = long(16)?;
     let (name, time) = record.get(72..)?.split_last_chunk::<8>()?;
     let name = &name[..name.iter().position(|byte| *byte == 0).unwrap_or(name.len())];
+    let path = String::from_utf8_lossy(name);
     Some(Mapped {
         pid: word(8)?,
-        device: libc::makedev(word(40)?, word(44)?),
-        inode: u64::from_le_bytes(record.get(48..56)?.try_into().ok()?),
-        path: String::from_utf8_lossy(name).into_owned(),
+        mapping: Mapping {
+            start,
+            end: start.checked_add(long(24)?)?,
+            // Only executable ones have records.
+            executable: true,
+            offset: long(32)?,
+            file: FileId { device: libc::makedev(word(40)?, word(44)?), inode: long(48)? },
+            path: path.strip_suffix(DELETED).unwrap_or(&path).to_string(),
+            deleted: path.ends_with(DELETED),
+        },
         time_ns: u64::from_le_bytes(*time),
     })
 }
@@ -205,14 +216,20 @@ mod tests {
         let mut record = vec![0u8; 72];
         record[0] = 10;
         record[8] = 42;
+        record[16..24].copy_from_slice(&0x7f00_0000u64.to_le_bytes());
+        record[24..32].copy_from_slice(&0x1000u64.to_le_bytes());
         record[40..44].copy_from_slice(&8u32.to_le_bytes());
         record[44..48].copy_from_slice(&1u32.to_le_bytes());
         record[48..56].copy_from_slice(&77u64.to_le_bytes());
         record.extend_from_slice(b"/usr/lib/libcuda.so.1\0\0\0");
         record.extend_from_slice(&99u64.to_le_bytes());
         let mapped = parse_mmap2(&record).unwrap();
-        assert_eq!((mapped.pid, mapped.inode, mapped.path.as_str()), (42, 77, "/usr/lib/libcuda.so.1"));
-        assert_eq!(mapped.device, libc::makedev(8, 1));
+        assert_eq!(
+            (mapped.pid, mapped.mapping.file.inode, mapped.mapping.path.as_str()),
+            (42, 77, "/usr/lib/libcuda.so.1")
+        );
+        assert_eq!(mapped.mapping.file.device, libc::makedev(8, 1));
+        assert_eq!((mapped.mapping.start, mapped.mapping.end), (0x7f00_0000, 0x7f00_1000));
         assert_eq!(mapped.time_ns, 99);
         assert!(parse_mmap2(&record[..50]).is_none());
     }

@@ -1,13 +1,12 @@
 //! Files as somebody else sees them: below a root that is not ours, links resolved there too.
 
-use rustix::fs::{CWD, Dir, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
-use std::fs::{self, File, OpenOptions};
+use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
+use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The most entries of a folder that are looked at.
-const MOST_ENTRIES: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 
 /// A folder below which files are opened as if it were `/`: links that lead out of it end in it.
 #[derive(Debug)]
@@ -23,7 +22,12 @@ impl Inside {
 
     /// What a process sees as `/`, whatever container it is in; nothing if it is gone.
     pub fn of_process(pid: u32) -> Option<Inside> {
-        Inside::of(Path::new(&format!("/proc/{pid}/root")))
+        Inside::of_process_below(Path::new("/"), pid)
+    }
+
+    /// The same where `/proc` is below another folder, as in tests.
+    pub fn of_process_below(folder: &Path, pid: u32) -> Option<Inside> {
+        Inside::of(&folder.join(format!("proc/{pid}/root")))
     }
 
     pub fn is_same(&self, other: &Inside) -> bool {
@@ -33,9 +37,7 @@ impl Inside {
 
     /// A regular file.
     pub fn open(&self, path: &str) -> Option<File> {
-        // By the file itself: another one may have taken its place since it was found.
-        let found = self.find(path, OFlags::PATH)?;
-        regular(Path::new(&format!("/proc/self/fd/{}", found.as_raw_fd())))
+        reopened(&self.find(path, OFlags::PATH)?)
     }
 
     /// Names in a folder.
@@ -43,7 +45,7 @@ impl Inside {
         let Some(folder) = self.find(path, OFlags::RDONLY | OFlags::DIRECTORY) else { return Vec::new() };
         let Ok(folder) = Dir::read_from(&folder) else { return Vec::new() };
         folder
-            .take(MOST_ENTRIES)
+            .take(MAX_ENTRIES)
             .filter_map(|entry| Some(entry.ok()?.file_name().to_str().ok()?.to_string()))
             .filter(|name| name != "." && name != "..")
             .collect()
@@ -56,21 +58,26 @@ impl Inside {
     }
 }
 
-/// A file of ours, if it is a regular one. What it is is found out before it is opened: opening a device may do things,
-/// and one that has become a pipe since, which nobody writes to, must not hold us up.
+/// The file at a path, if it is a regular one. What it is is found out before it is opened for reading: opening a device
+/// may do things, and opening a pipe may wait for ever.
 pub fn regular(path: &Path) -> Option<File> {
-    let is_regular = |metadata: fs::Metadata| metadata.is_file().then_some(());
-    is_regular(fs::metadata(path).ok()?)?;
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path).ok()?;
-    is_regular(file.metadata().ok()?)?;
-    Some(file)
+    reopened(&openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?)
+}
+
+/// The very file that was found, for reading: another one may have taken its place by now.
+fn reopened(found: &OwnedFd) -> Option<File> {
+    let is_regular = FileType::from_raw_mode(fstat(found).ok()?.st_mode) == FileType::RegularFile;
+    is_regular.then_some(())?;
+    let path = format!("/proc/self/fd/{}", found.as_raw_fd());
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    openat(CWD, path, flags, Mode::empty()).ok().map(File::from)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::fs::{FileType, mknodat};
+    use rustix::fs::mknodat;
+    use std::fs;
     use std::io::Read;
     use std::os::unix::fs::symlink;
 

@@ -3,6 +3,8 @@
 
 mod inside;
 mod maps;
+mod target_file;
 
 pub use inside::{Inside, regular};
 pub use maps::{Mapping, Maps};
+pub use target_file::{FileId, MappedFile, TargetFile};

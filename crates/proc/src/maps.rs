@@ -1,11 +1,13 @@
 //! `/proc/PID/maps`: what a process has mapped.
 
+use crate::FileId;
+use rustix::fs::makedev;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
 
 /// More than the kernel's default limit of mappings needs with paths of ordinary length.
-const MOST_BYTES: u64 = 32 << 20;
+const MAX_BYTES: u64 = 32 << 20;
 
 /// What a process had mapped when it was looked at; a process that has ended has nothing.
 #[derive(Debug)]
@@ -24,7 +26,7 @@ impl Maps {
 
     fn read(path: &str) -> io::Result<Maps> {
         let mut text = Vec::new();
-        File::open(path)?.take(MOST_BYTES).read_to_end(&mut text)?;
+        File::open(path)?.take(MAX_BYTES).read_to_end(&mut text)?;
         Ok(Maps { text })
     }
 
@@ -52,7 +54,7 @@ pub struct Mapping {
     pub executable: bool,
     /// Where in the file it begins.
     pub offset: u64,
-    pub inode: u64,
+    pub file: FileId,
     /// As the process sees it; a word in brackets, or empty, for memory without a file.
     pub path: String,
     /// The file has lost its name since.
@@ -68,7 +70,8 @@ impl Mapping {
         let (start, end) = fields.next()?.split_once('-')?;
         let permissions = fields.next()?;
         let offset = fields.next()?;
-        let inode = fields.nth(1)?;
+        let (major, minor) = fields.next()?.split_once(':')?;
+        let inode = fields.next()?;
         let path = fields.next().unwrap_or_default().trim_start();
         let nameless = path.strip_suffix(" (deleted)");
         let mapping = Mapping {
@@ -76,7 +79,10 @@ impl Mapping {
             end: hex(end)?,
             executable: permissions.as_bytes().get(2) == Some(&b'x'),
             offset: hex(offset)?,
-            inode: inode.parse().ok()?,
+            file: FileId {
+                device: makedev(hex(major)? as u32, hex(minor)? as u32),
+                inode: inode.parse().ok()?,
+            },
             path: nameless.unwrap_or(path).to_string(),
             deleted: nameless.is_some(),
         };
@@ -98,7 +104,7 @@ impl Mapping {
     }
 
     /// Where the file can be opened whatever became of its path, by those who may.
-    pub fn map_file(&self, pid: u32) -> PathBuf {
+    pub(crate) fn map_file(&self, pid: u32) -> PathBuf {
         // The names have no leading zeros, as the map has for addresses below 256 MiB.
         format!("/proc/{pid}/map_files/{:x}-{:x}", self.start, self.end).into()
     }
@@ -134,7 +140,7 @@ mod tests {
             end: 0x45_2000,
             executable: false,
             offset: 0x1000,
-            inode: 1234,
+            file: FileId { device: makedev(0xfe, 0), inode: 1234 },
             path: "/a b/libcuda.so.1".into(),
             deleted: true,
         };

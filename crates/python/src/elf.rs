@@ -1,18 +1,16 @@
 //! What an ELF file tells of the Python in it.
 
 use crate::Version;
-use gpuwhy_proc::Mapping;
+use gpuwhy_elf::{Bytes, Layout, Part, Table, find_symbols};
+use gpuwhy_proc::{Mapping, TargetFile};
 use memchr::memmem;
-use object::elf::{SHN_UNDEF, Sym64};
-use object::read::elf::{ElfFile64, ProgramHeader, Sym};
-use object::{Endianness, Object, ObjectSection, ReadCache, ReadRef};
 use std::fs::File;
-use std::path::Path;
 
-/// Constants are searched for the version no further than this.
-const MOST_CONSTANT_BYTES: u64 = 64 << 20;
-
-type Elf<'a> = ElfFile64<'a, Endianness, &'a ReadCache<File>>;
+/// Constants are searched for the version no further than this, and no more of them than this are held at a time.
+const MAX_CONSTANT_BYTES: u64 = 64 << 20;
+const PIECE_BYTES: u64 = 1 << 20;
+/// The longest text of a version, such as `3.13.0rc2+`, with what comes before and after it.
+const MAX_VERSION_BYTES: u64 = 16;
 
 /// An interpreter's file. Addresses are the file's own.
 #[derive(Debug)]
@@ -20,27 +18,29 @@ pub(crate) struct PythonFile {
     pub(crate) runtime: Option<u64>,
     /// The file's own word for it; its name may say more.
     pub(crate) version: Option<Version>,
-    segments: Vec<Segment>,
-}
-
-#[derive(Debug)]
-struct Segment {
-    address: u64,
-    file_offset: u64,
-    file_bytes: u64,
+    segments: Vec<Part>,
 }
 
 impl PythonFile {
-    /// `named`: what the file's name says of the version, where it does.
-    pub(crate) fn read(path: &Path, named: Option<Version>) -> Result<Self, String> {
-        let cache = ReadCache::new(File::open(path).map_err(|why| why.to_string())?);
-        let elf = Elf::parse(&cache).map_err(|why| why.to_string())?;
-        let runtime = symbol(&elf, "_PyRuntime")
+    /// `named`: what the file's name says of the version, where it does. Nothing if it is no ELF file.
+    pub(crate) fn read(file: &TargetFile, named: Option<Version>) -> Option<Self> {
+        let file = file.file();
+        let layout = Layout::read(file)?;
+        let wanted = ["_PyRuntime", "Py_Version"];
+        let symbols = find_symbols(file, &layout, &[Table::Dynamic, Table::Full], &wanted).symbols;
+        let address = |name: &str| symbols.get(name).map(|found| found.address);
+        let runtime = address("_PyRuntime")
             // 3.10 and newer have it in a section of its own, which `strip` leaves.
-            .or_else(|| elf.section_by_name(".PyRuntime").map(|section| section.address()))
+            .or_else(|| layout.python_runtime.map(|section| section.address))
             .filter(|address| *address != 0);
-        let version = runtime.and_then(|_| version(&elf, named));
-        Ok(Self { runtime, version, segments: segments(&elf) })
+        let version = runtime.and_then(|_| match address("Py_Version") {
+            Some(address) => {
+                let bytes = file.bytes(layout.offset_of(address)?, 4)?;
+                Some(Version::from_hex(u32::from_le_bytes(bytes.try_into().ok()?).into(), false))
+            }
+            None => version_among_constants(file, &layout, named),
+        });
+        Some(Self { runtime, version, segments: layout.segments })
     }
 
     /// How far from its own addresses the file was loaded; `mappings` are of this file, lowest first.
@@ -48,63 +48,47 @@ impl PythonFile {
         mappings.iter().find_map(|mapping| {
             let segment = self.segments.iter().find(|segment| {
                 // The kernel maps whole pages.
-                let first = segment.file_offset & !0xfff;
-                (first..segment.file_offset + segment.file_bytes).contains(&mapping.offset)
+                let first = segment.offset & !0xfff;
+                (first..segment.offset.saturating_add(segment.size)).contains(&mapping.offset)
             })?;
             let at_zero = mapping.start.wrapping_sub(mapping.offset);
-            Some(at_zero.wrapping_add(segment.file_offset).wrapping_sub(segment.address))
+            Some(at_zero.wrapping_add(segment.offset).wrapping_sub(segment.address))
         })
     }
 }
 
-/// Found by the place of its name among all names, which is many times faster than to ask each symbol for its own: the
-/// process may end soon.
-fn symbol(elf: &Elf<'_>, name: &str) -> Option<u64> {
-    let endian = elf.endian();
-    let text = format!("{name}\0");
-    let tables = [(elf.elf_dynamic_symbol_table(), ".dynstr"), (elf.elf_symbol_table(), ".strtab")];
-    tables.into_iter().find_map(|(table, strings)| {
-        let strings = elf.section_by_name(strings)?.data().ok()?;
-        // The linker may have made it the end of another name.
-        let names: Vec<usize> = memmem::find_iter(strings, text.as_bytes()).collect();
-        let is_it = |symbol: &&Sym64<Endianness>| {
-            names.contains(&(symbol.st_name(endian) as usize)) && symbol.st_shndx(endian) != SHN_UNDEF
+/// Where there is no `Py_Version` (3.11 and newer have it): from the texts among the constants, of which the name may say
+/// which.
+fn version_among_constants(file: &File, layout: &Layout, named: Option<Version>) -> Option<Version> {
+    let constants = layout.constants.filter(|section| section.size <= MAX_CONSTANT_BYTES);
+    let constants = constants.unwrap_or_default();
+    let mut found: Vec<Version> = Vec::new();
+    let mut at = 0;
+    while at < constants.size {
+        // Pieces overlap, so that no text is cut.
+        let from = at.saturating_sub(1);
+        let size = (PIECE_BYTES + MAX_VERSION_BYTES).min(constants.size - from);
+        let Some(bytes) = constants.offset.checked_add(from).and_then(|offset| file.bytes(offset, size))
+        else {
+            break;
         };
-        let found = (!names.is_empty()).then(|| table.symbols().iter().find(is_it)).flatten()?;
-        Some(found.st_value(endian))
-    })
-}
-
-fn segments(elf: &Elf<'_>) -> Vec<Segment> {
-    let endian = elf.endian();
-    elf.elf_program_headers()
-        .iter()
-        .filter(|header| header.p_type(endian) == object::elf::PT_LOAD)
-        .map(|header| Segment {
-            address: header.p_vaddr(endian),
-            file_offset: header.p_offset(endian),
-            file_bytes: header.p_filesz(endian),
-        })
-        .collect()
-}
-
-/// From `Py_Version` (3.11 and newer), else from the text among the constants, of which the name may say which.
-fn version(elf: &Elf<'_>, named: Option<Version>) -> Option<Version> {
-    if let Some(address) = symbol(elf, "Py_Version") {
-        let segments = segments(elf);
-        let offset = segments.iter().find_map(|segment| {
-            let within =
-                address.checked_sub(segment.address).filter(|within| *within < segment.file_bytes)?;
-            segment.file_offset.checked_add(within)
-        });
-        let bytes = elf.data().read_bytes_at(offset?, 4).ok()?;
-        let hex = u32::from_le_bytes(bytes.try_into().ok()?);
-        return Some(Version::from_hex(hex.into(), false));
+        found.extend(versions_in(&bytes));
+        at += PIECE_BYTES;
     }
-    let constants = elf.section_by_name(".rodata").filter(|section| section.size() <= MOST_CONSTANT_BYTES);
-    let constants = constants.and_then(|section| section.data().ok()).unwrap_or_default();
+    found.retain(|version| {
+        named.map_or((9..=14).contains(&version.minor), |named| named.minor == version.minor)
+    });
+    found.sort();
+    found.dedup();
+    match found.as_slice() {
+        [version] => Some(*version),
+        _ => named,
+    }
+}
+
+fn versions_in(constants: &[u8]) -> Vec<Version> {
     let is_of_version = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'+');
-    let mut found: Vec<Version> = memmem::find_iter(constants, b"3.")
+    memmem::find_iter(constants, b"3.")
         // The linker may have made it the end of another text, such as a path.
         .filter(|at| at.checked_sub(1).is_none_or(|before| !is_of_version(&constants[before])))
         .filter_map(|at| {
@@ -112,14 +96,5 @@ fn version(elf: &Elf<'_>, named: Option<Version>) -> Option<Version> {
         })
         .filter(|text| text.len() >= 5 && text.iter().all(is_of_version))
         .filter_map(Version::from_text)
-        .filter(|version| {
-            named.map_or((9..=14).contains(&version.minor), |named| named.minor == version.minor)
-        })
-        .collect();
-    found.sort();
-    found.dedup();
-    match found.as_slice() {
-        [version] => Some(*version),
-        _ => named,
-    }
+        .collect()
 }

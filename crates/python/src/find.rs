@@ -1,10 +1,9 @@
 //! The interpreter of a process.
 
 use crate::elf::PythonFile;
-use crate::maps::{mappings, open_path};
 use crate::offsets::{layout_of, published_layout, published_version};
 use crate::{Layout, Memory, ProcessMemory, PythonError, Version};
-use gpuwhy_proc::Mapping;
+use gpuwhy_proc::{Mapping, Maps, TargetFile};
 use std::fs;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +19,8 @@ pub struct Interpreter {
 /// The interpreter that runs in a process, from its files and its memory. `None`: there is no Python in it. An error:
 /// there is one, but it cannot be read.
 pub fn find(pid: u32) -> Result<Option<Interpreter>, PythonError> {
-    let mappings = mappings(pid).map_err(|why| PythonError::Unreadable { pid, why })?;
+    let maps = Maps::of(pid).map_err(|why| PythonError::Unreadable { pid, why })?;
+    let mappings: Vec<Mapping> = maps.iter().filter(Mapping::is_file).collect();
     let mut trouble = None;
     for candidate in candidates(pid, &mappings) {
         match candidate.interpreter(pid) {
@@ -62,7 +62,7 @@ fn candidates<'a>(pid: u32, mappings: &'a [Mapping]) -> Vec<Candidate<'a>> {
     let mut found: Vec<Candidate<'_>> = Vec::new();
     for (_, mapping) in ranked {
         let same = |known: &&mut Candidate<'_>| {
-            known.mappings.iter().any(|other| (&other.path, other.inode) == (&mapping.path, mapping.inode))
+            known.mappings.iter().any(|other| (&other.path, other.file) == (&mapping.path, mapping.file))
         };
         match found.iter_mut().find(same) {
             Some(known) => known.mappings.push(mapping),
@@ -83,10 +83,11 @@ impl Candidate<'_> {
             Some(_) => Err(PythonError::File { file: file.clone(), why }),
             None => Ok(None),
         };
-        let Some(path) = open_path(first, pid) else { return trouble("it was deleted".to_string()) };
-        let elf = match PythonFile::read(&path, self.named) {
-            Ok(elf) => elf,
-            Err(why) => return trouble(why),
+        let Some(opened) = TargetFile::mapped(pid, first) else {
+            return trouble("it cannot be opened, or is not the file that was mapped".to_string());
+        };
+        let Some(elf) = PythonFile::read(&opened, self.named) else {
+            return trouble("it is no ELF file of this machine".to_string());
         };
         let Some(runtime) = elf.runtime else {
             return match self.named {

@@ -12,7 +12,6 @@ mod gil;
 mod layout;
 mod layouts;
 mod lines;
-mod maps;
 mod memory;
 mod offsets;
 mod stack;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gpuwhy_proc::Inside;
 
-use crate::elf::{Bytes, Layout};
+use gpuwhy_elf::{Bytes, Layout};
 
 /// A file without a build id is told by its checksum, which has to be worked out; not of files larger than this.
 const LARGEST_SUMMED: u64 = 256 << 20;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use gpuwhy_proc::Inside;
 
 use crate::debug_file;
-use crate::elf::Layout;
 use crate::names::{Line, Names};
 use crate::symbol_table::SymbolTable;
 use crate::tables::Tables;
+use gpuwhy_elf::Layout;
 
 /// A file and its contents at a time. Its change time is not part of it: deleting a file changes that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

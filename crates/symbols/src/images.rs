@@ -1,12 +1,11 @@
 //! The files that are open, each once, whatever processes and containers run it.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use gimli::UnwindContext;
-use gpuwhy_proc::{Inside, Mapping, regular};
+use gpuwhy_proc::{Inside, Mapping, TargetFile};
 
 use crate::image::{Content, Image, Lazy, Opened, Stamp};
 use crate::limits::Limits;
@@ -41,20 +40,9 @@ impl Images {
         }
     }
 
-    /// The file behind a mapping: by the mapping itself, which is always right; else by its path in the process's root,
-    /// if that is still the same file.
+    /// The file behind a mapping.
     pub(crate) fn open(&mut self, pid: u32, line: &Mapping, root: Option<&Inside>) -> Option<ImageId> {
-        let by_mapping = line.map_file(pid);
-        if let Some(metadata) = fs::metadata(&by_mapping).ok().filter(fs::Metadata::is_file) {
-            let known = self.by_stamp.get(&Stamp::of(&metadata)).copied();
-            if known.is_some_and(|id| self.images.contains_key(&id)) {
-                return known;
-            }
-        }
-        let file = regular(&by_mapping).or_else(|| {
-            use std::os::unix::fs::MetadataExt;
-            root?.open(&line.path).filter(|file| file.metadata().is_ok_and(|found| found.ino() == line.inode))
-        })?;
+        let file = TargetFile::mapped(pid, line)?.into_file()?;
         let stamp = Stamp::of(&file.metadata().ok()?);
         if let Some(id) = self.by_stamp.get(&stamp).filter(|id| self.images.contains_key(id)) {
             return Some(*id);

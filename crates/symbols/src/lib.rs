@@ -8,7 +8,6 @@
 
 mod debug_file;
 mod demangle;
-mod elf;
 mod frame;
 mod image;
 mod images;

@@ -7,8 +7,8 @@ use addr2line::Context;
 use gimli::{Dwarf, EndianRcSlice, LittleEndian, SectionId};
 
 use crate::demangle::{cut, demangle};
-use crate::elf::Layout;
 use crate::symbol_table::SymbolTable;
+use gpuwhy_elf::Layout;
 
 /// Functions inlined into each other at one address.
 const MOST_INLINED: usize = 128;

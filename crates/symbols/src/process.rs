@@ -139,7 +139,9 @@ impl Mapping {
         let (kind, name) = match line.path.as_str() {
             vdso::NAME => (Kind::Vdso, vdso::NAME),
             "[uprobes]" => (Kind::Uprobes, "[uprobes]"),
-            path if line.inode != 0 && !path.is_empty() => (Kind::File(images.open(pid, &line, root)), path),
+            path if line.file.inode != 0 && !path.is_empty() => {
+                (Kind::File(images.open(pid, &line, root)), path)
+            }
             path if path.starts_with('[') && path != "[heap]" && !path.starts_with("[anon") => {
                 (Kind::Anonymous, path)
             }

@@ -4,7 +4,7 @@ use object::elf::{self, Sym64};
 use object::{LittleEndian as LE, pod};
 
 use crate::demangle::demangle;
-use crate::elf::{Bytes, Layout, Part};
+use gpuwhy_elf::{Bytes, Layout, Part};
 
 const CHUNK: u64 = 65_536;
 /// Functions that begin before an address but end before it too, or are the same under another name.

@@ -7,8 +7,8 @@ use gimli::{
     LittleEndian, Register, RegisterRule, UnwindContext, UnwindSection,
 };
 
-use crate::elf::{Bytes, Layout};
 use crate::recent::Recent;
+use gpuwhy_elf::{Bytes, Layout};
 
 /// Rows kept for a file.
 const MOST_ROWS: usize = 16_384;
@@ -44,7 +44,7 @@ pub(crate) struct Tables {
 impl Tables {
     /// Bytes in memory.
     pub(crate) fn size_in(layout: &Layout) -> u64 {
-        let size = |part: Option<crate::elf::Part>| part.map_or(0, |part| part.size);
+        let size = |part: Option<gpuwhy_elf::Part>| part.map_or(0, |part| part.size);
         size(layout.eh_frame).saturating_add(size(layout.eh_frame_hdr))
     }
 

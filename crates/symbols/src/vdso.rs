@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use gpuwhy_proc::Maps;
 
-use crate::elf::Layout;
 use crate::names::Line;
 use crate::symbol_table::SymbolTable;
 use crate::tables::Tables;
+use gpuwhy_elf::Layout;
 
 pub(crate) const NAME: &str = "[vdso]";
 const LARGEST: u64 = 1 << 20;

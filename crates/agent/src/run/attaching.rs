@@ -47,7 +47,7 @@ impl Run {
             let Some(file) = library else { continue };
             // A program that loads a GPU library will call it: its interpreter is known before that.
             self.pythons.meet(mapped.pid, &self.engine);
-            if !self.engine.is_attached(file.id) && self.attach(&file, updates)? {
+            if !self.engine.is_attached(file.file.id()) && self.attach(&file, updates)? {
                 self.report(vec![self.lateness(mapped, &file)], updates)?;
             }
         }
@@ -72,10 +72,10 @@ impl Run {
         for mapped in mapped {
             let is_target = self.engine.is_target(mapped.pid);
             if (is_target || everyone) && self.config.stacks != StackMode::Off {
-                self.stacks.see_mapped(mapped.pid, discovery::is_of_library(&mapped.path));
+                self.stacks.see_mapped(mapped.pid, discovery::is_library(mapped.mapping.name()));
             }
             if is_target {
-                self.pythons.see_mapped(mapped.pid, &mapped.path, &self.engine);
+                self.pythons.see_mapped(mapped.pid, &mapped.mapping.path, &self.engine);
             }
         }
     }

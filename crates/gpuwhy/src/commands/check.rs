@@ -3,8 +3,9 @@
 use super::selftest::SelfTest;
 use crate::cli::CheckOptions;
 use crate::failure::Failure;
-use gpuwhy_host::mapped_files;
+use gpuwhy_host::pids;
 use gpuwhy_probes::{Features, Flavour, Library, MappingWatch};
+use gpuwhy_proc::MappedFile;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -244,8 +245,10 @@ fn python() -> Check {
 
 fn gpu_libraries() -> Check {
     let mut by_file: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-    for file in mapped_files(|name| Library::of_file_name(name).is_some()) {
-        by_file.entry(file.path).or_default().push(file.pid);
+    for pid in pids() {
+        for file in MappedFile::of_process(pid, |name| Library::of_file_name(name).is_some()) {
+            by_file.entry(file.path).or_default().push(pid);
+        }
     }
     if by_file.is_empty() {
         return Check::bad(

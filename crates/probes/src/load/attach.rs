@@ -4,14 +4,11 @@
 use super::rules::Rule;
 use super::site;
 use crate::probe::{Library, may_contain_nccl};
+use gpuwhy_elf::{Bytes, Layout, Table, find_symbols};
 use gpuwhy_model::{CallClass, ProbeState, ProbeStatus};
+use gpuwhy_proc::TargetFile;
 use libbpf_rs::{Link, Object, ProgramMut, UprobeMultiOpts, UprobeOpts};
-use object::{Object as _, ObjectSegment, ObjectSymbol, ReadCache, ReadRef};
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::File;
-use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// How much of a function is decoded to find the probe's site.
 const CODE_BYTES: u64 = 32;
@@ -40,22 +37,15 @@ impl Flavour {
     }
 }
 
-/// A file by what it is, not by one of its names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FileId {
-    pub device: u64,
-    pub inode: u64,
-}
-
 /// A library file found in a process or on disk.
 #[derive(Debug, Clone)]
 pub struct LibraryFile {
     pub library: Library,
-    pub id: FileId,
-    /// Where it can be opened from here, e.g. through `/proc/PID/root`.
-    pub open_path: PathBuf,
+    pub file: TargetFile,
     /// Its path as the process that maps it sees it.
     pub shown_path: String,
+    /// A process that maps it; nothing for one that was found in a folder.
+    pub pid: Option<u32>,
 }
 
 impl LibraryFile {
@@ -85,20 +75,11 @@ pub(crate) struct Group {
     pub(crate) file: LibraryFile,
     /// The run's number of the file.
     number: u16,
-    /// Keeps the file at hand, wherever its name leads by now.
-    opened: Option<Arc<File>>,
 }
 
 impl Group {
     pub(crate) fn probe(&self) -> &'static str {
         self.targets.first().map_or("", |target| target.rule.probe)
-    }
-
-    fn path(&self) -> PathBuf {
-        match &self.opened {
-            Some(file) => PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())),
-            None => self.file.open_path.clone(),
-        }
     }
 }
 
@@ -155,10 +136,8 @@ pub(crate) fn library(
             .filter(|symbol| !exported.contains(symbol))
             .map(|symbol| status(symbol, ProbeState::Absent, "this version does not export it".into())),
     );
-    let opened = File::open(&file.open_path).ok().map(Arc::new);
     for (class, targets) in by_class(targets) {
-        let (file, opened) = (file.clone(), opened.clone());
-        let mut group = Group { links: Vec::new(), targets, class, file, number, opened };
+        let mut group = Group { links: Vec::new(), targets, class, file: file.clone(), number };
         match attach_group(object, &group, flavour) {
             Ok(links) => {
                 group.links = links;
@@ -213,7 +192,7 @@ fn attach_multi(object: &Object, group: &Group, flavour: Flavour) -> Result<Vec<
         .iter()
         .map(|(name, retprobe)| {
             program(object, name)?
-                .attach_uprobe_multi_with_opts(-1, group.path(), "", opts(*retprobe))
+                .attach_uprobe_multi_with_opts(-1, group.file.file.path(), "", opts(*retprobe))
                 .map_err(|error| said(&error))
         })
         .collect()
@@ -229,7 +208,7 @@ fn attach_single(object: &Object, target: &Target, group: &Group) -> Result<Vec<
                 ..UprobeOpts::default()
             };
             program(object, name)?
-                .attach_uprobe_with_opts(-1, group.path(), target.file_offset, opts)
+                .attach_uprobe_with_opts(-1, group.file.file.path(), target.file_offset, opts)
                 .map_err(|error| said(&error))
         })
         .collect()
@@ -245,8 +224,11 @@ pub(super) fn said(error: &libbpf_rs::Error) -> String {
 }
 
 fn find_targets(rules: &[Rule], file: &LibraryFile) -> Result<Vec<Target>, String> {
-    let wanted: HashSet<&str> = rules.iter().map(|rule| rule.function.symbol).collect();
-    let sites = sites_in_file(&file.open_path, &wanted, file.library == Library::Nccl)?;
+    let wanted: Vec<&str> = rules.iter().map(|rule| rule.function.symbol).collect();
+    // What is linked into a larger library may be in its full table only.
+    let may_be_linked_in = file.library == Library::Nccl;
+    let tables: &[Table] = if may_be_linked_in { &[Table::Dynamic, Table::Full] } else { &[Table::Dynamic] };
+    let sites = sites_in_file(&file.file, tables, &wanted)?;
     let mut seen = HashSet::new();
     Ok(rules
         .iter()
@@ -259,46 +241,29 @@ fn find_targets(rules: &[Rule], file: &LibraryFile) -> Result<Vec<Target>, Strin
 }
 
 /// Where in the file the probe of one function goes.
-pub(super) fn site_in_file(path: &Path, symbol: &str) -> Result<usize, String> {
-    sites_in_file(path, &HashSet::from([symbol]), false)?
+pub(super) fn site_in_file(file: &TargetFile, symbol: &str) -> Result<usize, String> {
+    sites_in_file(file, &[Table::Dynamic], &[symbol])?
         .get(symbol)
         .map(|(offset, _)| *offset)
         .ok_or_else(|| format!("it does not export {symbol}"))
 }
 
-/// The wanted functions of a file: from a symbol to the offset of its probe's site, and whether that is emulated. What is
-/// linked into a larger library may be in its full table only.
+/// The wanted functions of a file: from a symbol to the offset of its probe's site, and whether that is emulated.
 fn sites_in_file(
-    path: &Path,
-    wanted: &HashSet<&str>,
-    full_table: bool,
+    file: &TargetFile,
+    tables: &[Table],
+    wanted: &[&str],
 ) -> Result<HashMap<String, (usize, bool)>, String> {
-    let opened = File::open(path).map_err(|error| format!("it cannot be read: {error}"))?;
-    // Drivers are a hundred megabytes, frameworks a thousand: only the parts that are looked at are read.
-    let cache = ReadCache::new(opened);
-    let elf = object::File::parse(&cache).map_err(|error| format!("it is no ELF file: {error}"))?;
-    let mut sites = HashMap::new();
-    let mut take = |symbol: &dyn Fn() -> Option<(String, u64)>| {
-        let Some((name, address)) = symbol() else { return };
-        let Some(offset) = file_offset(&elf, address) else { return };
-        let code = (&cache).read_bytes_at(offset as u64, CODE_BYTES).unwrap_or_default();
-        let site = site::choose(code);
-        sites.insert(name, (offset + site.offset, site.emulated));
-    };
-    let full = full_table.then(|| elf.symbols()).into_iter().flatten();
-    for symbol in full.chain(elf.dynamic_symbols()).filter(ObjectSymbol::is_definition) {
-        take(&|| {
-            let name = symbol.name().ok().filter(|name| wanted.contains(name))?;
-            Some((name.to_string(), symbol.address()))
-        });
+    let file = file.file();
+    let layout = Layout::read(file).ok_or("it is no ELF file of this machine")?;
+    let search = find_symbols(file, &layout, tables, wanted);
+    if search.is_too_large && search.symbols.is_empty() {
+        return Err("its symbol table is larger than that of any real library".into());
     }
-    Ok(sites)
-}
-
-pub(crate) fn file_offset<'data>(elf: &impl object::Object<'data>, address: u64) -> Option<usize> {
-    elf.segments().find_map(|segment| {
-        let (offset, size) = segment.file_range();
-        let from = segment.address();
-        (from..from + size).contains(&address).then(|| (address - from + offset) as usize)
-    })
+    let site = |address: u64| {
+        let offset = layout.offset_of(address)?;
+        let site = site::choose(&file.bytes(offset, CODE_BYTES).unwrap_or_default());
+        Some((offset as usize + site.offset, site.emulated))
+    };
+    Ok(search.symbols.into_iter().filter_map(|(name, found)| Some((name, site(found.address)?))).collect())
 }

@@ -10,14 +10,14 @@ use super::slots::Slots;
 use super::stats::{self, ProgramStats};
 use super::sums::{take_waits, take_windows};
 use super::tracepoints::{self, Placed};
-use super::{FileId, LoadError, Settings, StackMode, TrapCost, clock};
+use super::{LoadError, Settings, StackMode, TrapCost, clock};
 use crate::call::WINDOW_NS;
 use crate::probe::{Attach, Probe};
 use crate::raw;
 use gpuwhy_model::{Batch, CallClass, LibraryInfo, OpId, OpInfo, ProbeStatus, ProcessEventKind};
+use gpuwhy_proc::{FileId, TargetFile};
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// A window is read so long after its end: a program that was preempted in the middle still gets to count.
@@ -60,7 +60,7 @@ pub struct Engine {
     pub(super) attached_files: HashSet<FileId>,
     pub(super) libraries: Vec<LibraryInfo>,
     /// Where each of them can be opened from here.
-    pub(super) library_paths: Vec<PathBuf>,
+    pub(super) library_files: Vec<TargetFile>,
     pub(super) losses: LossReader,
     pub(super) slots: Slots,
     /// Walks over all tasks, where the kernel can, by their programs' names.

@@ -5,7 +5,7 @@ use super::attach::{Flavour, program, said, site_in_file};
 use super::object::{Opened, SharedMaps};
 use super::stats::{self, ProgramStats};
 use crate::raw::bpf_object;
-use gpuwhy_proc::Maps;
+use gpuwhy_proc::{Maps, TargetFile};
 use libbpf_rs::{Link, UprobeMultiOpts, UprobeOpts};
 use std::path::Path;
 use std::time::Instant;
@@ -80,7 +80,8 @@ impl std::fmt::Debug for EmptyProbe {
 impl EmptyProbe {
     /// On an exported function of a library, where gpuwhy's own probe would go.
     pub fn on_function(flavour: Flavour, library: &Path, symbol: &str) -> Result<Self, String> {
-        Self::attach(flavour, library, site_in_file(library, symbol)?)
+        let file = TargetFile::at(library).ok_or("it cannot be read")?;
+        Self::attach(flavour, &file.path(), site_in_file(&file, symbol)?)
     }
 
     /// What its programs ran for, while a [`super::ProgramClock`] lives.

@@ -4,16 +4,17 @@ use super::attach::{self, LibraryFile};
 use super::engine::Loaded;
 use super::loading::{load_probe, refused};
 use super::rules::{self, Rule};
-use super::{Engine, FileId, LoadError};
+use super::{Engine, LoadError};
 use crate::layout::CommunicatorLayout;
 use gpuwhy_model::{Layer, LibraryInfo, ProbeStatus};
+use gpuwhy_proc::FileId;
 use std::time::Instant;
 
 impl Engine {
     /// Attaches a library file unless it already is; says what came of it.
     pub fn attach_library(&mut self, file: &LibraryFile) -> Vec<ProbeStatus> {
         let wanted = self.rules.iter().any(|rule| rule.function.library == file.library);
-        if !wanted || !self.attached_files.insert(file.id) {
+        if !wanted || !self.attached_files.insert(file.file.id()) {
             return Vec::new();
         }
         let mut fresh = self.load_for(file);
@@ -41,7 +42,7 @@ impl Engine {
                 kind: file.library.name().into(),
                 file: file.shown_path.clone(),
             });
-            self.library_paths.push(file.open_path.clone());
+            self.library_files.push(file.file.clone());
         }
         self.statuses.extend(fresh.iter().cloned());
         fresh
@@ -85,7 +86,7 @@ impl Engine {
 
     /// Where an attached collective library keeps a communicator's ranks.
     pub fn communicator_layout(&self, library: u16) -> Option<CommunicatorLayout> {
-        CommunicatorLayout::of_library(self.library_paths.get(usize::from(library).checked_sub(1)?)?)
+        CommunicatorLayout::of_library(self.library_files.get(usize::from(library).checked_sub(1)?)?)
     }
 
     pub fn is_attached(&self, id: FileId) -> bool {

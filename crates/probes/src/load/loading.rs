@@ -107,7 +107,7 @@ impl Engine {
             statuses,
             attached_files: HashSet::new(),
             libraries: Vec::new(),
-            library_paths: Vec::new(),
+            library_files: Vec::new(),
             losses: LossReader::new(clock::unix_ns()),
             slots: Slots::default(),
             walks,

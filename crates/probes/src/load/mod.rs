@@ -27,8 +27,7 @@ mod targets;
 mod tracefs;
 mod tracepoints;
 
-pub(crate) use attach::file_offset;
-pub use attach::{FileId, Flavour, LibraryFile};
+pub use attach::{Flavour, LibraryFile};
 pub use budget::{Budget, SliceSetting};
 pub use clock::now_ns;
 pub use engine::Engine;

@@ -1,76 +1,46 @@
 //! Where things are in an ELF file. Reads headers and small sections only, whatever size the file has.
 
-use std::fs::File;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::Read;
-use std::os::unix::fs::FileExt;
-
+use crate::Bytes;
 use flate2::read::ZlibDecoder;
 use object::elf::{self, CompressionHeader64, FileHeader64, ProgramHeader64, SectionHeader64};
 use object::{LittleEndian as LE, pod};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Read;
 
-const MOST_SEGMENTS: usize = 256;
-const MOST_SECTIONS: usize = 8192;
-const MOST_NAMES: u64 = 1 << 20;
-const MOST_NOTES: u64 = 64 << 10;
+const MAX_SEGMENTS: usize = 256;
+const MAX_SECTIONS: usize = 8192;
+const MAX_NAMES: u64 = 1 << 20;
+const MAX_NOTES: u64 = 64 << 10;
+/// A linker writes one.
+const MAX_RUN_PATHS: usize = 8;
+/// Dynamic sections and their texts, for run paths.
+const MAX_DYNAMIC: u64 = 16 << 20;
 
 #[cfg(target_arch = "aarch64")]
 const MACHINE: elf::Machine = elf::EM_AARCH64;
 #[cfg(not(target_arch = "aarch64"))]
 const MACHINE: elf::Machine = elf::EM_X86_64;
 
-/// Bytes at places: a file, or memory that was copied.
-pub(crate) trait Bytes {
-    /// Exactly so many bytes.
-    fn bytes(&self, offset: u64, size: u64) -> Option<Vec<u8>>;
-    fn size(&self) -> u64;
-}
-
-impl Bytes for File {
-    fn bytes(&self, offset: u64, size: u64) -> Option<Vec<u8>> {
-        // Before anything is allocated: the headers may say what they like.
-        (offset.checked_add(size)? <= Bytes::size(self)).then_some(())?;
-        let mut buffer = vec![0; usize::try_from(size).ok()?];
-        self.read_exact_at(&mut buffer, offset).ok()?;
-        Some(buffer)
-    }
-
-    fn size(&self) -> u64 {
-        self.metadata().map_or(0, |metadata| metadata.len())
-    }
-}
-
-impl Bytes for Vec<u8> {
-    fn bytes(&self, offset: u64, size: u64) -> Option<Vec<u8>> {
-        let start = usize::try_from(offset).ok()?;
-        self.get(start..start.checked_add(usize::try_from(size).ok()?)?).map(<[u8]>::to_vec)
-    }
-
-    fn size(&self) -> u64 {
-        self.len() as u64
-    }
-}
-
 /// A part of the file and the address it is linked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Part {
-    pub(crate) address: u64,
-    pub(crate) offset: u64,
-    pub(crate) size: u64,
+pub struct Part {
+    pub address: u64,
+    pub offset: u64,
+    pub size: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct SymbolParts {
-    pub(crate) table: Part,
-    pub(crate) names: Part,
+pub struct SymbolParts {
+    pub table: Part,
+    pub names: Part,
 }
 
 /// A section of debug information.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct DebugPart {
-    pub(crate) part: Part,
+pub struct DebugPart {
+    pub part: Part,
     /// Its size in memory, if it is compressed.
-    pub(crate) inflated: Option<u64>,
+    pub inflated: Option<u64>,
 }
 
 /// What is read of debug information.
@@ -89,27 +59,33 @@ const DEBUG_SECTIONS: [&str; 10] = [
 
 /// What of an ELF file is needed here.
 #[derive(Debug, Default)]
-pub(crate) struct Layout {
-    pub(crate) build_id: Option<Vec<u8>>,
+pub struct Layout {
+    pub build_id: Option<Vec<u8>>,
     /// Tells files with the same build id apart that are not the same.
-    pub(crate) headers: u64,
-    pub(crate) segments: Vec<Part>,
-    pub(crate) eh_frame: Option<Part>,
-    pub(crate) eh_frame_hdr: Option<Part>,
-    pub(crate) text: u64,
-    pub(crate) got: u64,
+    pub headers: u64,
+    pub segments: Vec<Part>,
+    pub eh_frame: Option<Part>,
+    pub eh_frame_hdr: Option<Part>,
+    pub text: u64,
+    pub got: u64,
     /// Tables and their names: `.symtab` with `.strtab`, `.dynsym` with `.dynstr`.
-    pub(crate) symbols: [SymbolParts; 2],
+    pub symbols: [SymbolParts; 2],
     /// By name.
-    pub(crate) debug_sections: Vec<(&'static str, DebugPart)>,
+    pub debug_sections: Vec<(&'static str, DebugPart)>,
+    /// `.PyRuntime`: where CPython 3.10 and newer keep their state; `strip` leaves it.
+    pub python_runtime: Option<Part>,
+    /// `.rodata`: constants, texts among them.
+    pub constants: Option<Part>,
+    /// `.dynamic`: what the dynamic linker is told.
+    pub dynamic: Option<Part>,
     /// `.gnu_debuglink`: the name of the debug file and its checksum.
-    pub(crate) debug_link: Option<(String, u32)>,
-    pub(crate) has_debug_info: bool,
+    pub debug_link: Option<(String, u32)>,
+    pub has_debug_info: bool,
 }
 
 impl Layout {
     /// Nothing if it is no ELF file of this machine.
-    pub(crate) fn read(file: &impl Bytes) -> Option<Layout> {
+    pub fn read(file: &impl Bytes) -> Option<Layout> {
         let head = file.bytes(0, size_of::<FileHeader64<LE>>() as u64)?;
         let (header, _) = pod::from_bytes::<FileHeader64<LE>>(&head).ok()?;
         let ident = &header.e_ident;
@@ -128,15 +104,46 @@ impl Layout {
     }
 
     /// The address that a place in the file is linked for.
-    pub(crate) fn address_of(&self, offset: u64) -> Option<u64> {
+    pub fn address_of(&self, offset: u64) -> Option<u64> {
         self.segments.iter().find_map(|segment| {
             let inside = offset.checked_sub(segment.offset).filter(|inside| *inside < segment.size)?;
             segment.address.checked_add(inside)
         })
     }
 
+    /// Where in the file the bytes for an address are.
+    pub fn offset_of(&self, address: u64) -> Option<u64> {
+        self.segments.iter().find_map(|segment| {
+            let inside = address.checked_sub(segment.address).filter(|inside| *inside < segment.size)?;
+            segment.offset.checked_add(inside)
+        })
+    }
+
+    /// DT_RPATH and DT_RUNPATH as written: the dynamic section is pairs of a tag and a value, of these the place of a text.
+    pub fn run_paths(&self, file: &impl Bytes) -> Vec<String> {
+        const DT_RPATH: u64 = 15;
+        const DT_RUNPATH: u64 = 29;
+        let read = |part: Part| {
+            (part.size <= MAX_DYNAMIC)
+                .then(|| file.bytes(part.offset, part.size))
+                .flatten()
+                .unwrap_or_default()
+        };
+        let Some(dynamic) = self.dynamic else { return Vec::new() };
+        let texts = read(self.symbols[1].names);
+        let bytes = read(dynamic);
+        let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, byte| (sum << 8) | u64::from(*byte));
+        let entries = bytes.chunks_exact(16).map(|entry| (number(&entry[..8]), number(&entry[8..])));
+        let places = entries.filter(|(tag, _)| matches!(*tag, DT_RPATH | DT_RUNPATH)).map(|(_, place)| place);
+        let text = |place: u64| {
+            let rest = texts.get(usize::try_from(place).ok()?..)?;
+            String::from_utf8(rest[..rest.iter().position(|byte| *byte == 0)?].to_vec()).ok()
+        };
+        places.take(MAX_RUN_PATHS).filter_map(text).collect()
+    }
+
     fn read_segments(&mut self, file: &impl Bytes, header: &FileHeader64<LE>, hasher: &mut DefaultHasher) {
-        let count = usize::from(header.e_phnum.get(LE)).min(MOST_SEGMENTS);
+        let count = usize::from(header.e_phnum.get(LE)).min(MAX_SEGMENTS);
         let size = (count * size_of::<ProgramHeader64<LE>>()) as u64;
         let Some(bytes) = file.bytes(header.e_phoff.get(LE), size) else { return };
         bytes.hash(hasher);
@@ -150,7 +157,7 @@ impl Layout {
             match segment.p_type.get(LE) {
                 elf::PT_LOAD => self.segments.push(part),
                 elf::PT_NOTE if self.build_id.is_none() => {
-                    let notes = file.bytes(part.offset, part.size.min(MOST_NOTES));
+                    let notes = file.bytes(part.offset, part.size.min(MAX_NOTES));
                     self.build_id = notes.and_then(|notes| build_id(&notes));
                 }
                 elf::PT_GNU_EH_FRAME => self.eh_frame_hdr = Some(part),
@@ -174,13 +181,13 @@ impl Layout {
     }
 
     fn read_sections(&mut self, file: &impl Bytes, header: &FileHeader64<LE>, hasher: &mut DefaultHasher) {
-        let count = usize::from(header.e_shnum.get(LE)).min(MOST_SECTIONS);
+        let count = usize::from(header.e_shnum.get(LE)).min(MAX_SECTIONS);
         let size = (count * size_of::<SectionHeader64<LE>>()) as u64;
         let Some(bytes) = file.bytes(header.e_shoff.get(LE), size) else { return };
         bytes.hash(hasher);
         let Ok((sections, _)) = pod::slice_from_bytes::<SectionHeader64<LE>>(&bytes, count) else { return };
         let names = sections.get(usize::from(header.e_shstrndx.get(LE).0)).and_then(|section| {
-            file.bytes(section.sh_offset.get(LE), section.sh_size.get(LE).min(MOST_NAMES))
+            file.bytes(section.sh_offset.get(LE), section.sh_size.get(LE).min(MAX_NAMES))
         });
         let Some(names) = names else { return };
         for section in sections {
@@ -206,6 +213,9 @@ impl Layout {
                 self.debug_link =
                     file.bytes(part.offset, part.size.min(4096)).and_then(|link| debug_link(&link));
             }
+            b".PyRuntime" => self.python_runtime = Some(part),
+            b".rodata" if in_file => self.constants = Some(part),
+            b".dynamic" if in_file => self.dynamic = Some(part),
             b".symtab" if in_file => self.symbols[0].table = part,
             b".strtab" if in_file => self.symbols[0].names = part,
             b".dynsym" if in_file => self.symbols[1].table = part,
@@ -223,13 +233,13 @@ impl Layout {
     }
 
     /// Bytes that debug information takes in memory.
-    pub(crate) fn debug_bytes(&self) -> u64 {
+    pub fn debug_bytes(&self) -> u64 {
         let sizes = self.debug_sections.iter().map(|(_, debug)| debug.inflated.unwrap_or(debug.part.size));
         sizes.fold(0, u64::saturating_add)
     }
 
     /// Symbols in the tables.
-    pub(crate) fn symbol_count(&self) -> u64 {
+    pub fn symbol_count(&self) -> u64 {
         self.symbols.iter().map(|parts| parts.table.size / size_of::<elf::Sym64<LE>>() as u64).sum()
     }
 }
@@ -243,7 +253,7 @@ fn inflated_size(file: &impl Bytes, part: Part) -> Option<u64> {
 
 impl DebugPart {
     /// The section as it is meant; empty if it cannot be read.
-    pub(crate) fn read(&self, file: &impl Bytes) -> Vec<u8> {
+    pub fn read(&self, file: &impl Bytes) -> Vec<u8> {
         let Some(bytes) = file.bytes(self.part.offset, self.part.size) else { return Vec::new() };
         let Some(size) = self.inflated else { return bytes };
         let packed = bytes.get(size_of::<CompressionHeader64<LE>>()..).unwrap_or_default();
@@ -280,7 +290,7 @@ fn debug_link(section: &[u8]) -> Option<(String, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
+    use std::fs::{self, File};
 
     #[test]
     fn this_program_is_read() {

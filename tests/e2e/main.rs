@@ -42,5 +42,6 @@ mod reasons;
 mod scale;
 mod scenarios;
 mod sql;
+mod strangers;
 mod surfaces;
 mod victim;

@@ -1,6 +1,6 @@
 //! The command a trace starts: it is a target from its first instruction on.
 
-use crate::{AgentError, CommandOutput, Config};
+use crate::{AgentError, CommandOutput, Config, own};
 use gpuwhy_probes::Engine;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use std::ffi::OsString;
@@ -44,6 +44,7 @@ impl Started {
         engine.remove_target(own)?;
         let child = child.map_err(|error| failed(&error))?;
         let pid = Pid::from_child(&child);
+        own::restore_descriptor_limit(pid);
         Ok(Started { child, status: None, end: pidfd_open(pid, PidfdFlags::empty()).ok() })
     }
 

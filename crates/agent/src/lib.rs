@@ -28,6 +28,7 @@ mod pythons;
 mod ranks;
 mod run;
 mod serving;
+mod shares;
 mod short;
 mod silent;
 mod sink;

@@ -1,6 +1,8 @@
 //! What gpuwhy itself costs: its memory and CPU time.
 
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 use std::fs;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -30,6 +32,32 @@ impl OwnMeter {
         let cpu = if wall > 0.0 { (now.saturating_sub(self.last)).as_secs_f64() / wall } else { 0.0 };
         (self.last, self.at) = (now, at);
         OwnCost { rss_bytes: rss_bytes(), cpu, cpu_time: now }
+    }
+}
+
+/// What was allowed at the start, for the command that is traced.
+static DESCRIPTORS_AT_START: OnceLock<Rlimit> = OnceLock::new();
+
+/// Enough for as many library files as are ever attached, on kernels that want two descriptors a function.
+const DESCRIPTORS: u64 = 1 << 16;
+
+/// Shells allow 1,024 descriptors, which a host with many libraries has no difficulty to use up.
+pub(crate) fn raise_descriptor_limit() {
+    let before = getrlimit(Resource::Nofile);
+    let _ = DESCRIPTORS_AT_START.set(before);
+    let enough = |limit: Option<u64>| limit.map(|limit| limit.max(DESCRIPTORS));
+    let raised = Rlimit { current: enough(before.current), maximum: enough(before.maximum) };
+    if setrlimit(Resource::Nofile, raised).is_err() {
+        // Only root may have more than the maximum; what cannot be opened then is refused, one by one.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: before.maximum, ..before });
+    }
+}
+
+/// What the agent needs is not for the command: some programs go through all descriptors they may have.
+pub(crate) fn restore_descriptor_limit(pid: Pid) {
+    if let Some(before) = DESCRIPTORS_AT_START.get() {
+        // It may have ended already.
+        let _ = prlimit(Some(pid), Resource::Nofile, *before);
     }
 }
 

@@ -19,12 +19,13 @@ use crate::pollers::Pollers;
 use crate::probe_states::ProbeStates;
 use crate::pythons::Pythons;
 use crate::serving::Serving;
+use crate::shares::Shares;
 use crate::silent::Silent;
 use crate::sink::{Sink, session_info};
 use crate::stacks::Stacks;
 use crate::stuck::Stuck;
 use crate::wakers::Wakers;
-use crate::{AgentError, Config, Overview, OwnMeter, Summary, Update, discovery};
+use crate::{AgentError, Config, Overview, OwnMeter, Summary, Update, discovery, own};
 use gpuwhy_cause::Tallies;
 use gpuwhy_host::LoadMeter;
 use gpuwhy_ledger::Ledger;
@@ -90,6 +91,7 @@ pub(crate) struct Run {
     own: OwnMeter,
     start_ns: u64,
     libraries: usize,
+    shares: Shares,
     looked: Instant,
 }
 
@@ -114,6 +116,7 @@ impl Run {
             driver_functions: config.driver_functions.clone(),
             ..Settings::default()
         };
+        own::raise_descriptor_limit();
         let engine = Engine::load(&settings)?;
         let clock_offset_ns = engine.clock_offset_ns();
         let annotating =
@@ -167,6 +170,7 @@ impl Run {
             own: OwnMeter::default(),
             start_ns,
             libraries: 0,
+            shares: Shares::default(),
             looked: Instant::now(),
             config,
         };

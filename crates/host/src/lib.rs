@@ -34,7 +34,7 @@ pub use lookup::Lookup;
 pub use mapped::{mapped_file, mapped_files, pids};
 pub use nvml::GpuMeter;
 pub use owner::Owner;
-pub use process::{describe, describe_at, exists};
+pub use process::{describe, describe_at, exists, user_of};
 pub use python::python_processes;
 pub use rank::Rank;
 pub use rdma::RdmaMeter;

@@ -17,6 +17,13 @@ pub fn exists(pid: u32) -> bool {
     fs::metadata(format!("/proc/{pid}")).is_ok()
 }
 
+/// The user who started a process; nothing if it is gone. Not who its folder in /proc belongs to: that is root for
+/// processes that forbid dumps.
+pub fn user_of(pid: u32) -> Option<u32> {
+    let status = Root::default().of_process(pid, "status")?;
+    status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_ascii_whitespace().next()?.parse().ok()
+}
+
 /// What can be known of a process now, and at once; nothing if it is gone.
 pub fn describe(pid: u32) -> Option<Process> {
     describe_at(&Root::default(), pid)

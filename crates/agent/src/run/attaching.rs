@@ -2,6 +2,7 @@
 
 use super::{Run, is_unified};
 use crate::command::Started;
+use crate::shares::Admission;
 use crate::short::in_short;
 use crate::wakers::MAX_WAKERS;
 use crate::{AgentError, Update, discovery};
@@ -47,7 +48,7 @@ impl Run {
             let Some(file) = library else { continue };
             // A program that loads a GPU library will call it: its interpreter is known before that.
             self.pythons.meet(mapped.pid, &self.engine);
-            if !self.engine.is_attached(file.file.id()) && self.attach(&file, updates)? {
+            if self.attach(&file, updates)? {
                 self.report(vec![self.lateness(mapped, &file)], updates)?;
             }
         }
@@ -84,18 +85,39 @@ impl Run {
     fn lateness(&self, mapped: &Mapped, file: &LibraryFile) -> ProbeStatus {
         let now = self.engine.now_ns();
         let late_ns = now.saturating_sub(self.engine.unix_ns(mapped.time_ns));
+        let reason = format!(
+            "attached {} after process {} mapped it; calls it made before that were not seen",
+            duration(late_ns),
+            mapped.pid
+        );
+        self.library_status(file, ProbeState::Degraded, reason)
+    }
+
+    /// Makes room for a library file; the reason where there is none.
+    fn admit(&mut self, file: &LibraryFile, updates: &Sender<Update>) -> Result<Option<String>, AgentError> {
+        let process = file.pid.map(|pid| (pid, gpuwhy_host::user_of(pid).unwrap_or(0)));
+        let now_ns = self.engine.now_ns();
+        match self.shares.admit(file.file.id(), process, now_ns, gpuwhy_host::exists) {
+            Admission::Attach => Ok(None),
+            Admission::Refuse(reason) => Ok(Some(reason)),
+            Admission::Replace(other) => {
+                let reason = "detached to make room for another: its processes have ended or made no call";
+                let statuses = self.engine.detach_library(other, reason);
+                self.report(statuses, updates)?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn library_status(&self, file: &LibraryFile, state: ProbeState, reason: String) -> ProbeStatus {
         ProbeStatus {
             probe: file.library.probe().into(),
             target: "*".into(),
             file: file.shown_path.clone(),
-            state: ProbeState::Degraded,
+            state,
             flavour: self.engine.flavour().name().into(),
-            since_ns: now,
-            reason: format!(
-                "attached {} after process {} mapped it; calls it made before that were not seen",
-                duration(late_ns),
-                mapped.pid
-            ),
+            since_ns: self.engine.now_ns(),
+            reason,
         }
     }
 
@@ -105,7 +127,21 @@ impl Run {
         file: &LibraryFile,
         updates: &Sender<Update>,
     ) -> Result<bool, AgentError> {
-        let statuses = self.engine.attach_library(file);
+        let id = file.file.id();
+        if self.engine.is_attached(id) {
+            if let Some(pid) = file.pid {
+                self.shares.map(id, pid);
+            }
+            return Ok(false);
+        }
+        let statuses = match self.admit(file, updates)? {
+            None => self.engine.attach_library(file),
+            // Said once of each user, however many there are.
+            Some(reason) => match self.coverage.unattached.iter().any(|line| line.ends_with(&reason)) {
+                true => return Ok(false),
+                false => vec![self.library_status(file, ProbeState::Refused, reason)],
+            },
+        };
         let attached = statuses.iter().any(|status| status.state.works());
         self.libraries += usize::from(attached);
         self.report(statuses, updates)?;

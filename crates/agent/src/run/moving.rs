@@ -192,6 +192,13 @@ impl Run {
         let own = std::process::id();
         batch.process_events.retain(|event| event.pid != own);
         batch.wait_events.retain(|wait| wait.pid != own);
+        for event in &batch.process_events {
+            match event.kind {
+                ProcessEventKind::Seen => self.shares.call(event.pid),
+                ProcessEventKind::Fork => self.shares.fork(event.pid, event.child),
+                _ => {}
+            }
+        }
         self.has_new_targets |= batch.process_events.iter().any(|event| event.kind == ProcessEventKind::Seen);
         self.follow_wakers(&batch, updates)?;
         let forgotten = self.census.take(&mut batch);

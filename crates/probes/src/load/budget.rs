@@ -155,7 +155,7 @@ impl Engine {
 }
 
 impl Group {
-    fn refused(&self, flavour: &str, now_ns: u64, reason: &str) -> Vec<ProbeStatus> {
+    pub(super) fn refused(&self, flavour: &str, now_ns: u64, reason: &str) -> Vec<ProbeStatus> {
         let status = |target: &Target| ProbeStatus {
             probe: self.probe().into(),
             target: target.rule.function.symbol.into(),

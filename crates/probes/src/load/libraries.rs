@@ -89,6 +89,22 @@ impl Engine {
         CommunicatorLayout::of_library(self.library_files.get(usize::from(library).checked_sub(1)?)?)
     }
 
+    /// Detaches a file from all processes; it may be attached again. Traps end at once, as with slices.
+    pub fn detach_library(&mut self, id: FileId, reason: &str) -> Vec<ProbeStatus> {
+        self.attached_files.remove(&id);
+        let (gone, stay): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.groups).into_iter().partition(|group| group.file.file.id() == id);
+        self.groups = stay;
+        let now = self.now_ns();
+        let statuses: Vec<ProbeStatus> =
+            gone.iter().flat_map(|group| group.refused(self.flavour.name(), now, reason)).collect();
+        if !gone.is_empty() {
+            std::thread::spawn(move || drop(gone));
+        }
+        self.statuses.extend(statuses.iter().cloned());
+        statuses
+    }
+
     pub fn is_attached(&self, id: FileId) -> bool {
         self.attached_files.contains(&id)
     }

@@ -91,6 +91,7 @@ fn what_slices_tell_is_near_the_truth_and_what_is_rare_is_exact() {
     let (told_launches, interval) = told_in_all(&trace, "cuLaunchKernel");
     let [low, high] = interval.unwrap_or_else(|| panic!("launches are estimated from slices of {slices} ms"));
     let off_pct = 100.0 * (told_launches / launches - 1.0);
+    eprintln!("{launches} launches: {told_launches} ({low} to {high}), {off_pct:+.2}%");
     assert!(low <= launches && launches <= high, "{launches} launches: {low} to {high}");
     assert!(off_pct.abs() <= 5.0, "{launches} launches, told as {told_launches}: {off_pct:+.1}%");
     let syncs = truth["ops"]["cudaStreamSynchronize"].as_i64().unwrap();
@@ -100,6 +101,7 @@ fn what_slices_tell_is_near_the_truth_and_what_is_rare_is_exact() {
     assert!(said.contains("launches sampled ") && said.contains("% of the time: the budget is 1%"), "{said}");
     assert!(!said.contains("everything is seen"), "{said}");
     let (late, interval) = told(&trace, "cuLaunchKernel", &["--since", "3s"]);
+    eprintln!("the last 3 s: {late} {interval:?}");
     assert!((18_000.0..32_000.0).contains(&late), "8,000 a second for 3 s: {late} {interval:?}");
 }
 

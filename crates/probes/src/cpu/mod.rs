@@ -6,11 +6,11 @@ use gpuwhy_model::{CpuSample, OpId};
 
 pub(crate) static PROBE: Probe = Probe {
     name: "cpu",
-    about: "samples of the code that traced threads run, 99 times a second of CPU time: Python frames, native place, system call",
+    about: "samples of the code that traced threads run, 49 times a second of CPU time: Python frames, native place, system call",
     object: bpf_object!("cpu"),
     attach: Attach::Tracepoints(&["cpu_clock"]),
     when: When::Default,
-    cost: "99 timer interrupts a second on each busy CPU, with a task-storage look-up; a few microseconds where a traced thread has it",
+    cost: "49 timer interrupts a second on each busy CPU, with a task-storage look-up; a few microseconds where a traced thread has it",
 };
 
 pub(crate) fn decode(bytes: &[u8], clock_offset_ns: u64) -> Option<CpuSample> {
@@ -46,7 +46,7 @@ mod tests {
         record.head.tgid = 42;
         record.head.tid = 43;
         record.stack_key = 77;
-        record.weight_ns = 10_101_010;
+        record.weight_ns = 20_408_163;
         record.op = 5;
         record.in_kernel = 1;
         record.syscall = 202;
@@ -63,7 +63,7 @@ mod tests {
             tid: 43,
             cpu: 3,
             op: OpId(5),
-            weight_ns: 10_101_010,
+            weight_ns: 20_408_163,
             in_kernel: true,
             syscall: Some(202),
             collecting: Some(false),

@@ -67,7 +67,7 @@ pub(crate) const WAIT_SAMPLES: Table = Table {
 
 pub(crate) const CPU_SAMPLES: Table = Table {
     name: "cpu_samples",
-    about: "threads that make GPU calls, sampled 99 times a second of their time on a CPU: code that is sampled often is where \
+    about: "threads that make GPU calls, sampled 49 times a second of their time on a CPU: code that is sampled often is where \
             the CPU time goes, in calls and between them",
     columns: &[
         TIMESTAMP,

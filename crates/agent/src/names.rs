@@ -131,6 +131,7 @@ impl Names {
 fn run(inbox: &Receiver<Request>, outbox: &Sender<Stack>) {
     // Names can wait for the CPU, traced programs should not have to. Where it is refused, nothing changes.
     let _ = rustix::process::nice(10);
+    gpuwhy_confine::confine(&gpuwhy_confine::Purpose::Parse);
     let mut symbols = Symbols::new(Limits::default());
     let mut stacks: VecDeque<Unnamed> = VecDeque::new();
     loop {

@@ -85,6 +85,7 @@ impl Thread {
         std::thread::Builder::new()
             .name("gpuwhy-owners".into())
             .spawn(move || {
+                gpuwhy_confine::confine(&gpuwhy_confine::Purpose::Look);
                 let mut lookup = Lookup::default();
                 for mut process in asked {
                     lookup.complete(&mut process);

@@ -26,9 +26,10 @@ impl Serving {
         let stop = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stop);
         // Without a thread there are no samples, and nothing else changes.
-        let _ = std::thread::Builder::new()
-            .name("gpuwhy-servers".into())
-            .spawn(move || run(&sender, &flag, wanted, &now_ns));
+        let _ = std::thread::Builder::new().name("gpuwhy-servers".into()).spawn(move || {
+            gpuwhy_confine::confine(&gpuwhy_confine::Purpose::Look);
+            run(&sender, &flag, wanted, &now_ns);
+        });
         Serving { heard, stop }
     }
 

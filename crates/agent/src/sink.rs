@@ -1,6 +1,7 @@
 //! The store's thread: takes batches from a bounded queue and commits several times a second. When the disk is slow
 //! the queue fills, the rings fill behind it, and the kernel counts what it then drops.
 
+use gpuwhy_confine::Purpose;
 use gpuwhy_model::{Batch, Facts, OpInfo, ProbeStatus};
 use gpuwhy_store::{Options, SessionInfo, StoreError, Writer};
 use std::path::Path;
@@ -50,9 +51,14 @@ impl Sink {
     ) -> Result<Sink, StoreError> {
         let writer = Writer::create_or_append(path, session, ops, options)?;
         let (queue, inbox) = sync_channel(QUEUE);
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new(".")).to_path_buf();
         let thread = std::thread::Builder::new()
             .name("gpuwhy-store".into())
-            .spawn(move || run(writer, &inbox))
+            .spawn(move || {
+                gpuwhy_confine::confine(&Purpose::Store(folder));
+                run(writer, &inbox)
+            })
             .map_err(|error| StoreError::Disk { path: path.to_path_buf(), why: error.to_string() })?;
         Ok(Sink { queue: Some(queue), thread: Some(thread) })
     }

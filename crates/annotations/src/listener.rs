@@ -41,9 +41,10 @@ impl Listener {
         let news = Arc::new(Mutex::new(News::default()));
         let stop = Arc::new(AtomicBool::new(false));
         let (sink, flag) = (Arc::clone(&news), Arc::clone(&stop));
-        let thread = std::thread::Builder::new()
-            .name("gpuwhy-annotate".into())
-            .spawn(move || run(&socket, &sink, &flag, clock))?;
+        let thread = std::thread::Builder::new().name("gpuwhy-annotate".into()).spawn(move || {
+            gpuwhy_confine::confine(&gpuwhy_confine::Purpose::Serve);
+            run(&socket, &sink, &flag, clock);
+        })?;
         Ok(Listener { path: path.into(), news, stop, thread: Some(thread) })
     }
 

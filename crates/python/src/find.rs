@@ -86,9 +86,10 @@ impl Candidate<'_> {
         let Some(opened) = TargetFile::mapped(pid, first) else {
             return trouble("it cannot be opened, or is not the file that was mapped".to_string());
         };
-        let Some(elf) = PythonFile::read(&opened, self.named) else {
-            return trouble("it is no ELF file of this machine".to_string());
+        let Some(elf) = gpuwhy_confine::parse(|| PythonFile::read(&opened, self.named)) else {
+            return trouble("reading it failed; this is a fault of gpuwhy's own".to_string());
         };
+        let Some(elf) = elf else { return trouble("it is no ELF file of this machine".to_string()) };
         let Some(runtime) = elf.runtime else {
             return match self.named {
                 Some(version) if layout_of(&version).is_none() => Err(PythonError::Unknown { version, file }),
@@ -100,7 +101,9 @@ impl Candidate<'_> {
             return Err(PythonError::File { file, why: "it is not mapped as its headers say".to_string() });
         };
         let memory = ProcessMemory::open(pid)?;
-        Interpreter::at(&memory, runtime.wrapping_add(bias), elf.version.or(self.named), file).map(Some)
+        let version = elf.version.or(self.named);
+        gpuwhy_confine::parse(|| Interpreter::at(&memory, runtime.wrapping_add(bias), version, file))
+            .transpose()
     }
 }
 

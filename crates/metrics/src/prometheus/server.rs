@@ -63,6 +63,7 @@ impl Server {
         let thread = std::thread::Builder::new()
             .name("gpuwhy-metrics".into())
             .spawn(move || {
+                gpuwhy_confine::confine(&gpuwhy_confine::Purpose::Serve);
                 runtime.block_on(async {
                     tokio::select! {
                         () = serve(listener, &state) => {}

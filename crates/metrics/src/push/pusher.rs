@@ -81,6 +81,7 @@ impl Pusher {
         let thread = std::thread::Builder::new()
             .name("gpuwhy-otlp".into())
             .spawn(move || {
+                gpuwhy_confine::confine(&gpuwhy_confine::Purpose::Serve);
                 runtime.block_on(sending.run());
                 // Looking a name up may take longer than there is time.
                 runtime.shutdown_background();

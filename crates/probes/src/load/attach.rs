@@ -228,7 +228,8 @@ fn find_targets(rules: &[Rule], file: &LibraryFile) -> Result<Vec<Target>, Strin
     // What is linked into a larger library may be in its full table only.
     let may_be_linked_in = file.library == Library::Nccl;
     let tables: &[Table] = if may_be_linked_in { &[Table::Dynamic, Table::Full] } else { &[Table::Dynamic] };
-    let sites = sites_in_file(&file.file, tables, &wanted)?;
+    let sites = gpuwhy_confine::parse(|| sites_in_file(&file.file, tables, &wanted))
+        .ok_or("reading it failed; this is a fault of gpuwhy's own")??;
     let mut seen = HashSet::new();
     Ok(rules
         .iter()

@@ -86,7 +86,8 @@ impl Engine {
 
     /// Where an attached collective library keeps a communicator's ranks.
     pub fn communicator_layout(&self, library: u16) -> Option<CommunicatorLayout> {
-        CommunicatorLayout::of_library(self.library_files.get(usize::from(library).checked_sub(1)?)?)
+        let file = self.library_files.get(usize::from(library).checked_sub(1)?)?;
+        gpuwhy_confine::parse(|| CommunicatorLayout::of_library(file))?
     }
 
     /// Detaches a file from all processes; it may be attached again. Traps end at once, as with slices.

@@ -4,7 +4,7 @@ use crate::activity::{Activity, Syscall, ThreadSample};
 use crate::evidence::{Evidence, OpSums};
 use crate::op_ledger::full_queue_ns;
 use gpuwhy_model::{Cause, Family, Frame, FrameKind, OpId, OpInfo, Part, Role, is_of_library};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Looks at samples with what the rest of the trace tells about their lines.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub(crate) struct Running<'a> {
     /// What calls from a line were, by their samples: for the time in which their probe was detached.
     classes: BTreeMap<(&'a str, u32), BTreeMap<Cause, u64>>,
     /// On-CPU samples of each thread in order.
+    /// Stacks of a compiler.
+    compiling: HashSet<i64>,
     samples: BTreeMap<u32, Vec<&'a ThreadSample>>,
     waiting: BTreeMap<u32, Vec<&'a ThreadSample>>,
 }
@@ -37,6 +39,7 @@ impl<'a> Running<'a> {
             launchers.extend(own_function(evidence, site.stack_id));
             callers.extend(own_functions(evidence, site.stack_id));
         }
+        let mut with_calls: HashSet<i64> = HashSet::new();
         let (mut samples, mut waiting): (BTreeMap<u32, Vec<_>>, BTreeMap<u32, Vec<_>>) = Default::default();
         for sample in &activity.samples {
             let of_part = if sample.part == Part::OnCpu { &mut samples } else { &mut waiting };
@@ -44,15 +47,20 @@ impl<'a> Running<'a> {
             // In the driver, or in torch's CUDA code: a call whose probe may be detached.
             let frames = sample.stack_id.and_then(|id| evidence.frames.get(&id));
             let in_cuda = frames.and_then(|frames| frames.first()).is_some_and(is_of_cuda);
-            if in_cuda || ops.get(&sample.op).is_some_and(|op| is_work(&op.name)) {
-                launching.extend(sample.stack_id.into_iter().flat_map(|id| lines(evidence, id)));
-                launchers.extend(sample.stack_id.and_then(|id| own_function(evidence, id)));
-                callers.extend(sample.stack_id.into_iter().flat_map(|id| own_functions(evidence, id)));
+            let leads_to_calls = in_cuda || ops.get(&sample.op).is_some_and(|op| is_work(&op.name));
+            // Once for each stack: there are few, and millions of samples.
+            if let Some(id) = sample.stack_id.filter(|id| leads_to_calls && with_calls.insert(*id)) {
+                launching.extend(lines(evidence, id));
+                launchers.extend(own_function(evidence, id));
+                callers.extend(own_functions(evidence, id));
             }
         }
         let mut classes: BTreeMap<(&str, u32), BTreeMap<Cause, u64>> = BTreeMap::new();
+        let mut own_lines: HashMap<Option<i64>, Option<(&str, u32)>> = HashMap::new();
         for sample in &activity.samples {
-            if let (Some(op), Some(line)) = (ops.get(&sample.op), own_line(evidence, sample.stack_id)) {
+            let Some(op) = ops.get(&sample.op) else { continue };
+            let line = own_lines.entry(sample.stack_id);
+            if let Some(line) = *line.or_insert_with(|| own_line(evidence, sample.stack_id)) {
                 // What is loaded on a line is loaded once.
                 if op.family != Family::Load {
                     let class = class_of_call(&waiting_calls, sample.pid, op);
@@ -63,7 +71,20 @@ impl<'a> Running<'a> {
         for all in samples.values_mut().chain(waiting.values_mut()) {
             all.sort_by_key(|sample| sample.time_ns);
         }
-        Running { evidence, ops, waiting_calls, launching, launchers, callers, classes, samples, waiting }
+        let compiling = evidence.frames.iter().filter(|(_, frames)| frames.iter().any(is_of_compiler));
+        let compiling = compiling.map(|(id, _)| *id).collect();
+        Running {
+            evidence,
+            ops,
+            compiling,
+            waiting_calls,
+            launching,
+            launchers,
+            callers,
+            classes,
+            samples,
+            waiting,
+        }
     }
 
     pub(crate) fn on_cpu(&self, tid: u32, start_ns: u64, end_ns: u64) -> &[&'a ThreadSample] {
@@ -92,7 +113,7 @@ impl<'a> Running<'a> {
             return self.class_of_call(sample.pid, op);
         }
         let frames = self.frames(sample.stack_id);
-        if frames.iter().any(is_of_compiler) {
+        if sample.stack_id.is_some_and(|id| self.compiling.contains(&id)) {
             return Cause::GpuColdstart;
         }
         if matches!(sample.syscall, Syscall::Read | Syscall::Write) {

@@ -3,6 +3,7 @@
 use super::row::{Row, each_row, rows, table_for};
 use super::scope::Scope;
 use crate::QueryError;
+use foldhash::fast::RandomState;
 use gpuwhy_cause::Evidence;
 use gpuwhy_cause::evidence::{LongWait, Retransmits, ThreadHome, WaitSite};
 use gpuwhy_model::{Neighbour, OomEvent, Part, RdmaEvent};
@@ -57,7 +58,9 @@ pub(super) fn waits(
 /// Rows whose first column is a time, summed over those that have all others in common.
 #[derive(Default)]
 struct Sums {
-    by_hash: HashMap<u64, Vec<Sum>>,
+    // Millions of rows are hashed, by a function made for that.
+    by_hash: HashMap<u64, Vec<Sum>, RandomState>,
+    seed: RandomState,
 }
 
 struct Sum {
@@ -69,7 +72,7 @@ struct Sum {
 impl Sums {
     fn add(&mut self, row: &Row<'_>) {
         let ns = row.number(0);
-        let alike = self.by_hash.entry(row.hash_from(1)).or_default();
+        let alike = self.by_hash.entry(row.hash_from(1, &self.seed)).or_default();
         match alike.iter_mut().find(|sum| sum.of.is_same_from(1, row)) {
             Some(sum) => {
                 sum.ns += ns;

@@ -3,7 +3,7 @@
 use crate::QueryError;
 use gpuwhy_store::{Limits, Reader, Value};
 use std::borrow::Cow;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::time::Duration;
 
 /// Our own statements are sums, or bounded by what they select.
@@ -54,8 +54,8 @@ impl Row<'_> {
     }
 
     /// Of the columns from there on.
-    pub(crate) fn hash_from(&self, at: usize) -> u64 {
-        let mut hasher = DefaultHasher::new();
+    pub(crate) fn hash_from(&self, at: usize, seed: &impl BuildHasher) -> u64 {
+        let mut hasher = seed.build_hasher();
         for value in self.0.iter().skip(at) {
             match value {
                 Value::Integer(number) => number.hash(&mut hasher),

@@ -121,3 +121,36 @@ fn many_libraries_of_one_user_leave_room_for_others() {
     let refused = trace.text(&format!("SELECT reason FROM probes WHERE state = 'refused' AND {of_stranger}"));
     assert!(refused.starts_with("user 65534 has 64 library files attached"), "{refused}");
 }
+
+/// A thread of the agent: its name, and the lines of its status that say what it may do.
+fn threads(pid: u32) -> Vec<(String, String)> {
+    let wanted = |line: &&str| ["CapEff", "NoNewPrivs", "Seccomp:"].iter().any(|name| line.starts_with(name));
+    let read = |task: std::path::PathBuf| {
+        let status = fs::read_to_string(task.join("status")).ok()?;
+        let name = status.lines().next()?.trim_start_matches("Name:").trim().to_string();
+        let lines: Vec<String> = status.lines().filter(wanted).map(|line| line.replace('\t', " ")).collect();
+        Some((name, lines.join(", ")))
+    };
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    tasks.filter_map(|task| read(task.unwrap().path())).collect()
+}
+
+#[test]
+fn threads_that_parse_store_and_serve_may_do_nothing_else() {
+    if !can_trace("threads_that_parse_store_and_serve_may_do_nothing_else") {
+        return;
+    }
+    let trace = Trace::new();
+    let annotate = format!("--annotate={}", trace.folder.path().join("annotate.sock").display());
+    let running = Running::start(&trace, &[&annotate, "--prometheus", "127.0.0.1:0"]);
+    let threads = threads(running.child.id());
+    for name in ["gpuwhy-names", "gpuwhy-store", "gpuwhy-annotate", "gpuwhy-metrics"] {
+        let (_, may) = threads
+            .iter()
+            .find(|(found, _)| found == name)
+            .unwrap_or_else(|| panic!("no thread {name} among {threads:?}"));
+        assert_eq!(may, "CapEff: 0000000000000000, NoNewPrivs: 1, Seccomp: 2", "{name}");
+    }
+    running.stop();
+    assert_eq!(trace.text("PRAGMA integrity_check"), "ok");
+}

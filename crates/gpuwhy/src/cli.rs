@@ -63,6 +63,9 @@ pub(crate) enum Command {
     /// Print a page of the documentation that is made from the program's own tables
     #[command(hide = true)]
     Docs { page: DocsPage },
+    /// Answer one SQL statement about a trace, within limits that the kernel keeps; started by gpuwhy itself
+    #[command(hide = true)]
+    SqlWorker { file: PathBuf },
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -406,6 +409,9 @@ pub(crate) struct QueryOptions {
     /// At most so many rows
     #[arg(long, value_name = "N", default_value_t = 1000, allow_negative_numbers = true)]
     pub(crate) limit: usize,
+    /// Stop a statement that runs longer: 90s, 5m
+    #[arg(long, value_name = "D", allow_hyphen_values = true, default_value = "30s", value_parser = parse_duration)]
+    pub(crate) timeout: Duration,
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub(crate) format: Format,
     /// The same as --format json

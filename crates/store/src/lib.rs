@@ -16,6 +16,7 @@ mod writer;
 pub use error::StoreError;
 pub use reader::{
     Answer, Event, Filter, Limits, Maker, Origin, Reader, Record, Span, Stop, StoredCalls, Value, ValueRef,
+    Worker, serve_statement,
 };
 pub use session::{Session, SessionInfo};
 pub use stats::CallStats;

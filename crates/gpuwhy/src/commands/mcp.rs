@@ -2,6 +2,7 @@
 
 use super::dashboard::door;
 use super::host::HOST;
+use super::sql_worker;
 use crate::cli::McpOptions;
 use crate::failure::Failure;
 use crate::paths;
@@ -11,7 +12,7 @@ use std::io::{IsTerminal, Write};
 /// The trace need not be there yet: an assistant is told so by each tool that needs one.
 pub(crate) fn run(options: &McpOptions) -> Result<(), Failure> {
     let file = options.file.clone().or_else(|| options.db.clone()).unwrap_or_else(paths::default_trace);
-    let questions = Questions::new(file, HOST);
+    let questions = Questions::new(file, HOST).answered_in(sql_worker::worker());
     let Some(address) = &options.http else {
         if options.door.tls_cert.is_some() || options.door.token_file.is_some() {
             return Err(Failure::Usage("TLS and tokens are for --http ADDR; give that, too".into()));

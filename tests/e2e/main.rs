@@ -27,6 +27,7 @@ mod gpu;
 mod graphs;
 mod libraries;
 mod lifecycle;
+mod limits;
 mod marks;
 mod memory;
 mod merge;

@@ -445,7 +445,8 @@ pub(crate) struct NodesOptions {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The file may be one that `gpuwhy trace` is writing, or is yet to write. Nothing is ever changed in it.
-Over HTTP the server is at /mcp. Off loopback it needs TLS and a token, which clients send as `Authorization: Bearer TOKEN`.
+Over HTTP the server is at /mcp, and clients send a token as `Authorization: Bearer TOKEN`: the one that is printed, or that of
+--token-file or GPUWHY_TOKEN. Off loopback it needs TLS too, and a token of yours.
 
 Examples:
   gpuwhy mcp run.db                        the command to put into an assistant's list of MCP servers
@@ -468,7 +469,8 @@ pub(crate) struct McpOptions {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The file may be one that `gpuwhy trace` is writing. The page is at /, the HTTP API at /api/v1 (openapi.json describes it), MCP at /mcp.
-Off loopback it needs TLS and a token: browsers ask for it once, programs send it as `Authorization: Bearer TOKEN`.
+The link that is printed has a token in it, made for this run: browsers log in with it, programs send it as
+`Authorization: Bearer TOKEN`. Off loopback it needs TLS, and a token of yours.
 
 Examples:
   gpuwhy dashboard run.db
@@ -504,6 +506,9 @@ pub(crate) struct DoorOptions {
     /// Answer to this host name, too, as that of a proxy in front; may be given several times
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_host: Vec<String>,
+    /// On loopback ask nobody for a token: every user of this host can read the trace then
+    #[arg(long, conflicts_with = "token_file")]
+    pub(crate) open: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -42,6 +42,7 @@ mod queries;
 mod reasons;
 mod scale;
 mod scenarios;
+mod secrets;
 mod sql;
 mod surfaces;
 mod victim;

@@ -140,6 +140,12 @@ pub(crate) struct TraceOptions {
     /// The oldest data is dropped when the file passes this size: 500M, 10G
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, default_value = "10G", value_parser = parse_size)]
     pub(crate) max_size: u64,
+    /// Let this group read the trace and the folders made for it, which are their owner's alone else
+    #[arg(long, value_name = "NAME", value_parser = parse_group)]
+    pub(crate) group: Option<u32>,
+    /// Store command lines as they are; else values of keys, tokens, secrets, passwords and credentials on them become ***
+    #[arg(long)]
+    pub(crate) no_mask: bool,
     /// One JSON object a line on stdout: calls, collectives, memory, GPU samples, sums, losses, the summary
     #[arg(long)]
     pub(crate) json: bool,
@@ -198,6 +204,17 @@ fn parse_time(text: &str) -> Result<u64, String> {
     let wrong = || format!("'{text}' is no time; write it as 2026-11-15T03:00:00Z");
     let time: jiff::Timestamp = text.parse().map_err(|_| wrong())?;
     u64::try_from(time.as_nanosecond()).map_err(|_| wrong())
+}
+
+/// A group's number, by its name or itself.
+fn parse_group(text: &str) -> Result<u32, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    match nix::unistd::Group::from_name(text) {
+        Ok(Some(group)) => Ok(group.gid.as_raw()),
+        _ => Err(format!("there is no group '{text}' on this host; `getent group` lists them")),
+    }
 }
 
 fn parse_pid(text: &str) -> Result<u32, String> {
@@ -542,6 +559,9 @@ pub(crate) struct ExportOptions {
     /// Where to: a file, a folder for Parquet, or - for stdout
     #[arg(long, short, value_name = "OUT")]
     pub(crate) output: PathBuf,
+    /// Let this group read what is written, which is its owner's alone else
+    #[arg(long, value_name = "NAME", value_parser = parse_group)]
+    pub(crate) group: Option<u32>,
     /// Replace what is there
     #[arg(long)]
     pub(crate) force: bool,
@@ -584,6 +604,9 @@ pub(crate) struct MergeOptions {
     /// The file to make
     #[arg(long, short, value_name = "OUT")]
     pub(crate) output: PathBuf,
+    /// Let this group read the merged file, which is its owner's alone else
+    #[arg(long, value_name = "NAME", value_parser = parse_group)]
+    pub(crate) group: Option<u32>,
     /// Replace what is there
     #[arg(long)]
     pub(crate) force: bool,

@@ -29,13 +29,17 @@ fn most_memory(pid: u32) -> u64 {
 
 /// Over HTTP: the status and the answer.
 fn asked(address: &str, question: &Value) -> (u16, Value) {
+    asked_with(address, "", question)
+}
+
+fn asked_with(address: &str, header: &str, question: &Value) -> (u16, Value) {
     let authority = address.trim_start_matches("http://").trim_end_matches('/');
     let mut stream = TcpStream::connect(authority).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let body = question.to_string();
     write!(
         stream,
-        "POST /api/v1/sql HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST /api/v1/sql HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{header}content-length: {}\r\n\r\n{body}",
         body.len()
     )
     .unwrap();
@@ -75,6 +79,38 @@ fn told(trace: &Trace, question: &Value) -> (String, u64) {
 
 fn dashboard(trace: &Trace) -> (Ended, String) {
     served(gpuwhy().arg("dashboard").arg(trace.file()).args(["--listen", "127.0.0.1:0", "--open"]))
+}
+
+/// Others use the same host.
+#[test]
+fn servers_on_loopback_print_a_token_and_want_it() {
+    let trace = recorded_trace();
+    let question = json!({"statement": "SELECT 1 AS one"});
+    let answered = |address: &str, token: &str| {
+        assert!(token.len() >= 32, "{token}");
+        assert_eq!(asked(address, &question).0, 401);
+        let header = format!("authorization: Bearer {token}\r\n");
+        assert_eq!(asked_with(address, &header, &question).1["rows"], json!([{"one": 1}]));
+    };
+    let mut dashboard = gpuwhy();
+    let (_server, link) =
+        served(dashboard.arg("dashboard").arg(trace.file()).args(["--listen", "127.0.0.1:0"]));
+    let (address, token) = link.split_once("/#token=").unwrap();
+    answered(address, token);
+    let mut mcp = gpuwhy();
+    let mut child = Ended(
+        mcp.arg("mcp")
+            .arg(trace.file())
+            .args(["--http", "127.0.0.1:0"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap(),
+    );
+    let mut line = String::new();
+    BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let (head, token) = line.split_once("; clients send Authorization: Bearer ").unwrap();
+    let address = head.trim_start_matches("MCP at ").trim_end_matches("/mcp");
+    answered(address, token.split(';').next().unwrap());
 }
 
 #[test]

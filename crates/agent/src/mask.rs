@@ -224,7 +224,7 @@ mod tests {
             ..Container::default()
         };
         let process = Process {
-            cmdline: "train\0--token\0a b\0--lr\00.1".into(),
+            cmdline: ["train", "--token", "a b", "--lr", "0.1"].join("\0"),
             container: Some(container),
             ..Process::default()
         };

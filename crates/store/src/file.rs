@@ -124,6 +124,15 @@ fn computes(db: &Connection) -> rusqlite::Result<Option<String>> {
     Ok(name(generated)?.map(|name| format!("its column {name} is computed")))
 }
 
+/// Why writing to its tables would do so: constraints, defaults and indexes over expressions are computed for every row.
+pub(crate) fn computes_when_written(db: &Connection) -> rusqlite::Result<Option<String>> {
+    let sql = "SELECT substr(name, 1, 100) FROM sqlite_master WHERE type IN ('table', 'index') AND (\
+               sql LIKE '%check(%' OR sql LIKE '%check (%' OR sql LIKE '% default %' \
+               OR type = 'index' AND (sql LIKE '% where %' OR sql LIKE '%(%(%')) LIMIT 1";
+    let name: Option<String> = db.query_row(sql, [], |row| row.get(0)).optional()?;
+    Ok(name.map(|name| format!("{name} computes something for every row that is written")))
+}
+
 /// Whether each view is what we make of it: one of somebody else could be anything.
 fn has_our_views(db: &Connection) -> rusqlite::Result<bool> {
     let mut text = db.prepare("SELECT sql FROM sqlite_master WHERE type = 'view' AND name = ?")?;

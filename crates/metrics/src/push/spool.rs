@@ -285,7 +285,7 @@ mod tests {
             assert_eq!((now.queued_bytes, kept(), next(&spool).is_none()), (0, 0, true));
             spool.sync = File::sync_all;
             spool.put(&one);
-            assert_eq!((kept(), next(&spool).unwrap().body), (1, one.encode().into()));
+            assert_eq!((kept(), next(&spool).unwrap().body), (1, one.encode()));
         }
     }
 

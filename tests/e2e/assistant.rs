@@ -149,7 +149,7 @@ fn the_api_describes_itself_to_other_peoples_tools() {
     let Some(python) = python("the_api_describes_itself_to_other_peoples_tools") else { return };
     let trace = trace();
     let (_server, address) =
-        served(gpuwhy().arg("dashboard").arg(trace.file()).args(["--listen", "127.0.0.1:0"]));
+        served(gpuwhy().arg("dashboard").arg(trace.file()).args(["--listen", "127.0.0.1:0", "--open"]));
     // Each answer is what the document says it is.
     let script = "
 import json, sys, urllib.request, urllib.error

@@ -49,7 +49,7 @@ fn every_view_shows_what_the_api_says_and_everybody_can_use_it() {
     };
     for (name, scenario) in [("h200-item", "recorded"), ("h200-loader", "findings")] {
         let trace = recorded(name);
-        let (_server, address) = served(&mut dashboard(&trace.file()));
+        let (_server, address) = served(dashboard(&trace.file()).arg("--open"));
         driven(&browser, scenario, &address);
     }
 }
@@ -68,7 +68,7 @@ fn the_late_rank_is_named_in_the_matrix() {
          100 + rank, 100 + rank, rank, 4, '0xabc', seq FROM seqs, ranks WHERE NOT (rank = 3 AND seq = 29)",
     )
     .unwrap();
-    let (_server, address) = served(&mut dashboard(&trace.file()));
+    let (_server, address) = served(dashboard(&trace.file()).arg("--open"));
     driven(&browser, "ranks", &address);
 }
 
@@ -101,7 +101,7 @@ fn a_hostile_trace_is_shown_as_text() {
         statement.execute(rusqlite::params_from_iter(&words[..many])).unwrap();
     }
     drop(db);
-    let (_server, address) = served(&mut dashboard(&trace.file()));
+    let (_server, address) = served(dashboard(&trace.file()).arg("--open"));
     driven(&browser, "hostile", &address);
 }
 
@@ -124,6 +124,15 @@ fn a_browser_logs_in_with_a_token_over_tls() {
 }
 
 #[test]
+fn the_printed_link_logs_in_and_its_token_stays_nowhere() {
+    let Some(browser) = browser("the_printed_link_logs_in_and_its_token_stays_nowhere") else { return };
+    let trace = recorded("h200-item");
+    let (_server, address) = served(&mut dashboard(&trace.file()));
+    assert!(address.contains("/#token="), "{address}");
+    driven(&browser, "link", &address);
+}
+
+#[test]
 fn the_page_follows_a_trace_that_is_being_written() {
     let test = "the_page_follows_a_trace_that_is_being_written";
     let Some(browser) = browser(test) else { return };
@@ -135,7 +144,7 @@ fn the_page_follows_a_trace_that_is_being_written() {
     let words = ["--", work.to_str().unwrap(), "train", "--steps", "0", "--seconds", "60"];
     let mut running = Running::start(&trace, &words);
     running.until("sums", |sums| !sums["operations"].as_array().unwrap().is_empty());
-    let (_server, address) = served(&mut dashboard(&trace.file()));
+    let (_server, address) = served(dashboard(&trace.file()).arg("--open"));
     driven(&browser, "live", &address);
     running.stop();
 }

@@ -379,7 +379,7 @@ fn a_trace_that_is_too_large_is_not_fetched() {
 /// A dashboard on loopback, without TLS, whose clock is wrong.
 fn skewed(trace: &Trace, skew_ns: i64) -> (Ended, String) {
     let (server, real) =
-        served(gpuwhy().arg("dashboard").arg(trace.file()).args(["--listen", "127.0.0.1:0"]));
+        served(gpuwhy().arg("dashboard").arg(trace.file()).args(["--listen", "127.0.0.1:0", "--open"]));
     let real = real.strip_prefix("http://").unwrap().trim_end_matches('/').to_string();
     let address = fake(skew_ns, move |stream| {
         let mut to = TcpStream::connect(&real).unwrap();
@@ -449,7 +449,7 @@ fn of_a_long_trace_only_the_part_that_is_asked_about_is_fetched() {
         + &sql("blame", "window_start_ns");
     Connection::open(trace.file()).unwrap().execute_batch(&hour_ago).unwrap();
     let (_server, address) =
-        served(gpuwhy().arg("dashboard").arg(trace.file()).args(["--listen", "127.0.0.1:0"]));
+        served(gpuwhy().arg("dashboard").arg(trace.file()).args(["--listen", "127.0.0.1:0", "--open"]));
     let ask =
         |words: &[&str]| json(gpuwhy().args(words).args(["--json", "--nodes", &address]).output().unwrap());
     let (part, whole) = (ask(&["explain", "--since", "1m"]), ask(&["explain"]));
@@ -476,8 +476,9 @@ fn a_trace_that_is_being_written_is_asked_as_it_is() {
             .unwrap(),
     );
     running.until_called(work.0.id().into(), "cuLaunchKernel", 1000);
-    let dashboards = [&trace, &other]
-        .map(|trace| served(gpuwhy().arg("dashboard").arg(trace.file()).args(["--listen", "127.0.0.1:0"])));
+    let dashboards = [&trace, &other].map(|trace| {
+        served(gpuwhy().arg("dashboard").arg(trace.file()).args(["--listen", "127.0.0.1:0", "--open"]))
+    });
     let nodes = dashboards.each_ref().map(|(_, address)| address.as_str()).join(",");
     let sql = "SELECT count(DISTINCT session_id), sum(count) FROM call_stats WHERE op = 'cuLaunchKernel'";
     let asked = || {
@@ -537,7 +538,7 @@ fn absurd_numbers_of_a_node_break_nothing() {
             });
         Connection::open(bad.file()).unwrap().execute_batch(&sets.concat()).unwrap();
         let dashboards = [&good, &bad].map(|trace| {
-            served(gpuwhy().arg("dashboard").arg(trace.file()).args(["--listen", "127.0.0.1:0"]))
+            served(gpuwhy().arg("dashboard").arg(trace.file()).args(["--listen", "127.0.0.1:0", "--open"]))
         });
         let nodes = dashboards.each_ref().map(|(_, address)| address.as_str()).join(",");
         for words in

@@ -3,7 +3,7 @@
 use crate::{AgentError, CommandOutput, Config, own};
 use gpuwhy_probes::Engine;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -30,6 +30,10 @@ impl Started {
         let own = std::process::id();
         let mut command = Command::new(program);
         command.args(arguments);
+        // The agent's tokens are not for whom it traces.
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_token(name)) {
+            command.env_remove(name);
+        }
         if let Some(socket) = &config.annotate {
             command.env(gpuwhy_annotations::ENVIRONMENT, socket);
         }
@@ -81,5 +85,27 @@ impl Started {
 
     pub(crate) fn status(&self) -> Option<ExitStatus> {
         self.status
+    }
+}
+
+/// Variables of ours that are secrets or lead to them.
+fn is_token(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    let is_secret = ["TOKEN", "SECRET", "PASSWORD", "KEY"].iter().any(|word| name.contains(word));
+    name.starts_with("GPUWHY_") && is_secret
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_told_from_other_variables() {
+        for own in ["GPUWHY_TOKEN", "GPUWHY_FLEET_TOKEN", "GPUWHY_FLEET_TOKEN_FILE"] {
+            assert!(is_token(own.as_ref()), "{own}");
+        }
+        for other in ["GPUWHY_DB", "GPUWHY_ANNOTATE", "GPUWHY_CLUSTER", "HF_TOKEN", "PATH"] {
+            assert!(!is_token(other.as_ref()), "{other}");
+        }
     }
 }

@@ -43,6 +43,8 @@ pub struct Config {
     pub servers: Option<Wanted>,
     /// The command line, for the record.
     pub flags: Vec<String>,
+    /// Secrets on command lines are neither stored nor sent.
+    pub mask: bool,
     /// Send each batch as an update too.
     pub watch_batches: bool,
     /// Collect the batches for a recording.
@@ -75,6 +77,7 @@ impl Config {
             annotate: None,
             servers: None,
             flags: Vec::new(),
+            mask: true,
             watch_batches: false,
             record: false,
         }

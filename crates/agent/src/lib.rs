@@ -15,6 +15,7 @@ mod error;
 mod governor;
 mod host_events;
 mod kernel_names;
+mod mask;
 mod names;
 mod neighbours;
 mod outside;
@@ -40,6 +41,7 @@ mod wakers;
 pub use agent::Agent;
 pub use config::{CommandOutput, Config};
 pub use error::AgentError;
+pub use mask::words_masked;
 pub use overview::{
     BillSum, Code, CollectiveSum, Collectives, CopySum, GpuSum, GraphSum, KernelSum, Lateness, LineSum,
     MarkSum, MemorySum, Overview, Spread, Straggling, StreamBusy, StreamWindow,

@@ -25,7 +25,7 @@ use crate::sink::{Sink, session_info};
 use crate::stacks::Stacks;
 use crate::stuck::Stuck;
 use crate::wakers::Wakers;
-use crate::{AgentError, Config, Overview, OwnMeter, Summary, Update, discovery, own};
+use crate::{AgentError, Config, Overview, OwnMeter, Summary, Update, discovery, own, words_masked};
 use gpuwhy_cause::Tallies;
 use gpuwhy_host::LoadMeter;
 use gpuwhy_ledger::Ledger;
@@ -122,7 +122,8 @@ impl Run {
         let annotating =
             config.annotate.as_deref().map(|path| Annotating::open(path, clock_offset_ns)).transpose()?;
         let start_ns = engine.now_ns();
-        let session = session_info(start_ns, engine.clock_offset_ns(), config.flags.clone());
+        let flags = if config.mask { words_masked(&config.flags) } else { config.flags.clone() };
+        let session = session_info(start_ns, engine.clock_offset_ns(), flags);
         let sink = Sink::open(&config.out, &session, engine.ops(), &config.store)?;
         let recording =
             config.record.then(|| Recording { start_ns, ops: engine.ops().to_vec(), ..Recording::default() });

@@ -7,7 +7,7 @@ use crate::News;
 use crate::budget::Budget;
 use crate::clock::{Clock, monotonic_ns};
 use crate::spans::Spans;
-use connection::{Connection, Judge};
+use connection::{Connection, Judge, MOST_A_TURN};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket::Socket;
 use std::io;
@@ -19,6 +19,10 @@ use std::time::Duration;
 
 const MOST_CONNECTIONS: usize = 256;
 const MOST_OF_A_USER: usize = 64;
+/// Taken up at one turn: whoever connects without end does not keep the others' lines from being read.
+const MOST_NEW_A_TURN: usize = 64;
+/// Read at the end of a trace, of all connections together: it ends soon, whatever they still send.
+const MOST_AT_LAST: usize = 32 << 20;
 /// How soon the thread notices that it is to end.
 const TURN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Lines are read together, not each for itself.
@@ -82,10 +86,14 @@ fn run(socket: &Socket, news: &Mutex<News>, stop: &AtomicBool, clock: Clock) {
         // Read before the last look: whatever was sent before the flag was set is seen.
         let last = stop.load(Ordering::Relaxed);
         let ready = wait(socket, &connections, last);
-        accept(socket, &mut connections);
+        accept(socket, &mut connections, tracer);
         let mut judge = Judge { spans: &mut spans, budget: &mut budget, tracer, clock };
         let mut said = News::default();
-        connections.retain_mut(|connection| connection.read(&mut judge, &mut said, last));
+        let mut left = MOST_AT_LAST;
+        connections.retain_mut(|connection| {
+            let mut turn = MOST_A_TURN;
+            connection.read(&mut judge, &mut said, if last { &mut left } else { &mut turn })
+        });
         if !said.is_empty() {
             let mut news = news.lock().unwrap_or_else(PoisonError::into_inner);
             for mark in said.annotations {
@@ -120,12 +128,15 @@ fn wait(socket: &Socket, connections: &[Connection], last: bool) -> bool {
     }
 }
 
-fn accept(socket: &Socket, connections: &mut Vec<Connection>) {
-    while let Ok((stream, _)) = socket.listener().accept() {
+fn accept(socket: &Socket, connections: &mut Vec<Connection>, tracer: u32) {
+    for _ in 0..MOST_NEW_A_TURN {
+        let Ok((stream, _)) = socket.listener().accept() else { return };
         let Some(connection) = Connection::new(stream) else { continue };
         let of_user = connections.iter().filter(|other| other.uid() == connection.uid()).count();
+        // Who traces has room of his own, however many others there are.
+        let has_room = connections.len() < MOST_CONNECTIONS || connection.uid() == tracer;
         // Whoever has too many is told by the end of the connection.
-        if connections.len() < MOST_CONNECTIONS && of_user < MOST_OF_A_USER {
+        if has_room && of_user < MOST_OF_A_USER {
             connections.push(connection);
         }
     }
@@ -181,6 +192,41 @@ mod tests {
         let refused = |kind: &str| news.refused.get(kind).copied().unwrap_or(0);
         assert!(refused("not the JSON of a mark") >= 100);
         assert_eq!((refused("labels that do not fit"), refused("longer than 4096 bytes")), (1, 1));
+    }
+
+    #[test]
+    fn a_turn_takes_up_so_many_connections_and_leaves_the_rest_for_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = Socket::open(&folder.path().join("a.sock")).unwrap();
+        let peers: Vec<UnixStream> = (0..3 * MOST_NEW_A_TURN)
+            .map(|_| UnixStream::connect(folder.path().join("a.sock")).unwrap())
+            .collect();
+        let mut connections = Vec::new();
+        let waits = || wait(&socket, &[], true);
+        for _ in 0..2 {
+            accept(&socket, &mut connections, u32::MAX);
+            assert!(waits(), "there are more");
+        }
+        accept(&socket, &mut connections, u32::MAX);
+        assert_eq!((connections.len(), waits(), peers.len()), (MOST_OF_A_USER, false, 3 * MOST_NEW_A_TURN));
+    }
+
+    #[test]
+    fn a_line_that_does_not_end_ends_the_connection() {
+        let (near, far) = UnixStream::pair().unwrap();
+        let mut connection = Connection::new(near).unwrap();
+        let (mut spans, mut budget) = (Spans::default(), Budget::default());
+        let clock = Clock { offset_ns: 0, began_ns: monotonic_ns() };
+        let mut judge = Judge { spans: &mut spans, budget: &mut budget, tracer: 0, clock };
+        let mut read = |connection: &mut Connection| {
+            connection.read(&mut judge, &mut News::default(), &mut { MOST_A_TURN })
+        };
+        let mut peer = &far;
+        assert!(read(&mut connection), "one that is silent may stay");
+        peer.write_all(b"{\"labels\":").unwrap();
+        assert!(read(&mut connection));
+        connection.age(Duration::from_secs(61));
+        assert!(!read(&mut connection));
     }
 
     #[test]

@@ -43,8 +43,12 @@ pub enum DoorError {
     Address { address: String, why: String },
     #[error("cannot listen on {address}: {why}; name another port, or 0 for any that is free")]
     Listen { address: String, why: String },
-    #[error("the token file {path} can be read or written by everybody; run `chmod o= {path}`")]
+    #[error("the token file {path} can be read or written by everybody; run `chmod o=,g-w {path}`")]
     TokenIsOpen { path: PathBuf },
+    #[error(
+        "the token file {path} is another user's ({uid}), who can change it; run `chown root {path}`, or use one of yours"
+    )]
+    TokenIsForeign { path: PathBuf, uid: u32 },
     #[error("the token file {path} cannot be used: {why}")]
     TokenFile { path: PathBuf, why: String },
     #[error("a token has less than 16 characters; make a better one: `openssl rand -hex 32`")]

@@ -1,6 +1,7 @@
-//! Listening: so many connections at a time, each with TLS where it is asked for, and none that only waits.
+//! Listening: so many connections at a time, each with TLS where it is asked for, none that only waits, and none whose other side
+//! does not read.
 
-use crate::{DoorError, Tls};
+use crate::{DoorError, Shares, Timed, Tls};
 use axum::{Extension, Router};
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -16,6 +17,8 @@ use tokio::sync::Semaphore;
 
 /// For TLS to be agreed upon, and for a request's head to come.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// For an answer to be taken, piece by piece.
+const STALL: Duration = Duration::from_secs(30);
 /// A connection of HTTP/2 that does not answer a ping is gone.
 const PING: Duration = Duration::from_secs(30);
 /// What one connection of HTTP/2 may send before it is read.
@@ -78,11 +81,25 @@ impl Door {
     ) -> Option<E> {
         tokio::select! {
             ended = end => Some(ended),
-            () = self.accept(listener, router) => None,
+            () = self.accept(listener, router, None) => None,
         }
     }
 
-    async fn accept(&self, listener: TcpListener, router: Router) {
+    /// The same where no address, and no user of this host, has more than `each` of the connections: more are closed at once.
+    pub async fn serve_shared<E>(
+        &self,
+        listener: TcpListener,
+        router: Router,
+        end: impl Future<Output = E>,
+        each: usize,
+    ) -> Option<E> {
+        tokio::select! {
+            ended = end => Some(ended),
+            () = self.accept(listener, router, Some(Shares::new(each))) => None,
+        }
+    }
+
+    async fn accept(&self, listener: TcpListener, router: Router, shares: Option<Arc<Shares>>) {
         let turns = Arc::new(Semaphore::new(self.connections));
         while let Ok(turn) = turns.clone().acquire_owned().await {
             let Ok((stream, peer)) = listener.accept().await else {
@@ -90,10 +107,20 @@ impl Door {
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             };
+            let share = match &shares {
+                None => None,
+                Some(shares) => {
+                    let shares = Arc::clone(shares);
+                    // Whose a connection is may have to be read from a long table.
+                    let share = tokio::task::spawn_blocking(move || shares.take(peer)).await;
+                    let Ok(Some(share)) = share else { continue };
+                    Some(share)
+                }
+            };
             let (door, router) = (self.clone(), router.clone().layer(Extension(Peer(peer))));
             tokio::spawn(async move {
                 door.connection(stream, router).await;
-                drop(turn);
+                drop((turn, share));
             });
         }
     }
@@ -102,6 +129,7 @@ impl Door {
     async fn connection(&self, stream: TcpStream, router: Router) {
         // Answers are written whole.
         let _ = stream.set_nodelay(true);
+        let stream = Timed::new(stream, STALL);
         match &self.tls {
             None => requests(self.protocol, stream, router).await,
             Some(tls) => {

@@ -2,6 +2,8 @@
 
 use crate::DoorError;
 use ring::digest::{SHA256, digest};
+use ring::rand::{SecureRandom, SystemRandom};
+use std::fmt::Write;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -43,6 +45,17 @@ impl Digest {
     }
 }
 
+/// 32 bytes that nobody can guess, as hex digits; nothing where the system gives none.
+pub fn random() -> Option<String> {
+    let mut number = [0u8; 32];
+    SystemRandom::new().fill(&mut number).ok()?;
+    Some(number.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
+}
+
 /// A file's lines that are neither empty nor comments.
 pub fn lines_of(path: &Path) -> Result<Vec<String>, DoorError> {
     let text = contents(path)?;
@@ -62,8 +75,13 @@ fn contents(path: &Path) -> Result<String, DoorError> {
     if !about.is_file() {
         return Err(unusable("it is no file".into()));
     }
-    if about.mode() & 0o007 != 0 {
+    // A group may read it, as that of a service.
+    if about.mode() & 0o027 != 0 {
         return Err(DoorError::TokenIsOpen { path: path.into() });
+    }
+    // Its owner may change it at any time.
+    if ![0, rustix::process::geteuid().as_raw()].contains(&about.uid()) {
+        return Err(DoorError::TokenIsForeign { path: path.into(), uid: about.uid() });
     }
     let mut text = String::new();
     file.take(LARGEST).read_to_string(&mut text).map_err(|error| unusable(error.to_string()))?;

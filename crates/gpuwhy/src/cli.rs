@@ -63,6 +63,9 @@ pub(crate) enum Command {
     /// Print a page of the documentation that is made from the program's own tables
     #[command(hide = true)]
     Docs { page: DocsPage },
+    /// Answer one SQL statement about a trace, within limits that the kernel keeps; started by gpuwhy itself
+    #[command(hide = true)]
+    SqlWorker { file: PathBuf },
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -137,6 +140,12 @@ pub(crate) struct TraceOptions {
     /// The oldest data is dropped when the file passes this size: 500M, 10G
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, default_value = "10G", value_parser = parse_size)]
     pub(crate) max_size: u64,
+    /// Let this group read the trace and the folders made for it, which are their owner's alone else
+    #[arg(long, value_name = "NAME", value_parser = parse_group)]
+    pub(crate) group: Option<u32>,
+    /// Store command lines as they are; else values of keys, tokens, secrets, passwords and credentials on them become ***
+    #[arg(long)]
+    pub(crate) no_mask: bool,
     /// One JSON object a line on stdout: calls, collectives, memory, GPU samples, sums, losses, the summary
     #[arg(long)]
     pub(crate) json: bool,
@@ -195,6 +204,17 @@ fn parse_time(text: &str) -> Result<u64, String> {
     let wrong = || format!("'{text}' is no time; write it as 2026-11-15T03:00:00Z");
     let time: jiff::Timestamp = text.parse().map_err(|_| wrong())?;
     u64::try_from(time.as_nanosecond()).map_err(|_| wrong())
+}
+
+/// A group's number, by its name or itself.
+fn parse_group(text: &str) -> Result<u32, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    match nix::unistd::Group::from_name(text) {
+        Ok(Some(group)) => Ok(group.gid.as_raw()),
+        _ => Err(format!("there is no group '{text}' on this host; `getent group` lists them")),
+    }
 }
 
 fn parse_pid(text: &str) -> Result<u32, String> {
@@ -406,6 +426,9 @@ pub(crate) struct QueryOptions {
     /// At most so many rows
     #[arg(long, value_name = "N", default_value_t = 1000, allow_negative_numbers = true)]
     pub(crate) limit: usize,
+    /// Stop a statement that runs longer: 90s, 5m
+    #[arg(long, value_name = "D", allow_hyphen_values = true, default_value = "30s", value_parser = parse_duration)]
+    pub(crate) timeout: Duration,
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub(crate) format: Format,
     /// The same as --format json
@@ -439,7 +462,8 @@ pub(crate) struct NodesOptions {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The file may be one that `gpuwhy trace` is writing, or is yet to write. Nothing is ever changed in it.
-Over HTTP the server is at /mcp. Off loopback it needs TLS and a token, which clients send as `Authorization: Bearer TOKEN`.
+Over HTTP the server is at /mcp, and clients send a token as `Authorization: Bearer TOKEN`: the one that is printed, or that of
+--token-file or GPUWHY_TOKEN. Off loopback it needs TLS too, and a token of yours.
 
 Examples:
   gpuwhy mcp run.db                        the command to put into an assistant's list of MCP servers
@@ -462,7 +486,8 @@ pub(crate) struct McpOptions {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The file may be one that `gpuwhy trace` is writing. The page is at /, the HTTP API at /api/v1 (openapi.json describes it), MCP at /mcp.
-Off loopback it needs TLS and a token: browsers ask for it once, programs send it as `Authorization: Bearer TOKEN`.
+The link that is printed has a token in it, made for this run: browsers log in with it, programs send it as
+`Authorization: Bearer TOKEN`. Off loopback it needs TLS, and a token of yours.
 
 Examples:
   gpuwhy dashboard run.db
@@ -498,6 +523,9 @@ pub(crate) struct DoorOptions {
     /// Answer to this host name, too, as that of a proxy in front; may be given several times
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_host: Vec<String>,
+    /// On loopback ask nobody for a token: every user of this host can read the trace then
+    #[arg(long, conflicts_with = "token_file")]
+    pub(crate) open: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -531,6 +559,9 @@ pub(crate) struct ExportOptions {
     /// Where to: a file, a folder for Parquet, or - for stdout
     #[arg(long, short, value_name = "OUT")]
     pub(crate) output: PathBuf,
+    /// Let this group read what is written, which is its owner's alone else
+    #[arg(long, value_name = "NAME", value_parser = parse_group)]
+    pub(crate) group: Option<u32>,
     /// Replace what is there
     #[arg(long)]
     pub(crate) force: bool,
@@ -573,6 +604,9 @@ pub(crate) struct MergeOptions {
     /// The file to make
     #[arg(long, short, value_name = "OUT")]
     pub(crate) output: PathBuf,
+    /// Let this group read the merged file, which is its owner's alone else
+    #[arg(long, value_name = "NAME", value_parser = parse_group)]
+    pub(crate) group: Option<u32>,
     /// Replace what is there
     #[arg(long)]
     pub(crate) force: bool,

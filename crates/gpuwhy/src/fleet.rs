@@ -7,6 +7,8 @@ use gpuwhy_agent::Update;
 use gpuwhy_metrics::otlp::{Request, Resource};
 use gpuwhy_metrics::ranks::{Ranks, Standing};
 use gpuwhy_metrics::{Pusher, Target};
+use gpuwhy_serve::lines_of;
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -32,6 +34,12 @@ impl Fleet {
     pub(crate) fn start(url: &str, spool: &Path, host: &str) -> Result<Fleet, Failure> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let mut target = Target::parse(url, variable).map_err(|error| Failure::Usage(error.to_string()))?;
+        if !target.tls && !is_loopback(&target.host) {
+            return Err(Failure::Usage(format!(
+                "--fleet {url} would send the token and all that is recorded in the clear; use https://, or http:// to the end of a \
+                 tunnel on this host"
+            )));
+        }
         if let Some(token) = token(variable)? {
             target.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
             target.headers.push(("authorization".into(), format!("Bearer {token}")));
@@ -107,10 +115,13 @@ impl Fleet {
 /// From the environment or a file, never from the command line, which everybody on the host sees.
 fn token(variable: impl Fn(&str) -> Option<String>) -> Result<Option<String>, Failure> {
     let Some(file) = variable("GPUWHY_FLEET_TOKEN_FILE") else { return Ok(variable("GPUWHY_FLEET_TOKEN")) };
-    let text = std::fs::read_to_string(&file)
-        .map_err(|error| Failure::Failed(format!("GPUWHY_FLEET_TOKEN_FILE: {file}: {error}")))?;
-    match text.split_whitespace().next() {
-        Some(token) => Ok(Some(token.into())),
-        None => Err(Failure::Failed(format!("GPUWHY_FLEET_TOKEN_FILE: {file} is empty"))),
-    }
+    let lines = lines_of(file.as_ref())
+        .map_err(|error| Failure::Failed(format!("GPUWHY_FLEET_TOKEN_FILE: {error}")))?;
+    Ok(lines.first().and_then(|line| line.split_whitespace().next()).map(String::from))
+}
+
+/// Whether only this host reads what is sent there.
+fn is_loopback(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }

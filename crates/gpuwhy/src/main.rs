@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         Command::Version => commands::version(),
         Command::Completions { shell } => commands::completions(shell),
         Command::Docs { page } => commands::docs::run(page),
+        Command::SqlWorker { file } => commands::sql_worker::run(&file),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

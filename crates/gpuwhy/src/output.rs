@@ -1,6 +1,8 @@
-//! Files that are made whole or not at all: written beside their place, and moved there when they are done.
+//! Files that are made whole or not at all: written beside their place, and moved there when they are done. They say as much as the
+//! trace they are made from, so they are for the same eyes.
 
 use crate::failure::Failure;
+use gpuwhy_store::Access;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -56,14 +58,15 @@ fn folder(path: &Path) -> PathBuf {
 }
 
 /// A file that goes unless it is kept.
-pub(crate) fn file(path: &Path) -> Result<NamedTempFile, Failure> {
+pub(crate) fn file(path: &Path, access: Access) -> Result<NamedTempFile, Failure> {
     if path.is_dir() {
         return Err(unwritable(path, &io::ErrorKind::IsADirectory.into()));
     }
-    // As any new file: the umask decides.
-    let mode = Permissions::from_mode(0o666);
-    let builder = Builder::new().prefix(".gpuwhy-").permissions(mode).tempfile_in(folder(path));
-    builder.map_err(|error| unwritable(path, &error))
+    let fail = |error: io::Error| unwritable(path, &error);
+    let mode = Permissions::from_mode(0o600);
+    let made = Builder::new().prefix(".gpuwhy-").permissions(mode).tempfile_in(folder(path)).map_err(fail)?;
+    access.set(made.as_file()).map_err(fail)?;
+    Ok(made)
 }
 
 /// It was made: it gets its name.
@@ -78,10 +81,12 @@ pub(crate) fn keep(file: NamedTempFile, path: &Path, force: bool) -> Result<(), 
 }
 
 /// A folder that goes unless it is kept.
-pub(crate) fn new_folder(path: &Path) -> Result<TempDir, Failure> {
-    let mode = Permissions::from_mode(0o777);
-    let builder = Builder::new().prefix(".gpuwhy-").permissions(mode).tempdir_in(folder(path));
-    builder.map_err(|error| unwritable(path, &error))
+pub(crate) fn new_folder(path: &Path, access: Access) -> Result<TempDir, Failure> {
+    let fail = |error: io::Error| unwritable(path, &error);
+    let mode = Permissions::from_mode(0o700);
+    let made = Builder::new().prefix(".gpuwhy-").permissions(mode).tempdir_in(folder(path)).map_err(fail)?;
+    access.set_folder(made.path()).map_err(fail)?;
+    Ok(made)
 }
 
 /// A folder that is replaced holds nothing but files of this ending.
@@ -113,7 +118,7 @@ pub(crate) fn keep_folder(made: TempDir, path: &Path, ending: &str) -> Result<()
     let old = match path.is_dir() {
         false => None,
         true => {
-            let aside = new_folder(path)?;
+            let aside = new_folder(path, Access::default())?;
             fs::rename(path, aside.path().join("old")).map_err(fail)?;
             Some(aside)
         }

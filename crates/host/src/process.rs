@@ -131,12 +131,13 @@ fn split_stat(stat: &str) -> Option<(&str, &str)> {
     Some((stat.get(open + 1..close)?, stat.get(close + 1..)?))
 }
 
+/// Its words, each but the last with a zero behind it: where a word ends is lost in spaces, and secrets are found by words.
 fn cmdline(root: &Root, pid: u32) -> String {
     let mut bytes = root.bytes(&format!("proc/{pid}/cmdline")).unwrap_or_default();
     bytes.truncate(MOST_CMDLINE_BYTES);
     let words: Vec<_> =
         bytes.split(|byte| *byte == 0).filter(|word| !word.is_empty()).map(String::from_utf8_lossy).collect();
-    words.join(" ")
+    words.join("\0")
 }
 
 #[cfg(test)]

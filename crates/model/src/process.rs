@@ -55,6 +55,7 @@ pub struct Process {
     pub end_ns: Option<u64>,
     pub exit_code: Option<i32>,
     pub comm: String,
+    /// Words apart by spaces; by zeros until secrets have been masked.
     pub cmdline: String,
     pub exe: String,
     pub uid: u32,

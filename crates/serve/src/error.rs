@@ -22,9 +22,11 @@ pub(crate) fn of_store(error: StoreError) -> AskError {
 fn kind_of(error: &StoreError) -> Kind {
     match error {
         StoreError::NotFound { .. } | StoreError::Empty { .. } | StoreError::Blank { .. } => Kind::Nothing,
-        StoreError::Sql(_) | StoreError::ReadOnly | StoreError::Function(_) | StoreError::TooLarge(_) => {
-            Kind::Usage
-        }
+        StoreError::Sql(_)
+        | StoreError::ReadOnly
+        | StoreError::Function(_)
+        | StoreError::TooLarge(_)
+        | StoreError::TooMuchMemory(_) => Kind::Usage,
         StoreError::TooSlow(_) => Kind::Slow,
         StoreError::Stopped => Kind::Stopped,
         _ => Kind::Failed,

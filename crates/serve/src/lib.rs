@@ -13,7 +13,7 @@ mod traces;
 
 pub use error::ServeError;
 pub use gpuwhy_door::{AskError, DoorError, Kind, Tls, lines_of};
-pub use http::{HttpOptions, serve_http};
+pub use http::{At, HttpOptions, serve_http};
 pub use mcp::serve_stdio;
 pub use openapi::openapi;
 pub use page::markdown;

@@ -6,7 +6,7 @@ use crate::error::{of_query, of_store};
 use crate::traces::Traces;
 use gpuwhy_door::{AskError, Kind};
 use gpuwhy_query::{ENDPOINTS, QueryError, Question};
-use gpuwhy_store::{Reader, Stop};
+use gpuwhy_store::{Reader, Stop, Worker};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,6 +49,13 @@ impl Questions {
             answers: Answers::default(),
             turns: Arc::new(Semaphore::new(AT_ONCE)),
         }
+    }
+
+    /// Statements of users are answered by this process: see [`Reader::answer_in`].
+    #[must_use]
+    pub fn answered_in(mut self, worker: Worker) -> Questions {
+        self.traces.answer_in(worker);
+        self
     }
 
     pub(crate) fn all(&self) -> &[Question<Run>] {

@@ -21,6 +21,14 @@ impl Tokens {
         Ok(tokens)
     }
 
+    /// Adds one nobody knows, and says it.
+    pub(crate) fn make(&mut self) -> Result<String, DoorError> {
+        let token = gpuwhy_door::random()
+            .ok_or_else(|| DoorError::Failed("the system gives no random numbers; try again".into()))?;
+        self.0.push(Digest::new(&token)?);
+        Ok(token)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -58,8 +66,21 @@ mod tests {
     }
 
     #[test]
+    fn files_of_other_users_are_refused() {
+        let theirs = file("0123456789abcdef", 0o600);
+        if std::os::unix::fs::chown(theirs.path(), Some(65534), None).is_err() {
+            return eprintln!("SKIPPED: only root can give a file away");
+        }
+        let said = Tokens::read(Some(theirs.path()), None).unwrap_err().to_string();
+        assert!(said.contains("is another user's (65534)") && said.contains("chown root"), "{said}");
+        std::os::unix::fs::chown(theirs.path(), Some(0), Some(65534)).unwrap();
+        std::fs::set_permissions(theirs.path(), std::fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(!Tokens::read(Some(theirs.path()), None).unwrap().is_empty(), "a group may read");
+    }
+
+    #[test]
     fn files_others_can_read_and_short_or_missing_tokens_are_refused() {
-        for mode in [0o644, 0o604, 0o602] {
+        for mode in [0o644, 0o604, 0o602, 0o660] {
             let open = file("0123456789abcdef", mode);
             let said = Tokens::read(Some(open.path()), None).unwrap_err().to_string();
             assert!(said.contains("can be read or written by everybody"), "{said}");

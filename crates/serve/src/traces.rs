@@ -1,7 +1,7 @@
 //! Readers of the trace file, kept for the next question. A trace that is being written is read as it grows; one that was
 //! replaced by another file is opened anew.
 
-use gpuwhy_store::{Reader, StoreError};
+use gpuwhy_store::{Reader, StoreError, Worker};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -12,6 +12,8 @@ const IDLE: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Traces {
     path: PathBuf,
+    /// Who answers statements of users.
+    worker: Option<Worker>,
     idle: Mutex<Vec<(Identity, Reader)>>,
 }
 
@@ -24,7 +26,11 @@ pub(crate) struct Look(Vec<(u64, u64, u64, i64, i64)>);
 
 impl Traces {
     pub(crate) fn new(path: PathBuf) -> Traces {
-        Traces { path, idle: Mutex::default() }
+        Traces { path, worker: None, idle: Mutex::default() }
+    }
+
+    pub(crate) fn answer_in(&mut self, worker: Worker) {
+        self.worker = Some(worker);
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -39,7 +45,11 @@ impl Traces {
             return Ok(reader);
         }
         drop(idle);
-        Ok((identity, Reader::open(&self.path)?))
+        let mut reader = Reader::open(&self.path)?;
+        if let Some(worker) = &self.worker {
+            reader.answer_in(worker.clone());
+        }
+        Ok((identity, reader))
     }
 
     pub(crate) fn give(&self, identity: Identity, reader: Reader) {

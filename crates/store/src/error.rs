@@ -58,15 +58,30 @@ pub enum StoreError {
     #[error("that SQL ran longer than {0:?} and was stopped; narrow it by time or operation")]
     TooSlow(Duration),
     #[error(
-        "that SQL needs more than {0} GiB of temporary files and was stopped; narrow it by time or operation"
+        "that SQL needs more than {} of temporary files and was stopped; narrow it by time or operation",
+        whole(*.0)
     )]
     TooLarge(u64),
+    #[error("that SQL needs more than {} of memory and was stopped; select less at a time", whole(*.0))]
+    TooMuchMemory(u64),
+    /// The process that answers statements.
+    #[error("{0}")]
+    Worker(String),
     #[error("the question was taken back before it was answered; ask again")]
     Stopped,
     #[error("{path} is locked by another program; close that, and try again")]
     Locked { path: PathBuf },
     #[error("{path} cannot be used: {source}; try again, or use another file")]
     Sqlite { path: PathBuf, source: Error },
+}
+
+/// A limit in the unit it was chosen in.
+fn whole(bytes: u64) -> String {
+    if bytes.is_multiple_of(1 << 30) {
+        format!("{} GiB", bytes >> 30)
+    } else {
+        format!("{} MiB", bytes >> 20)
+    }
 }
 
 impl StoreError {

@@ -3,6 +3,7 @@
 use crate::StoreError;
 use crate::ingero::{self, Look};
 use crate::schema::{APPLICATION_ID, Lacks, SCHEMA_VERSION, VIEWS, lacks};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     Trace,
-    /// A trace of an earlier schema version.
+    /// A trace of an earlier schema version, or one whose views are not ours: both get ours.
     Older,
     /// A trace of another tool, which is read but never written.
     Ingero,
@@ -50,7 +51,13 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
 pub(crate) fn open(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
     let db = Connection::open_with_flags(absolute(path), flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
         .map_err(|error| StoreError::at(path, error))?;
-    db.busy_timeout(std::time::Duration::from_secs(5)).map_err(|error| StoreError::at(path, error))?;
+    let prepare = || -> rusqlite::Result<()> {
+        // Our schema has no triggers, and its views call nothing that changes anything: what a file has of that is not ours.
+        db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+        db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+        db.busy_timeout(std::time::Duration::from_secs(5))
+    };
+    prepare().map_err(|error| StoreError::at(path, error))?;
     Ok(db)
 }
 
@@ -63,10 +70,13 @@ pub(crate) fn identify(db: &Connection, path: &Path) -> Result<Found, StoreError
     let application = number("PRAGMA application_id")?;
     let version = number("PRAGMA user_version")?;
     let objects = number("SELECT count(*) FROM sqlite_master")?;
+    if application == 0 && objects == 0 {
+        return Ok(Found::Blank);
+    }
+    if let Some(why) = computes(db).map_err(at)? {
+        return Err(StoreError::Damaged { path: path.into(), why });
+    }
     if application != APPLICATION_ID {
-        if application == 0 && objects == 0 {
-            return Ok(Found::Blank);
-        }
         return match ingero::look(db).map_err(at)? {
             Look::Ingero => whole(db, path).map(|()| Found::Ingero),
             Look::Half(why) => Err(StoreError::Half { path: path.into(), why }),
@@ -92,7 +102,47 @@ pub(crate) fn identify(db: &Connection, path: &Path) -> Result<Found, StoreError
         }
     }
     whole(db, path)?;
-    Ok(if version == SCHEMA_VERSION { Found::Trace } else { Found::Older })
+    let is_ours = version == SCHEMA_VERSION && has_our_views(db).map_err(at)?;
+    Ok(if is_ours { Found::Trace } else { Found::Older })
+}
+
+/// Why reading its tables would run code of whoever made the file: virtual tables and generated columns do, and so does a text
+/// that has to be converted first. No trace has any of them.
+fn computes(db: &Connection) -> rusqlite::Result<Option<String>> {
+    let encoding: String = db.query_row("PRAGMA encoding", [], |row| row.get(0))?;
+    if encoding != "UTF-8" {
+        return Ok(Some(format!("its texts are {encoding}")));
+    }
+    let name = |sql: &str| db.query_row(sql, [], |row| row.get::<_, String>(0)).optional();
+    let of_virtual =
+        "SELECT substr(name, 1, 100) FROM sqlite_master WHERE type = 'table' AND rootpage = 0 LIMIT 1";
+    if let Some(name) = name(of_virtual)? {
+        return Ok(Some(format!("its table {name} is a virtual one")));
+    }
+    let generated = "SELECT substr(m.name || '.' || i.name, 1, 100) FROM sqlite_master m, pragma_table_xinfo(m.name) i \
+                     WHERE m.type = 'table' AND i.hidden <> 0 LIMIT 1";
+    Ok(name(generated)?.map(|name| format!("its column {name} is computed")))
+}
+
+/// Why writing to its tables would do so: constraints, defaults and indexes over expressions are computed for every row.
+pub(crate) fn computes_when_written(db: &Connection) -> rusqlite::Result<Option<String>> {
+    let sql = "SELECT substr(name, 1, 100) FROM sqlite_master WHERE type IN ('table', 'index') AND (\
+               sql LIKE '%check(%' OR sql LIKE '%check (%' OR sql LIKE '% default %' \
+               OR type = 'index' AND (sql LIKE '% where %' OR sql LIKE '%(%(%')) LIMIT 1";
+    let name: Option<String> = db.query_row(sql, [], |row| row.get(0)).optional()?;
+    Ok(name.map(|name| format!("{name} computes something for every row that is written")))
+}
+
+/// Whether each view is what we make of it: one of somebody else could be anything.
+fn has_our_views(db: &Connection) -> rusqlite::Result<bool> {
+    let mut text = db.prepare("SELECT sql FROM sqlite_master WHERE type = 'view' AND name = ?")?;
+    for view in VIEWS {
+        let own: Option<String> = text.query_row([view.name], |row| row.get(0)).optional()?;
+        if own.is_none_or(|own| own != view.create_sql()) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// SQLite itself takes a part of a page at the end for a page.

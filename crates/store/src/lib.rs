@@ -1,6 +1,7 @@
 //! The trace file: an SQLite database whose schema is declared once as data, with one writer that is fast and
 //! leaves a readable file whenever it dies, and readers that cannot change it.
 
+mod access;
 pub mod carry;
 mod error;
 mod file;
@@ -13,9 +14,11 @@ mod session;
 mod stats;
 mod writer;
 
+pub use access::Access;
 pub use error::StoreError;
 pub use reader::{
     Answer, Event, Filter, Limits, Maker, Origin, Reader, Record, Span, Stop, StoredCalls, Value, ValueRef,
+    Worker, serve_statement,
 };
 pub use session::{Session, SessionInfo};
 pub use stats::CallStats;

@@ -1,9 +1,9 @@
 //! One writer a file: a lock that the kernel drops with the process, however it ends.
 
-use crate::{Reader, StoreError, file};
+use crate::{Access, Reader, StoreError, file};
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions, TryLockError};
-use std::os::unix::fs::MetadataExt;
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -22,7 +22,8 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    pub(crate) fn take(path: &Path) -> Result<Lock, StoreError> {
+    /// The file is made where there is none. Where nothing is said of who may read it, that stays as it is.
+    pub(crate) fn take(path: &Path, access: Option<Access>) -> Result<Lock, StoreError> {
         let created = match file::regular(path) {
             Ok(metadata) if writing().contains(&inode(&metadata)) => {
                 return Err(StoreError::Busy { path: path.into(), pid: Some(std::process::id()) });
@@ -53,6 +54,7 @@ impl Lock {
             .write(true)
             .create(true)
             .truncate(false)
+            .mode(0o600)
             .open(path)
             .map_err(fail)?;
         match file.try_lock() {
@@ -62,7 +64,11 @@ impl Lock {
             }
             Err(TryLockError::Error(error)) => return Err(StoreError::open(path, &error)),
         }
-        let inode = inode(&file.metadata().map_err(fail)?);
+        let metadata = file.metadata().map_err(fail)?;
+        if let Some(access) = access {
+            restrict(path, &file, &metadata, access).map_err(fail)?;
+        }
+        let inode = inode(&metadata);
         writing().insert(inode);
         Ok(Lock { inode, _file: file, created })
     }
@@ -74,11 +80,29 @@ impl Drop for Lock {
     }
 }
 
+/// Also a file that was there, as an earlier gpuwhy made it open to all, and what SQLite keeps beside it, which gets the rights of
+/// the file when it is made. Somebody else's file is his to open.
+fn restrict(path: &Path, trace: &File, metadata: &Metadata, access: Access) -> std::io::Result<()> {
+    let own = rustix::process::geteuid();
+    if metadata.uid() != own.as_raw() && !own.is_root() {
+        return Ok(());
+    }
+    access.set(trace)?;
+    for suffix in ["-wal", "-shm", "-journal"] {
+        match File::open(file::beside(path, suffix)) {
+            Ok(beside) => access.set(&beside)?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 fn writing() -> std::sync::MutexGuard<'static, BTreeSet<(u64, u64)>> {
     WRITING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn inode(metadata: &std::fs::Metadata) -> (u64, u64) {
+fn inode(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 

@@ -26,6 +26,8 @@ with browser(executable) as chromium:
             others.hostile(chromium, base)
         case "login":
             others.login(chromium, base.rstrip("/"), os.environ["GPUWHY_TOKEN"])
+        case "link":
+            others.link(chromium, base)
         case "live":
             others.live(chromium, base)
         case "fleet":

@@ -51,6 +51,31 @@ def hostile(chromium, base):
     dashboard.close()
 
 
+def link(chromium, address):
+    base, token = address.split("/#token=")
+    dashboard = Dashboard(chromium, base)
+    page = dashboard.page
+    # Without it nothing is shown.
+    page.goto(base)
+    page.wait_for_selector("#token")
+    # As from a terminal, twice: the second time its reader is logged in already.
+    for _ in range(2):
+        page.goto("about:blank")
+        page.goto(address)
+        page.wait_for_selector("details.finding")
+        assert token not in page.url, page.url
+        page.go_back()
+        assert token not in page.url, page.url
+    page.goto(base)
+    page.wait_for_selector("details.finding")
+    assert not any(token in url for url in dashboard.asked), dashboard.asked
+    assert token not in page.evaluate("document.cookie + JSON.stringify({...localStorage}) + JSON.stringify({...sessionStorage})")
+    cookie = dashboard.context.cookies()[0]
+    assert cookie["httpOnly"] and cookie["sameSite"] == "Strict", cookie
+    dashboard.wrong = [one for one in dashboard.wrong if "401" not in one]
+    dashboard.close()
+
+
 def login(chromium, base, token):
     dashboard = Dashboard(chromium, base, ignore_https_errors=True)
     page = dashboard.page

@@ -4,6 +4,7 @@ use super::Run;
 use crate::between::meet;
 use crate::governor::{Action, Change};
 use crate::kernel_names::KernelNames;
+use crate::mask;
 use crate::outside::{self, Target};
 use crate::own;
 use crate::{AgentError, Update};
@@ -221,6 +222,7 @@ impl Run {
             self.coverage.sampled += window.count.saturating_sub(window.kept);
         }
         self.coverage.lost += batch.losses.iter().map(|loss| loss.count).sum::<u64>();
+        mask::processes(&mut batch, self.config.mask);
         let mut facts = self.ledger.take(&batch);
         facts.blame = blame_rows(&batch.windows, &batch.waits, self.engine.ops());
         self.names.find(&self.engine, &mut self.ledger);

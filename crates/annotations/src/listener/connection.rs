@@ -9,9 +9,12 @@ use gpuwhy_model::Annotation;
 use serde::Serialize;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 /// At one turn; what is more waits, and its sender with it.
-const MOST_A_TURN: usize = 256 * 1024;
+pub(super) const MOST_A_TURN: usize = 256 * 1024;
+/// For a line to end that has begun.
+const LINE_WITHIN: Duration = Duration::from_secs(60);
 /// Whoever sends so many lines that are no marks is not one who marks.
 const MOST_REFUSED: u32 = 100;
 
@@ -59,6 +62,8 @@ pub(super) struct Connection {
     rest: Vec<u8>,
     /// The line is too long already: its end is awaited.
     skips: bool,
+    /// When the line began whose end is awaited.
+    began: Option<Instant>,
     refused: u32,
 }
 
@@ -67,7 +72,7 @@ impl Connection {
     pub(super) fn new(stream: UnixStream) -> Option<Connection> {
         stream.set_nonblocking(true).ok()?;
         let peer = Peer::of(&stream)?;
-        Some(Connection { stream, peer, rest: Vec::new(), skips: false, refused: 0 })
+        Some(Connection { stream, peer, rest: Vec::new(), skips: false, began: None, refused: 0 })
     }
 
     pub(super) fn uid(&self) -> u32 {
@@ -78,11 +83,10 @@ impl Connection {
         &self.stream
     }
 
-    /// Reads what there is; whether the connection goes on. At the `last` time all of it.
-    pub(super) fn read(&mut self, judge: &mut Judge<'_>, news: &mut News, last: bool) -> bool {
+    /// Reads what there is, as far as there is room for it; whether the connection goes on.
+    pub(super) fn read(&mut self, judge: &mut Judge<'_>, news: &mut News, room: &mut usize) -> bool {
         let mut part = [0; 16 * 1024];
-        let mut read = 0;
-        while last || read < MOST_A_TURN {
+        while *room > 0 {
             match self.stream.read(&mut part) {
                 Ok(0) => {
                     if !self.rest.is_empty() || self.skips {
@@ -91,18 +95,27 @@ impl Connection {
                     return false;
                 }
                 Ok(count) => {
-                    read += count;
+                    *room = room.saturating_sub(count);
                     self.take(&part[..count], judge, news);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return error.kind() == ErrorKind::WouldBlock,
+                Err(error) => return error.kind() == ErrorKind::WouldBlock && !self.is_late(),
             }
-            // Who never stops does not keep the trace from ending.
-            if self.refused >= MOST_REFUSED || read > 64 * MOST_A_TURN {
+            if self.refused >= MOST_REFUSED {
                 return false;
             }
         }
         true
+    }
+
+    fn is_late(&self) -> bool {
+        self.began.is_some_and(|began| began.elapsed() > LINE_WITHIN)
+    }
+
+    /// As if the line had begun so long before.
+    #[cfg(test)]
+    pub(super) fn age(&mut self, by: Duration) {
+        self.began = self.began.and_then(|began| began.checked_sub(by));
     }
 
     fn take(&mut self, bytes: &[u8], judge: &mut Judge<'_>, news: &mut News) {
@@ -118,8 +131,9 @@ impl Connection {
             if !self.skips {
                 self.rest.extend_from_slice(text);
             }
-            if ends {
-                self.end_line(judge, news);
+            match ends {
+                true => self.end_line(judge, news),
+                false => self.began = self.began.or_else(|| Some(Instant::now())),
             }
         }
     }
@@ -127,6 +141,7 @@ impl Connection {
     fn end_line(&mut self, judge: &mut Judge<'_>, news: &mut News) {
         let line = std::mem::take(&mut self.rest);
         let skipped = std::mem::take(&mut self.skips);
+        self.began = None;
         if line.iter().all(u8::is_ascii_whitespace) && !skipped {
             return;
         }

@@ -4,9 +4,7 @@ use axum::body::Body;
 use axum::http::header::{COOKIE, LOCATION, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
 use ring::digest::{SHA256, digest};
-use ring::rand::{SecureRandom, SystemRandom};
 use std::collections::HashMap;
-use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,13 +25,7 @@ impl<T> Default for Sessions<T> {
 impl<T: Clone> Sessions<T> {
     /// Its number; nothing where the system gives no random ones.
     pub fn open(&self, whose: T) -> Option<String> {
-        let mut number = [0u8; 32];
-        SystemRandom::new().fill(&mut number).ok()?;
-        let session = number.iter().fold(String::new(), |mut text, byte| {
-            // Writing to a String cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        });
+        let session = crate::random()?;
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.retain(|_, (_, end)| *end > Instant::now());
         if sessions.len() >= MOST

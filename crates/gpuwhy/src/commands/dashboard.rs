@@ -1,6 +1,7 @@
 //! `gpuwhy dashboard`: a trace for browsers and programs.
 
 use super::host::HOST;
+use super::sql_worker;
 use crate::cli::{DashboardOptions, DoorOptions};
 use crate::failure::Failure;
 use crate::paths;
@@ -17,11 +18,14 @@ pub(crate) fn run(options: &DashboardOptions) -> Result<(), Failure> {
     }
     let (tls, tokens) = door(&options.door)?;
     let hosts = options.door.allow_host.clone();
-    let http = HttpOptions { address: options.listen.clone(), tls, tokens, page: true, hosts };
+    let open = options.door.open;
+    let http = HttpOptions { address: options.listen.clone(), tls, tokens, open, page: true, hosts };
     let shown = file.display().to_string();
-    Ok(serve_http(Questions::new(file, HOST), http, |at| {
+    Ok(serve_http(Questions::new(file, HOST).answered_in(sql_worker::worker()), http, |at| {
+        // In the fragment, which browsers send to nobody.
+        let token = at.token.as_ref().map(|token| format!("#token={token}")).unwrap_or_default();
         // Nobody reads it: it is served all the same.
-        let _ = writeln!(std::io::stdout(), "{shown} at {at}/; Ctrl-C ends it");
+        let _ = writeln!(std::io::stdout(), "{shown} at {}/{token}; Ctrl-C ends it", at.address);
     })?)
 }
 

@@ -9,8 +9,7 @@ use gpuwhy_export::{ExportError, Exported, Format, Shape, Source};
 use gpuwhy_model::Finding;
 use gpuwhy_model::units::{count, printable, size};
 use gpuwhy_query::{ExplainRequest, QueryError, explain};
-use gpuwhy_store::{Filter, Limits, Reader};
-use std::fs::File;
+use gpuwhy_store::{Access, Filter, Limits, Reader};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
@@ -117,10 +116,10 @@ fn write_stdout(format: &Format, source: &Source<'_>) -> Result<(), Failure> {
 }
 
 fn write(format: &Format, source: &Source<'_>, options: &ExportOptions) -> Result<Exported, Failure> {
-    let path = &options.output;
+    let (path, access) = (&options.output, Access { group: options.group });
     match format.shape {
         Shape::Stream { write, .. } => {
-            let made = output::file(path)?;
+            let made = output::file(path, access)?;
             let mut out = BufWriter::with_capacity(1 << 16, made.as_file());
             let written = source.reader.at_one_moment(|| write(source, &mut out));
             let exported = written.map_err(|error| failure(error, path))?;
@@ -131,10 +130,10 @@ fn write(format: &Format, source: &Source<'_>, options: &ExportOptions) -> Resul
             Ok(exported)
         }
         Shape::Folder { write } => {
-            let made = output::new_folder(path)?;
+            let made = output::new_folder(path, access)?;
             let folder = made.path().to_path_buf();
             let mut open = |name: &str| -> io::Result<Box<dyn Write + Send>> {
-                Ok(Box::new(BufWriter::with_capacity(1 << 16, File::create_new(folder.join(name))?)))
+                Ok(Box::new(BufWriter::with_capacity(1 << 16, access.create_new(&folder.join(name))?)))
             };
             // It sees to it that all tables are of one moment.
             let exported = write(source, &mut open).map_err(|error| failure(error, path))?;

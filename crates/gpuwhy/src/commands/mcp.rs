@@ -2,6 +2,7 @@
 
 use super::dashboard::door;
 use super::host::HOST;
+use super::sql_worker;
 use crate::cli::McpOptions;
 use crate::failure::Failure;
 use crate::paths;
@@ -11,9 +12,9 @@ use std::io::{IsTerminal, Write};
 /// The trace need not be there yet: an assistant is told so by each tool that needs one.
 pub(crate) fn run(options: &McpOptions) -> Result<(), Failure> {
     let file = options.file.clone().or_else(|| options.db.clone()).unwrap_or_else(paths::default_trace);
-    let questions = Questions::new(file, HOST);
+    let questions = Questions::new(file, HOST).answered_in(sql_worker::worker());
     let Some(address) = &options.http else {
-        if options.door.tls_cert.is_some() || options.door.token_file.is_some() {
+        if options.door.tls_cert.is_some() || options.door.token_file.is_some() || options.door.open {
             return Err(Failure::Usage("TLS and tokens are for --http ADDR; give that, too".into()));
         }
         if std::io::stdin().is_terminal() {
@@ -25,9 +26,13 @@ pub(crate) fn run(options: &McpOptions) -> Result<(), Failure> {
     };
     let (tls, tokens) = door(&options.door)?;
     let hosts = options.door.allow_host.clone();
-    let http = HttpOptions { address: address.clone(), tls, tokens, page: false, hosts };
+    let open = options.door.open;
+    let http = HttpOptions { address: address.clone(), tls, tokens, open, page: false, hosts };
     Ok(serve_http(questions, http, |at| {
         // Nobody reads it: it is served all the same.
-        let _ = writeln!(std::io::stdout(), "MCP at {at}/mcp; Ctrl-C ends it");
+        let token = at.token.as_ref();
+        let token = token.map(|token| format!("; clients send Authorization: Bearer {token}"));
+        let token = token.unwrap_or_default();
+        let _ = writeln!(std::io::stdout(), "MCP at {}/mcp{token}; Ctrl-C ends it", at.address);
     })?)
 }

@@ -7,8 +7,8 @@ use crate::output;
 use crate::progress::Progress;
 use gpuwhy_model::units::{count, duration, printable};
 use gpuwhy_nodes::Part;
-use gpuwhy_store::StoreError;
 use gpuwhy_store::merge::{ClockSource, Clocks, MergeError, MergedFile, merge};
+use gpuwhy_store::{Access, StoreError};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use tempfile::NamedTempFile;
@@ -16,7 +16,7 @@ use tempfile::NamedTempFile;
 pub(crate) fn run(options: &MergeOptions) -> Result<(), Failure> {
     let sources: Vec<&Path> = options.files.iter().map(std::path::PathBuf::as_path).collect();
     output::free(&options.output, options.force, &sources)?;
-    let made = output::file(&options.output)?;
+    let made = output::file(&options.output, Access { group: options.group })?;
     let progress = Progress::begin()?;
     if !options.fan.nodes.is_empty() {
         return of_nodes(options, made, &progress);
@@ -49,7 +49,10 @@ fn of_nodes(options: &MergeOptions, made: NamedTempFile, progress: &Progress) ->
     let gathered = Gathered::of(&options.fan, part, progress)?;
     let merged = match gathered.files.as_slice() {
         [only] => {
-            std::fs::copy(only, made.path()).map_err(|error| output::unwritable(&options.output, &error))?;
+            let fail = |error: io::Error| output::unwritable(&options.output, &error);
+            std::fs::copy(only, made.path()).map_err(fail)?;
+            // A copy has the rights of the original.
+            Access { group: options.group }.set(made.as_file()).map_err(fail)?;
             gathered.alone()?
         }
         _ => gathered.merge(made.path(), options.keep_clocks, progress)?,

@@ -13,6 +13,7 @@ pub(crate) mod mcp;
 pub(crate) mod merge;
 pub(crate) mod query;
 mod selftest;
+pub(crate) mod sql_worker;
 pub(crate) mod trace;
 
 use crate::cli::Cli;

@@ -1,5 +1,6 @@
 //! `gpuwhy query`: SQL, or filters without SQL.
 
+use super::sql_worker;
 use crate::cli::{Format, QueryOptions};
 use crate::failure::Failure;
 use crate::nodes::{Asked, NodeReport, WithNodes};
@@ -25,14 +26,18 @@ pub(crate) fn run(options: &QueryOptions) -> Result<(), Failure> {
             "--op, --pid and --since are for queries without SQL; put them into WHERE".into(),
         ));
     }
-    let asked = match options.fan.nodes.is_empty() {
+    let mut asked = match options.fan.nodes.is_empty() {
         true => Asked::file(&file)?,
         // Nobody knows which time a statement is about.
         false => Asked::nodes(&options.fan, options.since.map_or(Part::All, Part::Since))?,
     };
+    asked.reader.answer_in(sql_worker::worker());
     let reader = &asked.reader;
     let rows = match statement {
-        Some(statement) => sql(reader, &SqlRequest { statement, limit: Some(options.limit), seconds: None })?,
+        Some(statement) => {
+            let seconds = Some(options.timeout.as_secs_f64().ceil() as u64);
+            sql(reader, &SqlRequest { statement, limit: Some(options.limit), seconds })?
+        }
         None => events(
             reader,
             &EventsRequest {

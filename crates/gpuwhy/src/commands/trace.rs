@@ -10,7 +10,7 @@ use gpuwhy_agent::{Agent, Config, Update};
 use gpuwhy_model::{ProbeState, ProbeStatus};
 use gpuwhy_probes::{Device, PROBES, Probe, When};
 use gpuwhy_servers::Wanted;
-use gpuwhy_store::Options;
+use gpuwhy_store::{Access, Options};
 use std::io::{IsTerminal, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -56,8 +56,10 @@ fn config(options: TraceOptions) -> Result<Config, Failure> {
     config.keep_all = options.keep_all;
     config.budget = Some(options.budget).filter(|share| *share < 1.0);
     // The folder of the default file is ours to make; one the user named is not.
-    config.store = Options { max_size: options.max_size, create_folders: !given };
+    let access = Access { group: options.group };
+    config.store = Options { max_size: options.max_size, create_folders: !given, access };
     config.flavour = options.attach.map(Into::into);
+    config.mask = !options.no_mask;
     config.flags = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     Ok(config)
 }

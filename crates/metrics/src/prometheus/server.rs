@@ -1,9 +1,10 @@
 //! A small HTTP server in a thread of its own: `/metrics` and `/-/healthy`, and nothing else. What a client can take is
-//! bounded: connections, the time for a request, the size of its head.
+//! bounded: connections, in all and of one address or user, the time for a request and for taking its answer, the size of its head.
 
 use super::Format;
 use crate::State;
 use bytes::Bytes;
+use gpuwhy_door::{Shares, Timed};
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -18,9 +19,13 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 
 /// Connections at a time; another one is closed at once.
-const MOST_CONNECTIONS: usize = 16;
-/// For the head of a request to arrive: also how long an idle connection is kept.
-const HEAD_WITHIN: Duration = Duration::from_secs(60);
+const MOST_CONNECTIONS: usize = 64;
+/// Of one address, or of one user of this host: nobody keeps scrapers out.
+const MOST_OF_ONE: usize = 16;
+/// For the head of a request to arrive: also how long an idle connection is kept. Scrapers that come less often connect again.
+const HEAD_WITHIN: Duration = Duration::from_secs(10);
+/// For an answer to be taken, piece by piece.
+const STALL: Duration = Duration::from_secs(10);
 /// For all of a connection; scrapers connect again.
 const CONNECTION_LASTS: Duration = Duration::from_secs(600);
 const LARGEST_HEAD: usize = 16 << 10;
@@ -100,13 +105,18 @@ async fn serve(listener: TcpListener, state: &Shared) {
     // Made non-blocking above: it can fail for no other reason.
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let shares = Shares::new(MOST_OF_ONE);
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((stream, peer)) = listener.accept().await else {
             // Out of file descriptors, say: that passes, but not at once.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
         let Ok(place) = Arc::clone(&room).try_acquire_owned() else { continue };
+        let shares = Arc::clone(&shares);
+        // Whose a connection is may have to be read from a long table.
+        let share = tokio::task::spawn_blocking(move || shares.take(peer)).await;
+        let Ok(Some(share)) = share else { continue };
         let state = Arc::clone(state);
         tokio::spawn(async move {
             let service = service_fn(move |request| {
@@ -117,10 +127,10 @@ async fn serve(listener: TcpListener, state: &Shared) {
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD_WITHIN)
                 .max_buf_size(LARGEST_HEAD)
-                .serve_connection(TokioIo::new(stream), service);
+                .serve_connection(TokioIo::new(Timed::new(stream, STALL)), service);
             // A client that went away or took too long is its own business.
             let _ = tokio::time::timeout(CONNECTION_LASTS, connection).await;
-            drop(place);
+            drop((place, share));
         });
     }
 }

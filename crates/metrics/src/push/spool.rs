@@ -1,13 +1,14 @@
 //! What waits on disk to be sent: a file for each request, named by its place in line, so that what a dead agent left is
-//! sent by the next one, in order. Bounded in bytes; beyond, the oldest is given up and counted.
+//! sent by the next one, in order. Bounded in bytes; beyond, the oldest is given up and counted. What counts as kept is on the
+//! disk: after a power cut, too.
 
 use super::delivery::{Delivery, GivenUp};
 use super::queue::Outgoing;
 use crate::otlp::{Request, Signal};
 use std::collections::VecDeque;
 use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
@@ -27,9 +28,13 @@ pub(super) struct Spool {
     waiting: Mutex<Waiting>,
     news: Notify,
     delivery: Arc<Delivery>,
+    sync: Sync,
     /// Held as long as this lives: two agents would send each other's files.
     _lock: File,
 }
+
+/// Puts what was written on the disk.
+type Sync = fn(&File) -> io::Result<()>;
 
 #[derive(Debug, Default)]
 struct Waiting {
@@ -101,6 +106,7 @@ impl Spool {
             waiting: Mutex::new(waiting),
             news: Notify::new(),
             delivery,
+            sync: File::sync_all,
             _lock: lock,
         })
     }
@@ -121,9 +127,7 @@ impl Spool {
             self.remove(&oldest);
             self.delivery.dropped(oldest.signal, GivenUp::Queue, oldest.items);
         }
-        // A file with half of a request has another name.
-        let (half, whole) = (self.folder.join("half"), self.folder.join(entry.name()));
-        if let Err(error) = fs::write(&half, &body).and_then(|()| fs::rename(&half, whole)) {
+        if let Err(error) = self.store(&entry.name(), &body) {
             self.delivery.dropped(entry.signal, GivenUp::Queue, entry.items);
             self.delivery.trouble(format!("{}: {error}", self.folder.display()));
             return;
@@ -133,6 +137,22 @@ impl Spool {
         waiting.line.push_back(entry);
         self.delivery.queued(waiting.bytes as usize);
         self.news.notify_one();
+    }
+
+    /// Its bytes first, then its name: a file with half of a request has another one.
+    fn store(&self, name: &str, body: &[u8]) -> io::Result<()> {
+        let (half, whole) = (self.folder.join("half"), self.folder.join(name));
+        let mut file =
+            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&half)?;
+        // One that an earlier gpuwhy left may be open to all.
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+        file.write_all(body)?;
+        (self.sync)(&file)?;
+        fs::rename(&half, &whole)?;
+        File::open(&self.folder).and_then(|folder| (self.sync)(&folder)).inspect_err(|_| {
+            // It is said to be lost, so it is not sent later.
+            let _ = fs::remove_file(&whole);
+        })
     }
 
     pub(super) fn close(&self) {
@@ -235,6 +255,53 @@ mod tests {
         let expected: Vec<_> = hosts.iter().skip(1).map(|host| request(host).encode()).collect();
         assert_eq!(sent, expected);
         assert!(folder.path().join("notes.txt").exists(), "and nothing else is touched");
+    }
+
+    #[test]
+    fn what_is_not_on_the_disk_does_not_count_as_kept() {
+        let failed = || io::Error::other("the disk does not answer");
+        let no_files: Sync = |file| match file.metadata()?.is_file() {
+            true => Err(io::Error::other("the disk does not answer")),
+            false => Ok(()),
+        };
+        let no_folders: Sync = |file| match file.metadata()?.is_dir() {
+            true => Err(io::Error::other("the disk does not answer")),
+            false => Ok(()),
+        };
+        for sync in [no_files, no_folders] {
+            let folder = tempfile::tempdir().unwrap();
+            let delivery = Arc::new(Delivery::default());
+            let mut spool = Spool::open(folder.path(), 1 << 20, delivery.clone()).unwrap();
+            let one = request("h");
+            let kept = || {
+                let names = fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.file_name());
+                names.filter(|name| Entry::parse(name.to_str().unwrap(), 0).is_some()).count()
+            };
+            spool.sync = sync;
+            spool.put(&one);
+            let now = delivery.now();
+            assert_eq!(now.dropped.get(&(Signal::Metrics, GivenUp::Queue)), Some(&one.items()));
+            assert!(now.trouble.unwrap().contains(&failed().to_string()));
+            assert_eq!((now.queued_bytes, kept(), next(&spool).is_none()), (0, 0, true));
+            spool.sync = File::sync_all;
+            spool.put(&one);
+            assert_eq!((kept(), next(&spool).unwrap().body), (1, one.encode()));
+        }
+    }
+
+    #[test]
+    fn what_waits_is_its_owners_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let below = folder.path().join("a/b");
+        let spool = Spool::open(&below, 1 << 20, Arc::new(Delivery::default())).unwrap();
+        // As an earlier gpuwhy left it.
+        fs::write(below.join("half"), "").unwrap();
+        spool.put(&request("h"));
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&folder.path().join("a")), mode(&below)), (0o700, 0o700));
+        for entry in fs::read_dir(&below).unwrap().flatten() {
+            assert_eq!(mode(&entry.path()), 0o600, "{:?}", entry.file_name());
+        }
     }
 
     #[test]

@@ -76,6 +76,35 @@ for line in sys.stdin:
     assert_eq!(named.lines().collect::<Vec<_>>(), ours);
 }
 
+/// Another user's connections, each of which says nothing.
+const SAYS_NOTHING: &str =
+    "for i in $(seq 100); do exec {fd}<>/dev/tcp/127.0.0.1/$1; done 2>/dev/null; echo ready; exec sleep 600";
+
+#[test]
+fn connections_of_another_user_leave_room_for_scrapers() {
+    let test = "connections_of_another_user_leave_room_for_scrapers";
+    let shared: Shared = Arc::new(Mutex::new(Some(sample::state(2).0)));
+    let server = Server::start("127.0.0.1:0", shared).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "bash", "-c", SAYS_NOTHING, "bash"]);
+    command.arg(server.address().port().to_string()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let Ok(mut attack) = command.spawn() else { return unavailable(test, "there is no setpriv") };
+    let mut ready = [0; 5];
+    let is_ready = attack.stdout.take().unwrap().read_exact(&mut ready).is_ok();
+    let mut reply = String::new();
+    let asked = TcpStream::connect(server.address()).and_then(|mut stream| {
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
+        stream.read_to_string(&mut reply)
+    });
+    attack.kill().unwrap();
+    attack.wait().unwrap();
+    if !is_ready {
+        return unavailable(test, "only root can become another user");
+    }
+    asked.unwrap();
+    assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
+}
+
 const OTLP_RECEIVER: &str = "--web.enable-otlp-receiver";
 
 /// A real Prometheus 3 beside us.

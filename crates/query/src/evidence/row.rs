@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Our own statements are sums, or bounded by what they select.
 fn limits() -> Limits {
-    Limits { rows: 2_000_000, time: Duration::from_secs(120), bytes: 1 << 30 }
+    Limits { rows: 2_000_000, time: Duration::from_secs(120), bytes: 2 << 30, ..Limits::default() }
 }
 
 pub(crate) struct Row<'a>(Cow<'a, [Value]>);

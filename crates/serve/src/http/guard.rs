@@ -67,7 +67,7 @@ fn is_open(site: &Site, path: &str) -> bool {
     path == "/api/v1/health" || site.page && (path == "/login" || Page::node().has(path))
 }
 
-/// Where there is no token, everybody on this host is.
+/// Where there is no token, as it was asked for by name, everybody on this host is.
 pub(super) fn is_allowed(site: &Site, headers: &HeaderMap) -> bool {
     if site.tokens.is_empty() {
         return true;
@@ -82,7 +82,7 @@ pub(super) fn is_allowed(site: &Site, headers: &HeaderMap) -> bool {
     }
 }
 
-/// On loopback nobody has to show a token, so only the names of loopback are answered: a name that somebody else made to
+/// On loopback there may be no token, so only the names of loopback are answered: a name that somebody else made to
 /// point here is another one. Elsewhere it is TLS and the token that keep others out.
 fn is_ours(site: &Site, host: &str) -> bool {
     let named = site.hosts.iter().any(|own| own.eq_ignore_ascii_case(host));

@@ -14,14 +14,17 @@ use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use gpuwhy_door::page::{Cookie, Sessions};
-use gpuwhy_door::{Door, Protocol, Tls, addresses, bind, told_to_end};
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use gpuwhy_door::{Door, McpSessions, Protocol, Tls, addresses, bind, told_to_end};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 const CONNECTIONS: usize = 256;
+/// Of one address, or of one user of this host.
+const CONNECTIONS_EACH: usize = 64;
+/// Of assistants.
+const MCP_SESSIONS: usize = 64;
 /// The largest request.
 const LARGEST_BODY: usize = 1 << 20;
 
@@ -32,6 +35,8 @@ pub struct HttpOptions {
     pub address: String,
     pub tls: Option<Tls>,
     pub tokens: Tokens,
+    /// On loopback nobody has to show a token. Else one is made where there is none: others use the same host.
+    pub open: bool,
     /// The dashboard's page, too.
     pub page: bool,
     /// Names under which others reach this server, as a proxy's; on loopback only its own are answered.
@@ -52,11 +57,20 @@ pub(crate) struct Site {
     pub(crate) snapshots: Arc<Semaphore>,
 }
 
+/// Where a server can be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct At {
+    /// As `http://127.0.0.1:7777`.
+    pub address: String,
+    /// The token that was made for this run.
+    pub token: Option<String>,
+}
+
 /// Serves until it is told to end (Ctrl-C, SIGTERM); `ready` is told where.
 pub fn serve_http(
     questions: Questions,
-    options: HttpOptions,
-    ready: impl FnOnce(&str),
+    mut options: HttpOptions,
+    ready: impl FnOnce(&At),
 ) -> Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -67,6 +81,10 @@ pub fn serve_http(
     if !loopback && (options.tls.is_none() || options.tokens.is_empty()) {
         return Err(ServeError::Open { address: options.address });
     }
+    let token = match options.tokens.is_empty() && !options.open {
+        true => Some(options.tokens.make()?),
+        false => None,
+    };
     let served = runtime.block_on(async {
         let listener = bind(&options.address, &addresses).await?;
         let address: SocketAddr =
@@ -80,19 +98,30 @@ pub fn serve_http(
             questions,
             tokens: options.tokens,
             sessions: Sessions::default(),
-            cookie: Cookie { name: "gpuwhy", secure: options.tls.is_some() },
+            cookie: cookie(address, options.tls.is_some()),
             loopback,
             hosts: options.hosts,
             page: options.page,
             snapshots: Arc::new(Semaphore::new(snapshot::AT_ONCE)),
         });
-        ready(&format!("{scheme}://{address}"));
+        ready(&At { address: format!("{scheme}://{address}"), token });
         let door = Door { tls: options.tls, protocol: Protocol::Http1, connections: CONNECTIONS };
-        door.serve(listener, router(site), told_to_end()).await.transpose()?;
+        door.serve_shared(listener, router(site), told_to_end(), CONNECTIONS_EACH).await.transpose()?;
         Ok(())
     });
     runtime.shutdown_background();
     served
+}
+
+/// Cookies know no ports: without TLS, several servers on one host have a name each, so that logging in to one is not logging out
+/// of another.
+fn cookie(address: SocketAddr, secure: bool) -> Cookie {
+    let name = match secure {
+        true => "gpuwhy",
+        // One a run of the program.
+        false => String::leak(format!("gpuwhy-{}", address.port())),
+    };
+    Cookie { name, secure }
 }
 
 /// The page opens with what takes longest of a large trace: it is known by the time somebody looks.
@@ -111,7 +140,7 @@ fn router(site: Arc<Site>) -> Router {
         .with_max_request_body_bytes(LARGEST_BODY);
     let mcp = StreamableHttpService::new(
         move || Ok(Assistant::new(questions.clone())),
-        Arc::new(LocalSessionManager::default()),
+        Arc::new(McpSessions::new(MCP_SESSIONS)),
         config,
     );
     let mut router = Router::new()

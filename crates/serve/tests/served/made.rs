@@ -6,7 +6,7 @@ use gpuwhy_model::{
     OpId, OpInfo, Process, Role, Stack,
 };
 use gpuwhy_query::Question;
-use gpuwhy_serve::{HostEndpoint, HttpOptions, Questions, Tokens, serve_http};
+use gpuwhy_serve::{At, HostEndpoint, HttpOptions, Questions, Tokens, serve_http};
 use gpuwhy_store::{Options, SessionInfo, Writer};
 use schemars::JsonSchema;
 use serde_json::json;
@@ -144,16 +144,21 @@ fn write(path: &Path, comm: &str) {
 
 /// Served until the tests end.
 pub(crate) fn served(path: &Path, options: HttpOptions) -> Client {
+    Client::new(&served_at(path, options).address)
+}
+
+pub(crate) fn served_at(path: &Path, options: HttpOptions) -> At {
     let questions = Questions::new(path.into(), HOST);
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || {
-        serve_http(questions, options, |at| tell.send(at.to_string()).unwrap()).unwrap();
+        serve_http(questions, options, |at| tell.send(at.clone()).unwrap()).unwrap();
     });
-    Client::new(&told.recv_timeout(Duration::from_secs(20)).unwrap())
+    told.recv_timeout(Duration::from_secs(20)).unwrap()
 }
 
+/// Open to everybody on this host.
 pub(crate) fn options() -> HttpOptions {
-    HttpOptions { address: "127.0.0.1:0".into(), page: true, ..HttpOptions::default() }
+    HttpOptions { address: "127.0.0.1:0".into(), open: true, page: true, ..HttpOptions::default() }
 }
 
 pub(crate) const TOKEN: &str = "a-token-of-the-tests-0123456789";

@@ -55,7 +55,7 @@ pub(super) fn record(out: &mut Vec<u8>, kind: u8, write: impl FnOnce(&mut Vec<u8
     }
 }
 
-pub(super) fn put(out: &mut Vec<u8>, value: ValueRef<'_>) {
+pub(crate) fn put(out: &mut Vec<u8>, value: ValueRef<'_>) {
     match value {
         ValueRef::Null => out.push(NULL),
         ValueRef::Integer(number) => {
@@ -87,7 +87,7 @@ fn put_length(out: &mut Vec<u8>, mut number: u64) {
 }
 
 /// The next value, which `bytes` then begins behind; nothing where there is none.
-pub(super) fn take<'a>(bytes: &mut &'a [u8]) -> Option<ValueRef<'a>> {
+pub(crate) fn take<'a>(bytes: &mut &'a [u8]) -> Option<ValueRef<'a>> {
     let (kind, rest) = bytes.split_first()?;
     *bytes = rest;
     Some(match *kind {

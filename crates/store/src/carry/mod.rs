@@ -2,7 +2,7 @@
 //! being written is sent as it is at one moment, without a copy on the node's disk, and nobody opens a database that
 //! somebody else has made.
 
-mod format;
+pub(crate) mod format;
 mod receive;
 mod send;
 

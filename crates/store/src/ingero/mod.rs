@@ -36,7 +36,6 @@ pub(crate) struct Ingero {
 
 /// Makes our tables and views for this connection.
 pub(crate) fn open(db: &Connection) -> rusqlite::Result<(Origin, Ingero)> {
-    db.pragma_update(None, "temp_store", "MEMORY")?;
     // The buckets of `call_stats.hist`, which views compute; innocuous, so that views may use it.
     let pure =
         FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS | FunctionFlags::SQLITE_UTF8;

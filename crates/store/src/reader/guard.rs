@@ -1,4 +1,5 @@
-//! What the engine enforces on every statement that runs on a reader: it may only read, and not for ever.
+//! What the engine enforces on every statement that runs on a reader: it may only read, within limits of time, memory and size.
+//! The limits are in force before anything of the file is looked at: whoever made it is not trusted.
 
 use super::Stop;
 use super::spill::Spill;
@@ -12,6 +13,9 @@ use std::time::{Duration, Instant};
 
 /// The largest value a statement may make.
 pub(super) const LARGEST_VALUE: i32 = 16 << 20;
+
+/// What SQLite may allocate in this process, all connections together. Our own statements need a small part of it.
+pub(super) const HEAP: u64 = 1 << 30;
 
 /// Functions that touch files, load code or change the engine. Some exist only in other builds of SQLite.
 const FORBIDDEN: &[&str] =
@@ -44,10 +48,10 @@ impl Default for Deadline {
 }
 
 impl Deadline {
-    pub(super) fn set(&self, time: Duration) {
+    pub(super) fn set(&self, time: Duration, spill: u64) {
         let until = (self.begin.elapsed() + time).as_nanos().clamp(1, u64::MAX.into());
         self.nanoseconds.store(until as u64, Ordering::Relaxed);
-        self.spill.begin();
+        self.spill.begin(spill);
     }
 
     pub(super) fn clear(&self) {
@@ -58,8 +62,12 @@ impl Deadline {
         *self.stop.lock().unwrap_or_else(PoisonError::into_inner) = stop.clone();
     }
 
+    pub(super) fn stop(&self) -> Stop {
+        self.stop.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub(super) fn is_stopped(&self) -> bool {
-        self.stop.lock().unwrap_or_else(PoisonError::into_inner).is_stopped()
+        self.stop().is_stopped()
     }
 
     pub(super) fn has_spilled(&self) -> bool {
@@ -76,15 +84,19 @@ impl Deadline {
     }
 }
 
-pub(super) fn set(db: &mut Connection, deadline: &Deadline) -> Result<()> {
+/// Process-wide, and never raised again: whoever needs less says so first.
+pub(super) fn limit_heap(db: &Connection, bytes: u64) -> Result<()> {
+    db.query_row(&format!("PRAGMA hard_heap_limit = {bytes}"), [], |_| Ok(()))
+}
+
+/// Limits, before the file's schema is read.
+pub(super) fn limit(db: &mut Connection, deadline: &Deadline) -> Result<()> {
+    limit_heap(db, HEAP)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, false)?;
-    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_ATTACH_CREATE, false)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_ATTACH_WRITE, false)?;
-    db.pragma_update(None, "query_only", true)?;
     db.pragma_update(None, "cell_size_check", true)?;
     for (limit, value) in [
         (Limit::SQLITE_LIMIT_LENGTH, LARGEST_VALUE),
@@ -101,7 +113,12 @@ pub(super) fn set(db: &mut Connection, deadline: &Deadline) -> Result<()> {
         db.set_limit(limit, value)?;
     }
     let asked = deadline.clone();
-    db.progress_handler(2000, Some(move || asked.passed()))?;
+    db.progress_handler(2000, Some(move || asked.passed()))
+}
+
+/// From now on nothing but reading; what stands for tables and views of a file has been made.
+pub(super) fn close(db: &mut Connection) -> Result<()> {
+    db.pragma_update(None, "query_only", true)?;
     db.authorizer(Some(authorize))
 }
 

@@ -14,6 +14,7 @@ mod spill;
 mod sql;
 mod stop;
 mod stream;
+mod worker;
 
 use crate::file::{self, Found};
 use crate::ingero::{self, Ingero};
@@ -21,6 +22,7 @@ use crate::{Session, StoreError};
 use guard::Deadline;
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tempfile::TempDir;
 
 pub use gpuwhy_model::Span;
@@ -33,6 +35,10 @@ pub use sql::{Answer, Limits};
 pub use stop::Stop;
 pub(crate) use stream::names;
 pub use stream::{Event, Record};
+pub use worker::{Worker, serve_statement};
+
+/// For a file to be told from others, and for what it lacks to be made; a file that takes longer is none of ours.
+const OPENING: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub struct Reader {
@@ -44,6 +50,10 @@ pub struct Reader {
     ingero: Option<Ingero>,
     /// What ought to be in the file and is not; part of every answer's coverage.
     missing: Vec<String>,
+    /// Who answers statements of users; this process itself where nobody is named.
+    worker: Option<Worker>,
+    /// The file that is open: `path`, or a copy of it.
+    file: PathBuf,
     /// Where the file could only be read as a copy.
     _copy: Option<TempDir>,
 }
@@ -53,16 +63,19 @@ impl Reader {
         if file::regular(path)?.len() == 0 {
             return Err(StoreError::Empty { path: path.into() });
         }
-        let (opened, copy) = match open(path, path, OpenFlags::SQLITE_OPEN_READ_ONLY) {
+        let deadline = Deadline::default();
+        deadline.set(OPENING, Limits::default().spill);
+        let (opened, copy) = match open(path, path, OpenFlags::SQLITE_OPEN_READ_ONLY, &deadline) {
             Ok(opened) => (opened, None),
             // A writer that was killed left a log, and SQLite may not write the index it needs to read that.
             Err(StoreError::Unreadable { why, .. }) => {
                 let (folder, file) = copy::of(path, &why)?;
-                (open(&file, path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, Some(folder))
+                (open(&file, path, OpenFlags::SQLITE_OPEN_READ_WRITE, &deadline)?, Some(folder))
             }
             Err(error) => return Err(error),
         };
-        Reader::guarded(opened, path, Deadline::default(), copy)
+        deadline.clear();
+        Reader::guarded(opened, path, deadline, copy)
     }
 
     /// From now on it can only read, and stops at the deadline.
@@ -72,15 +85,25 @@ impl Reader {
         deadline: Deadline,
         copy: Option<TempDir>,
     ) -> Result<Reader, StoreError> {
-        let Opened { db, origin, ingero } = opened;
-        let mut reader =
-            Reader { db, path: path.into(), deadline, origin, ingero, missing: Vec::new(), _copy: copy };
-        guard::set(&mut reader.db, &reader.deadline).map_err(|error| reader.fail(error))?;
+        let Opened { db, file, origin, ingero } = opened;
+        let (path, missing, worker) = (path.into(), Vec::new(), None);
+        let mut reader = Reader { db, path, deadline, origin, ingero, missing, worker, file, _copy: copy };
+        guard::close(&mut reader.db).map_err(|error| reader.fail(error))?;
         Ok(reader)
     }
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Statements of users are answered by this process from now on, which can be ended whatever the statement does.
+    pub fn answer_in(&mut self, worker: Worker) {
+        self.worker = Some(worker);
+    }
+
+    /// The file that is open, which may be a copy.
+    fn file(&self) -> &Path {
+        &self.file
     }
 
     /// Statements end with an error once `stop` is stopped, by whoever has a clone of it.
@@ -142,24 +165,39 @@ impl Reader {
 /// A file that can be asked our questions.
 struct Opened {
     db: Connection,
+    file: PathBuf,
     origin: Origin,
     ingero: Option<Ingero>,
 }
 
 /// `name` is the file people asked for, `path` the one that is opened.
-fn open(path: &Path, name: &Path, flags: OpenFlags) -> Result<Opened, StoreError> {
-    let db = file::open(path, flags)?;
+fn open(path: &Path, name: &Path, flags: OpenFlags, deadline: &Deadline) -> Result<Opened, StoreError> {
+    let mut db = file::open(path, flags)?;
     let at = |error| StoreError::at(name, error);
+    guard::limit(&mut db, deadline).map_err(at)?;
+    identified(db, path, name).map_err(|error| match error {
+        // Nobody has asked a question yet, so nobody has taken one back.
+        StoreError::Stopped if !deadline.is_stopped() => StoreError::Damaged {
+            path: name.into(),
+            why: format!("looking at its tables took longer than {OPENING:?}"),
+        },
+        other => other,
+    })
+}
+
+fn identified(db: Connection, path: &Path, name: &Path) -> Result<Opened, StoreError> {
+    let at = |error| StoreError::at(name, error);
+    let file = path.to_path_buf();
     match file::identify(&db, name)? {
         Found::Trace => {}
         Found::Older => older::supplement(&db).map_err(at)?,
         Found::Ingero => {
             let (origin, ingero) = ingero::open(&db).map_err(at)?;
-            return Ok(Opened { db, origin, ingero: Some(ingero) });
+            return Ok(Opened { db, file, origin, ingero: Some(ingero) });
         }
         Found::Blank => return Err(StoreError::Blank { path: name.into() }),
     }
     let version = db.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0)).map_err(at)?;
     let origin = Origin { maker: Maker::Gpuwhy, schema: version.to_string(), notes: Vec::new() };
-    Ok(Opened { db, origin, ingero: None })
+    Ok(Opened { db, file, origin, ingero: None })
 }

@@ -46,7 +46,7 @@ impl Reader {
 
     /// Stays with the file as it is now.
     fn other(&self) -> Result<Reader, StoreError> {
-        let opened = open(&self.path, &self.path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let opened = open(&self.path, &self.path, OpenFlags::SQLITE_OPEN_READ_ONLY, &self.deadline)?;
         let held = opened.db.execute_batch("BEGIN; SELECT name FROM sqlite_master");
         held.map_err(|error| self.fail(error))?;
         let mut other = Reader::guarded(opened, &self.path, self.deadline.clone(), None)?;

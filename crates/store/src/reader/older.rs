@@ -1,11 +1,11 @@
 //! A file of an earlier version, read as if it were of ours: temporary tables and views stand for what it lacks, so
-//! that one set of questions does for all files. They live in memory, and the file stays as it is.
+//! that one set of questions does for all files. The file stays as it is. What a statement sorts goes to temporary files as in
+//! every other trace, where its size is limited.
 
 use crate::schema::{Lacks, VIEWS, lacks};
 use rusqlite::Connection;
 
 pub(super) fn supplement(db: &Connection) -> rusqlite::Result<()> {
-    db.pragma_update(None, "temp_store", "MEMORY")?;
     for lack in lacks(db)? {
         // A name without a schema means the temporary thing first.
         let sql = match lack {

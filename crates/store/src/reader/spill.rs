@@ -4,8 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// As much as sums over tens of millions of rows need.
-pub(crate) const MOST: u64 = 2 << 30;
 /// The kernel is not asked more often.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -13,13 +11,16 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub(super) struct Spill {
     /// What the thread had written when the statement began.
     before: Arc<AtomicU64>,
+    /// What it may write.
+    limit: Arc<AtomicU64>,
     /// When the kernel was last asked.
     asked: Arc<AtomicU64>,
     pub(super) too_much: Arc<AtomicBool>,
 }
 
 impl Spill {
-    pub(super) fn begin(&self) {
+    pub(super) fn begin(&self, limit: u64) {
+        self.limit.store(limit, Ordering::Relaxed);
         self.before.store(written().unwrap_or(0), Ordering::Relaxed);
         self.too_much.store(false, Ordering::Relaxed);
     }
@@ -31,7 +32,8 @@ impl Spill {
         }
         self.asked.store(now, Ordering::Relaxed);
         let before = self.before.load(Ordering::Relaxed);
-        let too_much = written().is_some_and(|now| now.saturating_sub(before) > MOST);
+        let too_much =
+            written().is_some_and(|now| now.saturating_sub(before) > self.limit.load(Ordering::Relaxed));
         self.too_much.store(too_much, Ordering::Relaxed);
         too_much
     }

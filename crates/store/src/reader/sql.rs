@@ -1,6 +1,5 @@
 //! Statements of users and assistants: one at a time, read only, bounded in rows, bytes and time.
 
-use super::spill::MOST;
 use super::{Reader, Value, guard};
 use crate::StoreError;
 use rusqlite::types::ValueRef;
@@ -11,13 +10,16 @@ use std::time::Duration;
 pub struct Limits {
     pub rows: usize,
     pub time: Duration,
-    /// Of all values of the answer together.
+    /// Of all values of the answer together, a few bytes for each value included.
     pub bytes: usize,
+    /// Of the temporary files that sorting takes.
+    pub spill: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { rows: 10_000, time: Duration::from_secs(30), bytes: 64 << 20 }
+        // As many temporary files as sums over tens of millions of rows need.
+        Limits { rows: 10_000, time: Duration::from_secs(30), bytes: 64 << 20, spill: 2 << 30 }
     }
 }
 
@@ -30,9 +32,12 @@ pub struct Answer {
 }
 
 impl Reader {
-    /// Runs a statement as the user wrote it.
+    /// Runs a statement as the user wrote it, in a process of its own where [`Reader::answer_in`] names one.
     pub fn sql(&self, sql: &str, limits: &Limits) -> Result<Answer, StoreError> {
-        self.limited(sql, None, limits)
+        match &self.worker {
+            Some(worker) => worker.answer(self.file(), sql, limits, &self.deadline.stop()),
+            None => self.limited(sql, None, limits),
+        }
     }
 
     /// Runs a statement of ours, with the user's values in its place holders.
@@ -68,7 +73,7 @@ impl Reader {
     }
 
     fn limited(&self, sql: &str, values: Option<&[Value]>, limits: &Limits) -> Result<Answer, StoreError> {
-        self.deadline.set(limits.time);
+        self.deadline.set(limits.time, limits.spill);
         let answer = self.run(sql, values, limits);
         self.deadline.clear();
         answer
@@ -92,15 +97,22 @@ impl Reader {
         let mut room = limits.bytes;
         let mut rows = statement.query(params_from_iter(values.unwrap_or_default())).map_err(fail)?;
         while let Some(row) = rows.next().map_err(fail)? {
-            let values: Vec<Value> =
-                (0..width).map(|at| row.get_ref(at).map(owned)).collect::<Result<_, _>>().map_err(fail)?;
-            let bytes: usize = values.iter().map(size).sum();
-            if answer.rows.len() == limits.rows || bytes > room {
+            // What does not fit is not even copied.
+            let mut left = Some(room).filter(|_| answer.rows.len() < limits.rows);
+            for at in 0..width {
+                let bytes = size(row.get_ref(at).map_err(fail)?);
+                left = left.and_then(|left| left.checked_sub(bytes));
+                if left.is_none() {
+                    break;
+                }
+            }
+            let Some(left) = left else {
                 answer.truncated = true;
                 break;
-            }
-            room -= bytes;
-            answer.rows.push(values);
+            };
+            room = left;
+            let values = (0..width).map(|at| row.get_ref(at).map(owned)).collect::<Result<_, _>>();
+            answer.rows.push(values.map_err(fail)?);
         }
         Ok(answer)
     }
@@ -119,11 +131,12 @@ impl Reader {
         match error.sqlite_error_code() {
             Some(ErrorCode::OperationInterrupted) if self.deadline.is_stopped() => StoreError::Stopped,
             Some(ErrorCode::OperationInterrupted) if self.deadline.has_spilled() => {
-                StoreError::TooLarge(MOST >> 30)
+                StoreError::TooLarge(limits.spill)
             }
             Some(ErrorCode::OperationInterrupted) => StoreError::TooSlow(limits.time),
             Some(ErrorCode::AuthorizationForStatementDenied) => StoreError::ReadOnly,
             Some(ErrorCode::ReadOnly) => StoreError::ReadOnly,
+            Some(ErrorCode::OutOfMemory) => StoreError::TooMuchMemory(guard::HEAP),
             Some(ErrorCode::TooBig) => {
                 StoreError::Sql(format!("it makes a value of more than {} MiB", guard::LARGEST_VALUE >> 20))
             }
@@ -133,8 +146,7 @@ impl Reader {
                 | ErrorCode::SystemIoFailure
                 | ErrorCode::DiskFull
                 | ErrorCode::CannotOpen
-                | ErrorCode::DatabaseBusy
-                | ErrorCode::OutOfMemory,
+                | ErrorCode::DatabaseBusy,
             ) => self.fail(error),
             _ if message.starts_with("no such table") || message.starts_with("no such column") => {
                 StoreError::Sql(format!("{message}; `SELECT * FROM schema_doc` lists what there is"))
@@ -155,10 +167,10 @@ pub(super) fn owned(value: ValueRef<'_>) -> Value {
     }
 }
 
-fn size(value: &Value) -> usize {
-    match value {
-        Value::Text(text) => text.len(),
-        Value::Blob(bytes) => bytes.len(),
-        _ => 8,
+/// As a value is stored: what it is, and its bytes.
+fn size(value: ValueRef<'_>) -> usize {
+    16 + match value {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len(),
+        _ => 0,
     }
 }

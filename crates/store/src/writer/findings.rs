@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// Replaces the findings of the file's last session.
 pub fn write_findings(path: &Path, findings: &[Finding]) -> Result<(), StoreError> {
-    let _lock = lock::Lock::take(path)?;
+    let _lock = lock::Lock::take(path, None)?;
     let db = file::open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     replace(&db, findings).map_err(|error| StoreError::at(path, error))
 }

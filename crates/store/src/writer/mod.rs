@@ -22,7 +22,7 @@ mod threads;
 mod work;
 
 use crate::lock::Lock;
-use crate::{SessionInfo, StoreError};
+use crate::{Access, SessionInfo, StoreError};
 pub use findings::write_findings;
 use gpuwhy_model::{Batch, Facts, OpInfo};
 use libraries::Libraries;
@@ -39,11 +39,13 @@ pub struct Options {
     pub max_size: u64,
     /// Create the folders on the way to the file.
     pub create_folders: bool,
+    /// Who may read the file, and the folders that are made for it.
+    pub access: Access,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { max_size: 10 << 30, create_folders: false }
+        Options { max_size: 10 << 30, create_folders: false, access: Access::default() }
     }
 }
 
@@ -71,9 +73,9 @@ impl Writer {
         options: &Options,
     ) -> Result<Writer, StoreError> {
         if let Some(folder) = path.parent().filter(|_| options.create_folders) {
-            std::fs::create_dir_all(folder).map_err(|error| StoreError::open(folder, &error))?;
+            options.access.create_folders(folder).map_err(|error| StoreError::open(folder, &error))?;
         }
-        let lock = Lock::take(path)?;
+        let lock = Lock::take(path, Some(options.access))?;
         let created = lock.created;
         Writer::begin_session(path, session, ops, options, lock).inspect_err(|_| {
             if created {

@@ -19,9 +19,14 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     let read_write = OpenFlags::SQLITE_OPEN_READ_WRITE;
     let look = |flags: OpenFlags| {
         let db = file::open(path, flags)?;
-        match file::identify(&db, path)? {
-            Found::Ingero => Err(StoreError::Foreign { path: path.into() }),
-            found => unharmed(db, path).map(|()| found),
+        let found = file::identify(&db, path)?;
+        if found == Found::Ingero {
+            return Err(StoreError::Foreign { path: path.into() });
+        }
+        // Before anything looks for damage, which would compute it too.
+        match file::computes_when_written(&db).map_err(|error| StoreError::at(path, error))? {
+            Some(why) => Err(StoreError::Damaged { path: path.into(), why }),
+            None => unharmed(db, path).map(|()| found),
         }
     };
     let found = if file::regular(path)?.len() == 0 {

@@ -107,6 +107,12 @@ fn anybody_can_read_an_unfinished_file_in_a_folder_of_others() {
     let program = folder.path().join("program");
     std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    // As its owner opens it to others: by itself it is for nobody else.
+    for name in ["trace.db", "trace.db-wal", "trace.db-shm"] {
+        let file = folder.path().join(name);
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600, "{name}");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    }
     let nobody = |role: &str| other_process(&program, role, &path).uid(65534).gid(65534).spawn();
     let Ok(mut child) = nobody("read") else { return skip("only root can start a process of another user") };
     assert!(line(&mut child, "events").ends_with("events 5000"));

@@ -9,6 +9,7 @@ mod crash;
 mod driver;
 mod gpu;
 mod graphs;
+mod guard;
 mod ingero;
 mod kept;
 mod kernel;

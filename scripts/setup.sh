@@ -43,6 +43,8 @@ if [ "$want" = test ]; then
     fi
     need bsdutils command -v script
     need util-linux command -v setpriv
+    # Whom the binary connects to.
+    need strace command -v strace
     # A network that loses packets.
     need iproute2 command -v ip
     need nftables command -v nft

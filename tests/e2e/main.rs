@@ -16,6 +16,7 @@ mod bad_input;
 mod blame;
 mod browser;
 mod collectives;
+mod connections;
 mod counting;
 mod cpu;
 mod discovery;

@@ -59,8 +59,14 @@ pub struct TraceInShort {
 pub fn explain(reader: &Reader, request: &ExplainRequest) -> Result<Explained, QueryError> {
     let span = span(reader, request.since.as_deref(), request.from_ns, request.to_ns)?;
     let mut evidence = threads(reader, span)?;
-    let scope = Scope::of_loops(gpuwhy_cause::loops(&evidence));
+    let mut scope = Scope::of_loops(gpuwhy_cause::loops(&evidence));
     gather(reader, &scope, request.per_process, &mut evidence)?;
+    // Of a short program all calls may lie in a window that is mostly behind its loop.
+    if evidence.sums.is_empty() && !matches!(scope, Scope::All) {
+        scope = Scope::All;
+        evidence = threads(reader, span)?;
+        gather(reader, &scope, request.per_process, &mut evidence)?;
+    }
     let empty = evidence.sums.is_empty()
         && evidence.foreign.is_empty()
         && evidence.collectives.is_empty()

@@ -2,7 +2,7 @@
 //! file supports.
 
 use crate::made::{START, billed, call, ops, window};
-use gpuwhy_model::{Batch, Blame, Call, Cause, Facts, Process};
+use gpuwhy_model::{Batch, Blame, BlameRow, Call, CallWindow, Cause, Facts, Process};
 use gpuwhy_query::{ExplainRequest, QueryError, Side, compare, explain};
 use gpuwhy_store::{Options, Reader, SessionInfo, Writer};
 use serde_json::Value;
@@ -141,4 +141,26 @@ fn of_another_tools_trace_no_more_is_claimed_than_it_supports() {
         assert!((finding.impact.p99_us - p99_us).abs() < 1.0, "{}", finding.impact.p99_us);
     }
     assert!(explained.coverage.notes.iter().any(|note| note.contains("biased sample")));
+}
+
+/// Half a second in which all calls come at the end: their window is mostly behind the loop.
+#[test]
+fn calls_in_the_last_moment_of_a_short_program_are_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.db");
+    let session = SessionInfo { start_ns: START, ..SessionInfo::default() };
+    let mut writer = Writer::create_or_append(&path, &session, &ops(), &Options::default()).unwrap();
+    let end_ns = START + 534_000_000;
+    let call = Call { start_ns: START + 531_000_000, ..call(0, 1, 10) };
+    let window =
+        CallWindow { window_start_ns: START + 327_000_000, window_ns: 500_000_000, ..window(0, 1, 10, 1000) };
+    let process =
+        Process { pid: 10, start_ns: START - 300_000_000, end_ns: Some(end_ns), ..Process::default() };
+    let batch =
+        Batch { calls: vec![call], windows: vec![window], processes: vec![process], ..Batch::default() };
+    let row =
+        BlameRow { window_start_ns: START + 327_000_000, ..billed(0, 1, Cause::CpuSelf, (0, ""), 2_000_000) };
+    writer.write(&batch, &Facts { blame: vec![row], ..Facts::default() }).unwrap();
+    writer.finish(end_ns).unwrap();
+    explain(&Reader::open(&path).unwrap(), &ExplainRequest::default()).unwrap();
 }

@@ -49,7 +49,7 @@ impl PythonFile {
             let segment = self.segments.iter().find(|segment| {
                 // The kernel maps whole pages.
                 let first = segment.file_offset & !0xfff;
-                (first..segment.file_offset + segment.file_bytes).contains(&mapping.offset)
+                (first..segment.file_offset.saturating_add(segment.file_bytes)).contains(&mapping.offset)
             })?;
             let at_zero = mapping.start.wrapping_sub(mapping.offset);
             Some(at_zero.wrapping_add(segment.file_offset).wrapping_sub(segment.address))

@@ -10,6 +10,8 @@ mod debug_file;
 mod demangle;
 mod elf;
 mod frame;
+#[doc(hidden)]
+pub mod fuzz;
 mod image;
 mod images;
 mod limits;

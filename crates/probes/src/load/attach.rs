@@ -268,7 +268,7 @@ pub(super) fn site_in_file(path: &Path, symbol: &str) -> Result<usize, String> {
 
 /// The wanted functions of a file: from a symbol to the offset of its probe's site, and whether that is emulated. What is
 /// linked into a larger library may be in its full table only.
-fn sites_in_file(
+pub(crate) fn sites_in_file(
     path: &Path,
     wanted: &HashSet<&str>,
     full_table: bool,
@@ -299,6 +299,7 @@ pub(crate) fn file_offset<'data>(elf: &impl object::Object<'data>, address: u64)
     elf.segments().find_map(|segment| {
         let (offset, size) = segment.file_range();
         let from = segment.address();
-        (from..from + size).contains(&address).then(|| (address - from + offset) as usize)
+        let inside = address.checked_sub(from).filter(|inside| *inside < size)?;
+        usize::try_from(inside.checked_add(offset)?).ok()
     })
 }

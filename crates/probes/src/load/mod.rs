@@ -27,13 +27,14 @@ mod targets;
 mod tracefs;
 mod tracepoints;
 
-pub(crate) use attach::file_offset;
 pub use attach::{FileId, Flavour, LibraryFile};
+pub(crate) use attach::{file_offset, sites_in_file};
 pub use budget::{Budget, SliceSetting};
 pub use clock::now_ns;
 pub use engine::Engine;
 pub use error::LoadError;
 pub use features::{EmptyProbe, Features, TrapCost, trap_cost};
 pub use hazards::{Hazard, hazards};
+pub(crate) use rings::Inbox;
 pub use settings::{Scope, Settings, StackMode, default_probes};
 pub use stats::{ProgramClock, ProgramStats, programs_loaded};

@@ -9,7 +9,7 @@ CARGO ?= cargo
 # Versions of clang-format disagree; this one decides.
 CLANG_FORMAT := 14
 
-.PHONY: all fleet setup demo demo-fleet test test-kernels fuzz accuracy lint bench docs static deny clean
+.PHONY: all fleet setup demo demo-fleet test test-kernels fuzz soak accuracy lint bench docs static deny clean
 
 all: setup
 	$(CARGO) build --release -p gpuwhy
@@ -55,6 +55,15 @@ test-kernels:
 fuzz:
 	@scripts/setup.sh fleet
 	@CARGO="$(CARGO)" scripts/fuzz.sh $(TARGETS)
+
+# An agent and a fleet under everything that goes wrong (storms of processes, containers, replaced libraries, kills, a full disk), for
+# half an hour; SOAK_MINUTES=10 for less. What was counted and left behind is checked, and the figures are written down.
+soak: export PYTHONDONTWRITEBYTECODE := 1
+soak: DATE ?= $(shell date -u +%F)
+soak: all fleet
+	$(CARGO) run -q -p gpuwhy-simgpu --example unpack $(TARGET)/stand-in
+	scripts/as-root.sh scripts/soak/run.py $(TARGET)/release/gpuwhy $(TARGET)/release/gpuwhy-fleet $(TARGET)/stand-in \
+	    docs/measurements/$(DATE)-soak.md
 
 # Every scenario with random parameters: is the right cause named? GPUWHY_SEED=N makes a run come again.
 accuracy: export GPUWHY_RUNS ?= 5

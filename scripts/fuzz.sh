@@ -35,18 +35,22 @@ one() {
     [ "$outcome" = ok ]
 }
 
+# Rounds of as many as may run at once.
 status=0
-running=0
+round=
+finish() {
+    for pid in $round; do
+        wait "$pid" || status=1
+    done
+    round=
+}
 for name; do
     one "$name" &
-    running=$((running + 1))
-    if [ "$running" -ge "$jobs" ]; then
-        # POSIX shells wait for all or for one by number: rounds of as many as may run.
-        wait || status=1
-        running=0
-    fi
+    round="$round $!"
+    # shellcheck disable=SC2086 # to be counted
+    [ "$(echo $round | wc -w)" -lt "$jobs" ] || finish
 done
-wait || status=1
+finish
 if [ -n "$(ls "$found/failed" 2>/dev/null)" ]; then
     echo "inputs that fail, to be run again with: $program TARGET FILE"
     ls "$found"/failed/*

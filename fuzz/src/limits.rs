@@ -34,15 +34,24 @@ pub fn run(target: &Target, input: &[u8]) {
 }
 
 thread_local! {
-    static PANIC: RefCell<String> = const { RefCell::new(String::new()) };
+    /// Nothing where panics are printed, as usual.
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Panics are kept with their places instead of being printed: blind runs go on behind them, maybe thousands of times.
+/// Panics of this thread are kept with their places instead of being printed: blind runs go on behind them, maybe thousands of times.
 fn keep_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        std::panic::set_hook(Box::new(|panic| PANIC.set(panic.to_string().replace('\n', " "))));
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if PANIC.with_borrow(Option::is_some) {
+                PANIC.set(Some(panic.to_string().replace('\n', " ")));
+            } else {
+                usual(panic);
+            }
+        }));
     });
+    PANIC.set(Some(String::new()));
 }
 
 /// The same, with the message of a panic as the result. `stuck` is called, from another thread, for an input that does not end.
@@ -57,7 +66,8 @@ pub fn checked(target: &Target, input: &[u8], stuck: impl FnOnce() + Send) -> Re
         });
         let outcome = catch_unwind(AssertUnwindSafe(|| run(target, input)));
         drop(done);
-        outcome.map_err(|_| PANIC.take())
+        let panic = PANIC.take().unwrap_or_default();
+        outcome.map_err(|_| panic)
     })
 }
 

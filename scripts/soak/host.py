@@ -84,6 +84,27 @@ def slope(samples):
     return 60 * sum((x - mean_x) * (y - mean_y) for x, y in samples) / spread if spread else 0.0
 
 
+@contextlib.contextmanager
+def small_disk(folder, size):
+    """A disk of its own at a folder, gone afterwards; whether it could be mounted."""
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", folder], capture_output=True)
+    try:
+        yield mounted.returncode == 0
+    finally:
+        if mounted.returncode == 0:
+            subprocess.run(["umount", folder], check=False)
+
+
+def fill(disk):
+    """Leaves no room on it; the file to be removed for that."""
+    filler = disk / "filler"
+    with open(filler, "wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(b"x" * 65536) == 65536:
+            pass
+    return filler
+
+
 def opened(path):
     return contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True))
 

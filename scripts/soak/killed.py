@@ -1,11 +1,10 @@
 """Agents that are killed at any moment, and one whose disk is full."""
 
 import random
-import subprocess
 import time
 
 from agent import Agent
-from host import changed_code, check_trace, left_of
+from host import changed_code, check_trace, fill, left_of, small_disk
 from workloads import Workloads
 
 # A file for so many sessions, each of which a kill ended.
@@ -52,26 +51,17 @@ def killed(program, stand_in, folder, times, seconds, seed, report):
 
 def full_disk(program, stand_in, folder, report):
     """A trace on a disk that fills up, and has room again."""
-    disk = folder / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "none", disk], capture_output=True, text=True)
-    if mounted.returncode != 0:
-        report.row("a full disk", "skipped: a tmpfs cannot be mounted")
-        return
-    try:
+    with small_disk(folder / "disk", "24m") as mounted:
+        if not mounted:
+            report.row("a full disk", "skipped: a tmpfs cannot be mounted")
+            return
+        disk = folder / "disk"
         workloads = Workloads(stand_in, folder, 1)
-        stop = folder / "stop-full"
+        stop = folder / "stop"
         load = workloads.start("--launches", 0, "--hz", 5_000, "--stop-file", stop)
         agent = Agent(program, disk / "full.db", "--keep-all", log=folder / "full.log")
         agent.await_attached()
-        filler = disk / "filler"
-        with open(filler, "wb") as file:
-            try:
-                while True:
-                    file.write(b"x" * 65536)
-                    file.flush()
-            except OSError:
-                pass
+        filler = fill(disk)
         time.sleep(8)
         lived = agent.is_running()
         filler.unlink()
@@ -82,10 +72,8 @@ def full_disk(program, stand_in, folder, report):
         workloads.note("load", load, exact=False)
         words = agent.log.read_text(errors="replace").strip().splitlines()[-1:]
         report.row("agent on a full disk for 8 s", "lived" if lived else "ended")
-        report.row("after there was room again", "goes on" if goes_on else f"has ended ({status})")
-        report.note(f"its last words: {words[0][:200] if words else 'none'}")
+        report.row("after there was room again", "goes on" if goes_on else "has ended")
+        report.check("its exit status: done, or a sentence", status, status in (0, 1))
+        report.note(f"its last words: {words[0].replace(str(disk), '')[:200] if words else 'none'}")
         wrong = check_trace(program, agent.out)
         report.check("its trace", wrong or "whole, explained", wrong is None)
-        report.check("its exit status: done, or a sentence", status, status in (0, 1))
-    finally:
-        subprocess.run(["umount", disk], check=False)

@@ -46,7 +46,7 @@ def living(program, stand_in, folder, seconds, seed, report):
         report.fail("the agent did not attach")
         return
     memory = Memory(agent.pid)
-    kinds = [workloads.storm, workloads.containers, workloads.time_namespaces, workloads.replaced_libraries, workloads.stopped]
+    kinds = [workloads.storm, workloads.pythons, workloads.containers, workloads.time_namespaces, workloads.replaced_libraries, workloads.stopped]
     end = time.monotonic() + seconds
     paused = 0
     while time.monotonic() < end and agent.is_running():

@@ -16,7 +16,7 @@ from pathlib import Path
 from killed import full_disk, killed
 from living import living
 from report import Report
-from server import server_killed
+from server import server_full_disk, server_killed
 
 TIMES = 100
 
@@ -38,6 +38,7 @@ def main():
             ("One agent lives through it", "living", lambda at: living(program, stand_in, at, seconds * 0.45, seed, report)),
             ("Agents are killed", "killed", lambda at: killed(program, stand_in, at, TIMES, seconds * 0.3, seed, report)),
             ("The disk is full", "full", lambda at: full_disk(program, stand_in, at, report)),
+            ("The server's disk is full", "server-full", lambda at: server_full_disk(fleet, at, report)),
             ("Servers are killed", "server", lambda at: server_killed(fleet, at, TIMES, seconds * 0.25, seed, report)),
         ]
         for title, name, run in parts:

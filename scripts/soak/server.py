@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 
+from host import fill, small_disk
 from living import Memory
 
 PATIENCE_S = 60
@@ -53,6 +54,16 @@ class Server:
     def kill(self):
         self.process.kill()
         self.process.wait()
+
+    def end(self, report):
+        self.process.terminate()
+        try:
+            status = self.process.wait(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            status = self.process.wait()
+        self.said.close()
+        report.check("the server's exit status after SIGTERM", status, status == 0)
 
     def post(self, address, path, body):
         headers = {"authorization": f"Bearer {self.token}", "content-type": "application/json"}
@@ -103,6 +114,35 @@ class Client(threading.Thread):
             self.acknowledged += 1
 
 
+class Clients:
+    """Some that push at once."""
+
+    def __init__(self, server):
+        self.over = threading.Event()
+        self.clients = [Client(server, client, self.over) for client in range(CLIENTS)]
+        for client in self.clients:
+            client.start()
+
+    def check(self, server, report):
+        """Ends them; all that was acknowledged must be stored, once."""
+        self.over.set()
+        for client in self.clients:
+            client.join(timeout=PATIENCE_S)
+        refused = [why for client in self.clients for why in client.refused]
+        report.check("requests refused for good", len(refused), not refused)
+        for why in refused[:3]:
+            report.note(why)
+        sent = sum(client.acknowledged for client in self.clients) * POINTS
+        statement = "SELECT count(*), count(DISTINCT (node_id, value_int)) FROM events WHERE metric_name = 'soak.number'"
+        try:
+            stored = [int(number) for number in server.sql(statement)["rows"][0].values()]
+        except (OSError, KeyError, IndexError, ValueError) as error:
+            stored = [str(error)]
+        report.row("requests that had to be sent again", sum(client.again for client in self.clients))
+        stuck = sum(client.is_alive() for client in self.clients)
+        report.check("points acknowledged; rows stored, different ones of them", f"{sent}; {stored}", stored == [sent, sent] and not stuck)
+
+
 def server_killed(program, folder, times, seconds, seed, report):
     chance = random.Random(seed)
     server = Server(program, folder)
@@ -110,10 +150,7 @@ def server_killed(program, folder, times, seconds, seed, report):
     if not server.await_answer():
         report.fail("the server did not start")
         return
-    over = threading.Event()
-    clients = [Client(server, client, over) for client in range(CLIENTS)]
-    for client in clients:
-        client.start()
+    clients = Clients(server)
     end = time.monotonic() + seconds
     kills, early = 0, 0
     while kills < times and time.monotonic() < end:
@@ -131,23 +168,29 @@ def server_killed(program, folder, times, seconds, seed, report):
     report.check("servers killed (SIGKILL), of them before they answered", f"{kills} of {times}, {early}", lives)
     memory = Memory(server.process.pid)
     time.sleep(20)
-    over.set()
-    for client in clients:
-        client.join(timeout=PATIENCE_S)
-    refused = [why for client in clients for why in client.refused]
-    report.check("requests refused for good", len(refused), not refused)
-    for why in refused[:3]:
-        report.note(why)
-    sent = sum(client.acknowledged for client in clients) * POINTS
-    try:
-        statement = "SELECT count(*), count(DISTINCT (node_id, value_int)) FROM events WHERE metric_name = 'soak.number'"
-        stored = [int(number) for number in server.sql(statement)["rows"][0].values()]
-    except (OSError, KeyError, IndexError, ValueError) as error:
-        stored = [f"{error}"]
-    report.row("requests that had to be sent again", sum(client.again for client in clients))
-    report.check("points acknowledged; rows stored, different ones of them", f"{sent}; {stored}", stored == [sent, sent])
+    clients.check(server, report)
     first, most, last, _ = memory.figures()
-    report.row("server's memory in its last 20 s: first, most, last", f"{first:.0f}, {most:.0f}, {last:.0f} MiB")
-    server.process.terminate()
-    status = server.process.wait(timeout=PATIENCE_S)
-    report.check("its exit status after SIGTERM", status, status == 0)
+    report.row("the last one's memory in 20 s of pushes: first, most, last", f"{first:.0f}, {most:.0f}, {last:.0f} MiB")
+    server.end(report)
+
+
+def server_full_disk(program, folder, report):
+    """Pushes while there is no room; when there is again, all of them are stored."""
+    with small_disk(folder / "data", "96m") as mounted:
+        if not mounted:
+            report.row("a full disk", "skipped: a tmpfs cannot be mounted")
+            return
+        server = Server(program, folder)
+        server.start()
+        if not server.await_answer():
+            report.fail("the server did not start")
+            return
+        clients = Clients(server)
+        time.sleep(3)
+        filler = fill(folder / "data")
+        time.sleep(8)
+        report.check("the server on a full disk for 8 s", "lived" if server.process.poll() is None else "ended", server.process.poll() is None)
+        filler.unlink()
+        time.sleep(5)
+        clients.check(server, report)
+        server.end(report)

@@ -47,6 +47,13 @@ class Workloads:
         for one in started:
             self.note(kind, one)
 
+    def pythons(self):
+        """Programs in Python, whose stacks are read from outside while they begin and end."""
+        command = [str(self.stand_in / "simwork.py"), "train", "--steps", str(self.random.randrange(1, 100))]
+        started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(self.random.randrange(1, 4))]
+        for one in started:
+            self.note("Python program", one)
+
     def containers(self):
         """Processes in namespaces and cgroups of their own, which are gone with them."""
         for _ in range(self.random.randrange(3, 10)):

@@ -12,7 +12,10 @@ const CODE: u64 = BASE + 0x1600;
 const TEXT: u64 = BASE + 0x1800;
 const TABLE: u64 = BASE + 0x1880;
 const GIL: u64 = BASE + 0x1900;
-const SIZE: usize = 0x1a00;
+const PTHREAD: u64 = BASE + 0x1980;
+const SIZE: usize = 0x1c80;
+/// Where the C library keeps a thread's id: versions before 3.11 keep none.
+const PTHREAD_TID: u32 = if cfg!(target_arch = "aarch64") { 208 } else { 720 };
 const NATIVE: u32 = 7;
 
 /// By name: every version, and what circles.
@@ -65,7 +68,8 @@ fn memory(version: &Version, layout: &Layout) -> Vec<u8> {
     put(RUNTIME, layout.interpreters_head, INTERPRETER);
     put(INTERPRETER, layout.interp_threads_head, THREAD);
     put(THREAD, layout.tstate_native_thread_id, NATIVE.into());
-    put(THREAD, layout.tstate_thread_id, THREAD);
+    put(THREAD, layout.tstate_thread_id, PTHREAD);
+    put(PTHREAD, PTHREAD_TID, NATIVE.into());
     match layout.frame_via {
         FrameVia::Cframe => {
             put(THREAD, layout.tstate_frame, CFRAME);
@@ -122,4 +126,31 @@ fn fields(layout: &Layout) -> Vec<u32> {
     let text = format!("{layout:?}");
     let values = text.split(&[',', '}'][..]).filter_map(|field| field.rsplit(": ").next());
     values.map(|value| value.trim().parse().unwrap_or(0)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gpuwhy_python::{Thread, gil_holder, read_code, stack};
+
+    /// Seeds that are refused at the door reach nothing.
+    #[test]
+    fn every_seed_has_a_frame_with_its_name() {
+        for (name, input) in memories() {
+            let version =
+                Version { major: 3, minor: 9 + input[0], micro: 0, free_threaded: input[1] & 1 != 0 };
+            let image = Image(input[8..].to_vec());
+            let interpreter = fuzz::interpreter(&image, RUNTIME, Some(version)).unwrap();
+            let frames = stack(&image, &interpreter, Thread { native: NATIVE, fs_base: None }, 10).unwrap();
+            let [frame] = frames.as_slice() else { panic!("{name}: {frames:?}") };
+            assert_eq!(
+                read_code(&image, &interpreter, frame.code).map(|code| code.name).as_deref(),
+                Some("main"),
+                "{name}"
+            );
+            if interpreter.layout.gil_is_pointer == 1 {
+                assert!(gil_holder(&image, &interpreter).is_some(), "{name}");
+            }
+        }
+    }
 }

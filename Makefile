@@ -9,7 +9,7 @@ CARGO ?= cargo
 # Versions of clang-format disagree; this one decides.
 CLANG_FORMAT := 14
 
-.PHONY: all fleet setup demo demo-fleet test test-kernels accuracy lint bench docs static deny clean
+.PHONY: all fleet setup demo demo-fleet test test-kernels fuzz soak accuracy lint bench docs static deny clean
 
 all: setup
 	$(CARGO) build --release -p gpuwhy
@@ -49,6 +49,21 @@ test-kernels:
 	$(CARGO) build -p gpuwhy
 	$(CARGO) run -q -p gpuwhy-simgpu --example unpack $(TARGET)/kernels/stand-in
 	@scripts/kernels/run.py $(TARGET)/debug/gpuwhy $(TARGET)/kernels/stand-in $(TARGET)/kernels $(KERNELS)
+
+# Looks for inputs that make a parser panic, hang or take too much memory, for ten minutes a target; TARGETS="otlp journal" for
+# some of them, FUZZ_SECONDS=60 for less. `make test` runs the corpus and a few mutations.
+fuzz:
+	@scripts/setup.sh fleet
+	@CARGO="$(CARGO)" scripts/fuzz.sh $(TARGETS)
+
+# An agent and a fleet under everything that goes wrong (storms of processes, containers, replaced libraries, kills, a full disk), for
+# half an hour; SOAK_MINUTES=10 for less. What was counted and left behind is checked, and the figures are written down.
+soak: export PYTHONDONTWRITEBYTECODE := 1
+soak: DATE ?= $(shell date -u +%F)
+soak: all fleet
+	$(CARGO) run -q -p gpuwhy-simgpu --example unpack $(TARGET)/stand-in
+	scripts/as-root.sh scripts/soak/run.py $(TARGET)/release/gpuwhy $(TARGET)/release/gpuwhy-fleet $(TARGET)/stand-in \
+	    docs/measurements/$(DATE)-soak.md
 
 # Every scenario with random parameters: is the right cause named? GPUWHY_SEED=N makes a run come again.
 accuracy: export GPUWHY_RUNS ?= 5

@@ -10,6 +10,6 @@ if [ -n "${GPUWHY_REQUIRE:-}" ]; then
     echo "gpuwhy-fleet cannot be skipped: $reason" >&2
     exit 1
 fi
-echo "skipped: all tests of gpuwhy-fleet: $reason" >&2
-[ -z "${GPUWHY_SKIPS:-}" ] || echo "  all tests of gpuwhy-fleet: $reason" >>"$GPUWHY_SKIPS"
-echo "--exclude gpuwhy-fleet-core --exclude gpuwhy-fleet"
+echo "skipped: all tests of gpuwhy-fleet, and the fuzz targets: $reason" >&2
+[ -z "${GPUWHY_SKIPS:-}" ] || echo "  all tests of gpuwhy-fleet, and the fuzz targets: $reason" >>"$GPUWHY_SKIPS"
+echo "--exclude gpuwhy-fleet-core --exclude gpuwhy-fleet --exclude gpuwhy-fuzz"

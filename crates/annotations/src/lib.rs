@@ -4,6 +4,8 @@
 mod budget;
 mod client;
 mod clock;
+#[doc(hidden)]
+pub mod fuzz;
 mod line;
 mod listener;
 mod news;

@@ -61,9 +61,11 @@ pub fn shares_by_cause(op: Option<&OpInfo>, blame: &Blame) -> Vec<(Cause, f64)> 
     let mut causes: BTreeMap<Cause, u64> = BTreeMap::new();
     for (part, ns) in blame.parts() {
         let by = u32::from(part == Part::Runnable);
-        *causes.entry(Cause::of_part(op, part, by)).or_default() += ns;
+        let sum = causes.entry(Cause::of_part(op, part, by)).or_default();
+        // A damaged file may say any number.
+        *sum = sum.saturating_add(ns);
     }
-    let total: u64 = causes.values().sum();
+    let total = causes.values().fold(0u64, |total, ns| total.saturating_add(*ns));
     let mut shares: Vec<(Cause, f64)> =
         causes.into_iter().map(|(cause, ns)| (cause, percent(ns, total))).collect();
     shares.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));

@@ -109,7 +109,7 @@ impl Root {
     fn start_ns(&self, ticks: u64) -> Option<u64> {
         let stat = self.text("proc/stat")?;
         let boot: u64 = stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
-        Some(boot * 1_000_000_000 + ticks * 10_000_000)
+        boot.checked_mul(1_000_000_000)?.checked_add(ticks.checked_mul(10_000_000)?)
     }
 }
 
@@ -143,6 +143,19 @@ fn cmdline(root: &Root, pid: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn start_times_that_cannot_be_are_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        fs::create_dir(folder.path().join("proc")).unwrap();
+        let start = |boot: &str, ticks| {
+            fs::write(folder.path().join("proc/stat"), format!("btime {boot}\n")).unwrap();
+            root.start_ns(ticks)
+        };
+        assert_eq!(start("1700000000", 5), Some(1_700_000_000_050_000_000));
+        assert_eq!((start("18446744073709551615", 5), start("1", u64::MAX)), (None, None));
+    }
 
     #[test]
     fn strange_names_are_read() {

@@ -82,7 +82,7 @@ pub(crate) fn longer_name_at(bytes: &[u8]) -> Option<u64> {
 /// The sums of one thread, operation and window.
 pub(crate) fn decode_window(key: &raw::window_key, value: &[u8], clock_offset_ns: u64) -> Option<CallWindow> {
     let sum: raw::window_sum = read(value)?;
-    let waited_ns = sum.runq_ns + sum.blocked_ns.iter().sum::<u64>();
+    let waited_ns = sum.blocked_ns.iter().fold(sum.runq_ns, |waited, ns| waited.saturating_add(*ns));
     Some(CallWindow {
         window_start_ns: (u64::from(key.window) * WINDOW_NS).wrapping_add(clock_offset_ns),
         window_ns: WINDOW_NS,
@@ -150,6 +150,15 @@ mod tests {
     #[test]
     fn cut_off_records_are_refused() {
         assert!(decode(&[0u8; 40], 0).is_none());
+    }
+
+    #[test]
+    fn sums_that_cannot_be_do_not_overflow() {
+        let sum: raw::window_sum = read(&[0xff; size_of::<raw::window_sum>()]).unwrap();
+        let key = read(&[0xff; size_of::<raw::window_key>()]).unwrap();
+        assert_eq!(decode_window(&key, bytes_of(&sum), u64::MAX).unwrap().blame.oncpu_ns, 0);
+        let stream = [0xff; size_of::<raw::stream_state>()];
+        assert_eq!(crate::stream::decode_stream(0, &stream, u64::MAX, 0).unwrap().busy_upper_ns, u64::MAX);
     }
 
     #[test]

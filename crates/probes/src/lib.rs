@@ -6,6 +6,8 @@ mod cpu;
 mod cuda;
 mod driver;
 mod function;
+#[doc(hidden)]
+pub mod fuzz;
 mod hip;
 mod inflight;
 mod io;

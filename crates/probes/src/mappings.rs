@@ -178,7 +178,7 @@ impl Drop for PerfRing {
 }
 
 /// header 8, pid, tid, addr 8, len 8, pgoff 8, maj, min, ino 8, ino_generation 8, prot, flags, filename, time 8.
-fn parse_mmap2(record: &[u8]) -> Option<Mapped> {
+pub(crate) fn parse_mmap2(record: &[u8]) -> Option<Mapped> {
     let word = |at: usize| Some(u32::from_le_bytes(record.get(at..at + 4)?.try_into().ok()?));
     let long = |at: usize| Some(u64::from_le_bytes(record.get(at..at + 8)?.try_into().ok()?));
     let start = long(16)?;

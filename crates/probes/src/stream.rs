@@ -37,8 +37,8 @@ pub(crate) fn decode_stream(
         submitted: state.submitted,
         launches: state.launches,
         launch_ns: state.launch_ns,
-        busy_upper_ns: state.upper_ns + since(state.pending_since_ns),
-        busy_lower_ns: state.lower_ns + proof(since(state.waiting_since_ns)),
+        busy_upper_ns: state.upper_ns.saturating_add(since(state.pending_since_ns)),
+        busy_lower_ns: state.lower_ns.saturating_add(proof(since(state.waiting_since_ns))),
     })
 }
 

@@ -1,6 +1,6 @@
 //! Code objects: what a function is called, and where it was written.
 
-use crate::memory::{read_pointer, read_u32, read_u64};
+use crate::memory::{is_address, read_pointer, read_u32, read_u64};
 use crate::text::read_text_field;
 use crate::{Interpreter, Memory};
 
@@ -19,6 +19,7 @@ pub struct Code {
 
 /// The code object at an address; none if there is none.
 pub fn read_code(memory: &impl Memory, interpreter: &Interpreter, code: u64) -> Option<Code> {
+    is_address(code).then_some(())?;
     let layout = &interpreter.layout;
     let name = if layout.code_qualname == 0 { layout.code_name } else { layout.code_qualname };
     let table = read_pointer(memory, code + u64::from(layout.code_linetable))?;

@@ -1,6 +1,7 @@
 //! The interpreter of a process.
 
 use crate::elf::PythonFile;
+use crate::memory::is_address;
 use crate::offsets::{layout_of, published_layout, published_version};
 use crate::{Layout, Memory, ProcessMemory, PythonError, Version};
 use gpuwhy_proc::{Mapping, Maps, TargetFile};
@@ -108,12 +109,15 @@ impl Candidate<'_> {
 }
 
 impl Interpreter {
-    fn at(
+    pub(crate) fn at(
         memory: &impl Memory,
         runtime: u64,
         told: Option<Version>,
         file: String,
     ) -> Result<Self, PythonError> {
+        if !is_address(runtime) {
+            return Err(PythonError::NoRuntime { file });
+        }
         let published = published_version(memory, runtime);
         let Some(version) = published.or(told) else { return Err(PythonError::NoVersion { file }) };
         let Some(layout) = layout_of(&version) else { return Err(PythonError::Unknown { version, file }) };

@@ -8,6 +8,8 @@ mod code;
 mod elf;
 mod error;
 mod find;
+#[doc(hidden)]
+pub mod fuzz;
 mod gil;
 mod layout;
 mod layouts;

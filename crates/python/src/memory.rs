@@ -40,7 +40,15 @@ pub(crate) fn read_u32(memory: &impl Memory, address: u64) -> Option<u32> {
     memory.read(address, &mut bytes).then(|| u32::from_le_bytes(bytes))
 }
 
-/// A pointer field; none where it is null or unreadable.
+/// No process has memory above. What is below has room for the offset of any field.
+const HIGHEST: u64 = 1 << 57;
+
+/// Whether a process can have something there: it writes what it likes where pointers are looked for.
+pub(crate) fn is_address(value: u64) -> bool {
+    (1..HIGHEST).contains(&value)
+}
+
+/// A pointer field; none where it is null, leads nowhere or is unreadable.
 pub(crate) fn read_pointer(memory: &impl Memory, address: u64) -> Option<u64> {
-    read_u64(memory, address).filter(|pointer| *pointer != 0)
+    read_u64(memory, address).filter(|pointer| is_address(*pointer))
 }

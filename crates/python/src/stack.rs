@@ -1,6 +1,6 @@
 //! A thread's Python stack.
 
-use crate::memory::{read_pointer, read_u32, read_u64};
+use crate::memory::{is_address, read_pointer, read_u32, read_u64};
 use crate::thread::states;
 use crate::{FrameVia, InstrKind, Interpreter, Layout, Memory, PythonError, Thread};
 
@@ -110,7 +110,7 @@ impl Walk {
                 let instr = frame.instruction(memory, layout);
                 frames.push(RawFrame { code: frame.code, instr, entry: frame.is_entry });
             }
-            next = (frame.previous != 0).then_some(frame.previous);
+            next = is_address(frame.previous).then_some(frame.previous);
         }
         if let (None, Some(last)) = (next, frames.last_mut()) {
             last.entry = true;
@@ -156,7 +156,7 @@ impl Frame {
         let byte = |offset: u32| if offset == 0 { 0 } else { bytes[offset as usize] };
         let is_shim = u32::from(byte(layout.frame_owner)) >= layout.owner_shim;
         let code = word(layout.frame_code)? & layout.frame_code_mask;
-        (code != 0 || is_shim).then_some(Self {
+        (is_address(code) || is_shim).then_some(Self {
             code,
             previous: word(layout.frame_previous)?,
             instr: word(layout.frame_instr)?,
@@ -255,6 +255,33 @@ mod tests {
             Err(PythonError::NoThread { native: 8 })
         ));
         assert!(matches!(stack(&Words::default(), &interpreter, SEVEN, 10), Err(PythonError::NotRunning)));
+    }
+
+    #[test]
+    fn pointers_that_lead_nowhere_end_the_stack() {
+        let layout = one_frame().1.layout;
+        for (base, offset) in [
+            (RUNTIME, layout.interpreters_head),
+            (INTERPRETER, layout.interp_threads_head),
+            (THREAD, layout.tstate_frame),
+            (THREAD, layout.tstate_next),
+            (FRAME, layout.frame_code),
+            (FRAME, layout.frame_previous),
+            (CODE, layout.code_tlbc),
+        ] {
+            let (mut memory, interpreter) = one_frame();
+            memory.0.insert(base + u64::from(offset), u64::MAX - 2);
+            assert!(stack(&memory, &interpreter, SEVEN, 10).map_or(0, |frames| frames.len()) <= 1);
+            crate::gil_holder(&memory, &interpreter);
+            assert_eq!(crate::read_code(&memory, &interpreter, u64::MAX - 2), None);
+        }
+    }
+
+    #[test]
+    fn a_circle_of_one_threads_states_is_left_soon() {
+        let (mut memory, interpreter) = one_frame();
+        memory.0.insert(THREAD + u64::from(interpreter.layout.tstate_next), THREAD);
+        assert!(states(&memory, &interpreter, SEVEN).len() <= 64);
     }
 
     #[test]

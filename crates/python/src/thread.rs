@@ -7,6 +7,8 @@ use std::fs;
 /// Lists that are longer are no lists: the process changed while it was read.
 const MOST_INTERPRETERS: usize = 4096;
 const MOST_THREADS: usize = 65536;
+/// States of one thread: it has one for each interpreter it runs. Each may have a stack of its own to be read.
+const MOST_STATES: usize = 64;
 
 /// Where the C library's `struct pthread`, which `pthread_self()` points to, has the thread's id: glibc, then musl.
 #[cfg(target_arch = "aarch64")]
@@ -53,6 +55,7 @@ pub(crate) fn states(memory: &impl Memory, interpreter: &Interpreter, thread: Th
         })
         .take(MOST_THREADS)
         .filter(|state| is_of(memory, interpreter, *state, thread))
+        .take(MOST_STATES)
         .collect()
 }
 

@@ -77,7 +77,7 @@ fn split(answer: &[u8]) -> Option<(String, &[u8])> {
     Some((String::from_utf8_lossy(&answer[..end]).into_owned(), &answer[end + 4..]))
 }
 
-fn body(answer: &[u8]) -> Result<&[u8], String> {
+pub(crate) fn body(answer: &[u8]) -> Result<&[u8], String> {
     let (head, body) = split(answer).ok_or("it does not speak HTTP")?;
     let mut words = head.split_ascii_whitespace();
     if !words.next().is_some_and(|word| word.starts_with("HTTP/1.")) {

@@ -4,6 +4,8 @@
 
 mod address;
 mod find;
+#[doc(hidden)]
+pub mod fuzz;
 mod http;
 mod kind;
 mod kinds;

@@ -9,6 +9,8 @@
 mod debug_file;
 mod demangle;
 mod frame;
+#[doc(hidden)]
+pub mod fuzz;
 mod image;
 mod images;
 mod limits;

@@ -69,7 +69,7 @@ impl PerfMap {
         (address < *end).then_some(name)
     }
 
-    fn take(&mut self, chunk: &[u8]) {
+    pub(crate) fn take(&mut self, chunk: &[u8]) {
         self.rest.extend_from_slice(chunk);
         let text = std::mem::take(&mut self.rest);
         let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);

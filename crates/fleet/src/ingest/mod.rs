@@ -9,6 +9,8 @@ mod budget;
 mod comparing;
 mod decode;
 mod door;
+#[doc(hidden)]
+pub mod fuzz;
 mod grpc;
 mod http;
 mod logs;

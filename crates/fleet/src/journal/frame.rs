@@ -4,7 +4,7 @@
 /// The length, then the checksum of length and record.
 const HEAD: usize = 8;
 
-pub(super) fn put(record: &[u8], to: &mut Vec<u8>) {
+pub(crate) fn put(record: &[u8], to: &mut Vec<u8>) {
     let length = (record.len() as u32).to_le_bytes();
     to.extend_from_slice(&length);
     to.extend_from_slice(&checksum(&length, record).to_le_bytes());

@@ -13,10 +13,10 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use frame::frames;
+pub(crate) use frame::{frames, put as put_frame};
 pub use progress::Position;
 pub(crate) use progress::{Next, Pace, Part, Progress};
-pub(crate) use record::decode;
+pub(crate) use record::{decode, encode as encode_record};
 
 use crate::point::{Batch, BatchId};
 use crate::tally::Tally;

@@ -49,7 +49,7 @@ impl Coded for &'static str {
     }
 }
 
-pub(super) fn encode(batch: &Batch) -> Vec<u8> {
+pub(crate) fn encode(batch: &Batch) -> Vec<u8> {
     let mut writer = Writer::default();
     batch.put(&mut writer);
     writer.bytes

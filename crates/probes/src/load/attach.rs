@@ -250,7 +250,7 @@ pub(super) fn site_in_file(file: &TargetFile, symbol: &str) -> Result<usize, Str
 }
 
 /// The wanted functions of a file: from a symbol to the offset of its probe's site, and whether that is emulated.
-fn sites_in_file(
+pub(crate) fn sites_in_file(
     file: &TargetFile,
     tables: &[Table],
     wanted: &[&str],

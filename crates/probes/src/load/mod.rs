@@ -27,6 +27,7 @@ mod targets;
 mod tracefs;
 mod tracepoints;
 
+pub(crate) use attach::sites_in_file;
 pub use attach::{Flavour, LibraryFile};
 pub use budget::{Budget, SliceSetting};
 pub use clock::now_ns;
@@ -34,5 +35,6 @@ pub use engine::Engine;
 pub use error::LoadError;
 pub use features::{EmptyProbe, Features, TrapCost, trap_cost};
 pub use hazards::{Hazard, hazards};
+pub(crate) use rings::Inbox;
 pub use settings::{Scope, Settings, StackMode, default_probes};
 pub use stats::{ProgramClock, ProgramStats, programs_loaded};

@@ -29,7 +29,7 @@ impl std::fmt::Debug for Rings {
 }
 
 #[derive(Default)]
-struct Inbox {
+pub(crate) struct Inbox {
     batch: Batch,
     parts: Parts,
     clock_offset_ns: u64,
@@ -38,7 +38,7 @@ struct Inbox {
 }
 
 impl Inbox {
-    fn take_record(&mut self, bytes: &[u8]) {
+    pub(crate) fn take_record(&mut self, bytes: &[u8]) {
         self.records += 1;
         let Some(head) = read::<raw::record>(bytes) else {
             self.undecodable += 1;
@@ -82,6 +82,11 @@ impl Inbox {
         if taken.is_none() {
             self.undecodable += 1;
         }
+    }
+
+    /// Records read so far, and those that made no sense.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.records, self.undecodable)
     }
 }
 
@@ -148,7 +153,6 @@ impl Rings {
 
     /// Records read so far, and those that made no sense.
     pub(crate) fn counts(&self) -> (u64, u64) {
-        let inbox = self.inbox.borrow();
-        (inbox.records, inbox.undecodable)
+        self.inbox.borrow().counts()
     }
 }

@@ -8,13 +8,15 @@ pub struct Limits {
     pub jobs: usize,
     /// Ranks of all jobs together.
     pub ranks: usize,
+    /// Jobs are of several tenants: neither a token nor a cluster has more jobs or ranks than are left for the others.
+    pub is_shared: bool,
     /// Of the threshold: median - k x 1.4826 x MAD.
     pub k: f64,
     /// A rank not heard of for so long is not compared.
     pub stale_ns: u64,
     /// A straggler stays named for so long after the last evidence.
     pub hold_ns: u64,
-    /// A job not heard of for so long is forgotten.
+    /// A job, or a rank of it, not heard of for so long is forgotten.
     pub forget_ns: u64,
     /// A collective without an end for so long is a hang.
     pub hang_ns: u64,
@@ -28,6 +30,7 @@ impl Default for Limits {
         Limits {
             jobs: 4096,
             ranks: 65_536,
+            is_shared: false,
             k: 3.0,
             stale_ns: 10 * SECOND,
             hold_ns: 15 * SECOND,

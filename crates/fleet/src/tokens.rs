@@ -86,6 +86,14 @@ impl Tokens {
         Ok(Tokens(tokens))
     }
 
+    /// Whether pushes come from more than one token, or may be of more than one cluster.
+    pub(crate) fn are_of_several_tenants(&self) -> bool {
+        let mut pushing = self.0.iter().map(|(_, grant)| grant).filter(|grant| grant.has(Scope::Push));
+        let first = pushing.next();
+        pushing.next().is_some()
+            || first.is_some_and(|grant| grant.clusters.as_ref().is_none_or(|clusters| clusters.len() > 1))
+    }
+
     /// Takes as long whatever is shown: digests are compared, all of them, to their ends.
     pub fn grant(&self, shown: &str) -> Option<Arc<Grant>> {
         let shown = Digest::of(shown);

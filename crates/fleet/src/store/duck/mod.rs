@@ -6,13 +6,20 @@
 mod ask;
 mod columns;
 mod forget;
+mod gate;
 mod open;
+mod process;
 mod schema;
 mod select;
+mod snapshot;
 #[cfg(test)]
 pub(crate) mod tests;
 mod value;
+mod worker;
 mod write;
+
+pub use process::SQL_WORKER;
+pub use worker::sql_worker;
 
 use crate::journal::Position;
 use crate::point::{Batch, BatchId, Collective};
@@ -20,10 +27,16 @@ use crate::store::{
     BlameShare, Filter, Forgotten, RankValue, Reach, Retention, Rows, Sink, Stop, Store, StoreError,
 };
 use duckdb::Connection;
+use gate::Gate;
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A checkpoint writes unfinished row groups again, however little came. It is made when so much is in DuckDB's log,
+const CHECKPOINT_BYTES: u64 = 64 << 20;
+/// and comes before those who read the file when there is so many times that.
+const URGENT: u64 = 4;
 
 /// How much of the machine DuckDB may have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,12 +46,22 @@ pub struct DuckOptions {
     pub threads: usize,
     /// Of temporary files, as `8GB`.
     pub temporary: String,
+    /// What a statement that somebody else wrote may take.
+    pub sql_memory_bytes: u64,
+    /// The program that runs such statements, as its subcommand [`SQL_WORKER`]; this one where none is named.
+    pub worker: Option<PathBuf>,
 }
 
 impl Default for DuckOptions {
     fn default() -> DuckOptions {
         let threads = std::thread::available_parallelism().map_or(2, usize::from);
-        DuckOptions { memory: "2GB".into(), threads, temporary: "8GB".into() }
+        DuckOptions {
+            memory: "2GB".into(),
+            threads,
+            temporary: "8GB".into(),
+            sql_memory_bytes: 1 << 30,
+            worker: None,
+        }
     }
 }
 
@@ -48,6 +71,7 @@ pub struct DuckStore {
     options: DuckOptions,
     /// None after a failure that DuckDB does not get over: it is opened anew.
     open: Mutex<Option<Open>>,
+    gate: Gate,
     /// Held as long as this lives: there is no second writer.
     _lock: File,
 }
@@ -58,6 +82,8 @@ struct Open {
     /// When each node was first and last written, by cluster and node.
     nodes: HashMap<write::Key, write::Node>,
     nodes_written: std::time::Instant,
+    /// Others may read the file, and nobody else may write to it. Were it closed, the kernel would forget DuckDB's own lock.
+    _shared: File,
 }
 
 impl DuckStore {
@@ -66,7 +92,8 @@ impl DuckStore {
         let lock = open::lock(folder)?;
         let path = folder.join("fleet.duckdb");
         let opened = open::open(&path, &options)?;
-        Ok(DuckStore { path, options, open: Mutex::new(Some(opened)), _lock: lock })
+        snapshot::forget_all(&path);
+        Ok(DuckStore { path, options, open: Mutex::new(Some(opened)), gate: Gate::default(), _lock: lock })
     }
 
     pub fn path(&self) -> &Path {
@@ -150,7 +177,16 @@ fn is_fatal(error: &duckdb::Error) -> bool {
 
 impl Sink for DuckStore {
     fn write(&self, group: &[&Batch], to: Position) -> Result<(), StoreError> {
-        self.with(|open| write::group(open, group, to))
+        self.with(|open| {
+            write::group(open, group, to)?;
+            let bytes = snapshot::log_bytes(&self.path);
+            if bytes > CHECKPOINT_BYTES {
+                let urgent = bytes > URGENT * CHECKPOINT_BYTES;
+                // Where DuckDB cannot do it now, it is tried after the next group.
+                let _ = self.gate.checkpoint(urgent, || open.writer.execute_batch("CHECKPOINT"));
+            }
+            Ok(())
+        })
     }
 
     fn stored(&self) -> Result<Position, StoreError> {
@@ -175,7 +211,14 @@ impl Sink for DuckStore {
     }
 
     fn forget(&self, now_ns: i64, keep: Retention) -> Result<Forgotten, StoreError> {
-        self.with(|open| forget::forget(open, now_ns, keep))
+        self.with(|open| {
+            let forgotten = forget::forget(open, now_ns, keep)?;
+            if forgotten.rows > 0 {
+                // Only then is the room of what was deleted free.
+                self.gate.checkpoint(true, || open.writer.execute_batch("CHECKPOINT")).transpose()?;
+            }
+            Ok(forgotten)
+        })
     }
 }
 
@@ -211,7 +254,12 @@ impl Store for DuckStore {
     }
 
     fn sql(&self, sql: &str, reach: Reach, stop: &Stop) -> Result<Rows, StoreError> {
-        self.foreign(sql, reach, stop)
+        #[cfg(test)]
+        if self.options.worker.is_none() {
+            // There is no subcommand in the program of a test.
+            return ask::foreign(&self.reader()?, sql, reach, stop);
+        }
+        self.in_process(sql, reach, stop)
     }
 
     fn analysis(

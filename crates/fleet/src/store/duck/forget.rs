@@ -21,13 +21,15 @@ struct Held {
     newest_ns: i64,
 }
 
-pub(super) fn forget(open: &mut Open, now_ns: i64, keep: Retention) -> duckdb::Result<Forgotten> {
+/// And whether it was to make room.
+pub(super) fn forget(open: &mut Open, now_ns: i64, keep: Retention) -> duckdb::Result<(Forgotten, bool)> {
     let age_ns = i64::try_from(keep.age.as_nanos()).unwrap_or(i64::MAX);
     let before_ns = now_ns.saturating_sub(age_ns);
     let mut rows = delete(&open.writer, before_ns)?;
     silent_nodes(open, before_ns)?;
     let writer = &open.writer;
-    if used(writer)? > keep.bytes {
+    let is_for_room = used(writer)? > keep.bytes;
+    if is_for_room {
         let held = held(writer)?;
         // Each has the same share, whoever filled the store.
         let share = held.iter().map(|held| held.bytes).sum::<i64>() / held.len().max(1) as i64;
@@ -36,7 +38,7 @@ pub(super) fn forget(open: &mut Open, now_ns: i64, keep: Retention) -> duckdb::R
             rows += delete_of(writer, &held.cluster, before_ns)?;
         }
     }
-    Ok(Forgotten { rows })
+    Ok((Forgotten { rows }, is_for_room))
 }
 
 fn delete(writer: &Connection, before_ns: i64) -> duckdb::Result<u64> {

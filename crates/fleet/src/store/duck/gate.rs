@@ -19,8 +19,9 @@ pub(super) struct Gate {
 #[derive(Debug, Default)]
 struct State {
     readers: usize,
-    /// A checkpoint has waited for long enough: it comes before the next reader.
-    is_wanted: bool,
+    is_taken: bool,
+    /// So many wait for a checkpoint: they come before the next reader.
+    waiting: usize,
 }
 
 /// A turn to read.
@@ -34,38 +35,56 @@ impl Drop for Reading<'_> {
     }
 }
 
+/// A turn to make a checkpoint.
+#[derive(Debug)]
+pub(super) struct Checkpoint<'a>(&'a Gate);
+
+impl Drop for Checkpoint<'_> {
+    fn drop(&mut self) {
+        self.0.lock().is_taken = false;
+        self.0.changed.notify_all();
+    }
+}
+
 impl Gate {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.changed.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// None where there was no turn in this time, or nobody waits any more.
     pub(super) fn read(&self, time: Duration, stop: &Stop) -> Option<Reading<'_>> {
         let end = Instant::now() + time;
         let mut state = self.lock();
-        while state.readers >= READERS || state.is_wanted {
+        while state.readers >= READERS || state.is_taken || state.waiting > 0 {
             if stop.is_stopped() || Instant::now() > end {
                 return None;
             }
-            state = self.changed.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.wait(state);
         }
         state.readers += 1;
         Some(Reading(self))
     }
 
-    /// Does it if nobody reads, and says whether. Where it is `urgent` nobody begins to read before it is done.
-    pub(super) fn checkpoint<T>(&self, urgent: bool, work: impl FnOnce() -> T) -> Option<T> {
+    /// None where somebody still reads after this time; nobody begins to meanwhile.
+    pub(super) fn checkpoint(&self, time: Duration) -> Option<Checkpoint<'_>> {
+        let end = Instant::now() + time;
         let mut state = self.lock();
-        if state.readers > 0 {
-            state.is_wanted |= urgent;
-            return None;
+        state.waiting += 1;
+        while (state.readers > 0 || state.is_taken) && Instant::now() < end {
+            state = self.wait(state);
         }
-        // Readers wait for the lock meanwhile.
-        let done = work();
-        state.is_wanted = false;
+        state.waiting -= 1;
+        let is_free = state.readers == 0 && !state.is_taken;
+        state.is_taken |= is_free;
         drop(state);
-        self.changed.notify_all();
-        Some(done)
+        if !is_free {
+            self.changed.notify_all();
+        }
+        is_free.then_some(Checkpoint(self))
     }
 }
 
@@ -80,12 +99,27 @@ mod tests {
         let other = gate.read(short, &stop).unwrap();
         assert!(gate.read(short, &stop).is_none(), "there are so many at a time");
         drop(other);
-        assert_eq!(gate.checkpoint(false, || 1), None);
-        drop(gate.read(short, &stop).unwrap());
-        assert_eq!(gate.checkpoint(true, || 1), None);
-        assert!(gate.read(short, &stop).is_none(), "it has waited for long enough");
+        assert!(gate.checkpoint(Duration::ZERO).is_none());
+        drop(gate.read(short, &stop).expect("one that was given up holds up nobody"));
         drop(one);
-        assert_eq!(gate.checkpoint(false, || 1), Some(1));
+        let turn = gate.checkpoint(Duration::ZERO).unwrap();
+        assert!(gate.read(short, &stop).is_none() && gate.checkpoint(Duration::ZERO).is_none());
+        drop(turn);
         assert!(gate.read(short, &stop).is_some());
+    }
+
+    #[test]
+    fn a_checkpoint_that_waits_comes_before_the_next_reader() {
+        let (gate, stop) = (Gate::default(), Stop::default());
+        let reading = gate.read(Duration::ZERO, &stop).unwrap();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| gate.checkpoint(Duration::from_secs(60)).is_some());
+            while gate.lock().waiting == 0 {
+                std::thread::yield_now();
+            }
+            assert!(gate.read(Duration::ZERO, &stop).is_none());
+            drop(reading);
+            assert!(waiting.join().unwrap());
+        });
     }
 }

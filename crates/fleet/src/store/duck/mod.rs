@@ -32,11 +32,14 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// A checkpoint writes unfinished row groups again, however little came. It is made when so much is in DuckDB's log,
 const CHECKPOINT_BYTES: u64 = 64 << 20;
 /// and comes before those who read the file when there is so many times that.
 const URGENT: u64 = 4;
+/// Longer than any of those may take.
+const PATIENCE: Duration = Duration::from_secs(40);
 
 /// How much of the machine DuckDB may have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,6 +156,15 @@ impl DuckStore {
         }
     }
 
+    /// Writes DuckDB's log into the file, unless somebody reads that for longer than this. Whoever has its turn of the gate may
+    /// wait for the file, and not the other way round.
+    fn checkpoint(&self, patience: Duration) -> Result<(), StoreError> {
+        match self.gate.checkpoint(patience) {
+            Some(_turn) => self.with(|open| open.writer.execute_batch("CHECKPOINT")),
+            None => Ok(()),
+        }
+    }
+
     /// A connection of its own.
     fn reader(&self) -> Result<Connection, StoreError> {
         let mut open = self.lock();
@@ -177,16 +189,14 @@ fn is_fatal(error: &duckdb::Error) -> bool {
 
 impl Sink for DuckStore {
     fn write(&self, group: &[&Batch], to: Position) -> Result<(), StoreError> {
-        self.with(|open| {
-            write::group(open, group, to)?;
-            let bytes = snapshot::log_bytes(&self.path);
-            if bytes > CHECKPOINT_BYTES {
-                let urgent = bytes > URGENT * CHECKPOINT_BYTES;
-                // Where DuckDB cannot do it now, it is tried after the next group.
-                let _ = self.gate.checkpoint(urgent, || open.writer.execute_batch("CHECKPOINT"));
-            }
-            Ok(())
-        })
+        self.with(|open| write::group(open, group, to))?;
+        let bytes = snapshot::log_bytes(&self.path);
+        if bytes > CHECKPOINT_BYTES {
+            let patience = if bytes > URGENT * CHECKPOINT_BYTES { PATIENCE } else { Duration::ZERO };
+            // The group is written. Where a checkpoint cannot be made now, it is tried after the next one.
+            let _ = self.checkpoint(patience);
+        }
+        Ok(())
     }
 
     fn stored(&self) -> Result<Position, StoreError> {
@@ -211,14 +221,12 @@ impl Sink for DuckStore {
     }
 
     fn forget(&self, now_ns: i64, keep: Retention) -> Result<Forgotten, StoreError> {
-        self.with(|open| {
-            let forgotten = forget::forget(open, now_ns, keep)?;
-            if forgotten.rows > 0 {
-                // Only then is the room of what was deleted free.
-                self.gate.checkpoint(true, || open.writer.execute_batch("CHECKPOINT")).transpose()?;
-            }
-            Ok(forgotten)
-        })
+        let (forgotten, is_for_room) = self.with(|open| forget::forget(open, now_ns, keep))?;
+        if forgotten.rows > 0 {
+            // Only then is the room of what was deleted free; more would be deleted for it otherwise.
+            self.checkpoint(if is_for_room { PATIENCE } else { Duration::ZERO })?;
+        }
+        Ok(forgotten)
     }
 }
 

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// The hidden subcommand.
 pub const SQL_WORKER: &str = "sql-worker";
+/// Also after another version was put in its place.
+const THIS_PROGRAM: &str = "/proc/self/exe";
 /// How often it is looked whether a statement is to end.
 const TICK: Duration = Duration::from_millis(20);
 /// It ends itself when its time is up; where it does not heed that, it is ended after so long.
@@ -45,8 +47,8 @@ impl DuckStore {
             threads: self.options.threads.min(2),
             max_temporary: self.options.temporary.clone(),
         };
-        let program = self.options.worker.clone().map_or_else(std::env::current_exe, Ok).map_err(failed)?;
-        let child = start(&program, &request).map_err(failed)?;
+        let program = self.options.worker.as_deref().unwrap_or(Path::new(THIS_PROGRAM));
+        let child = start(program, &request).map_err(failed)?;
         answer(child, &request, reach, stop)
     }
 }

@@ -7,6 +7,13 @@ use std::sync::Arc;
 /// Whom something is counted for: a token, or a cluster.
 pub type Tenant = Arc<str>;
 
+/// Of what there may be more than one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sharing {
+    pub tokens: bool,
+    pub clusters: bool,
+}
+
 #[derive(Debug, Clone, Default)]
 pub struct Shares {
     max: usize,

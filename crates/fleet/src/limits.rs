@@ -1,5 +1,6 @@
 //! How much of everything is taken. What goes beyond is refused with its reason, and counted.
 
+use gpuwhy_cohort::shares::Sharing;
 use std::time::Duration;
 
 #[derive(Debug, Clone)]
@@ -21,8 +22,8 @@ pub struct Limits {
     pub names: usize,
     /// Clusters that one token pushes to.
     pub clusters: usize,
-    /// There are several tenants: none of them may have more of memory and names than is left for the others.
-    pub is_shared: bool,
+    /// Where there are several tenants, none of them has more of memory and names than is left for the others.
+    pub sharing: Sharing,
     /// Points may be so far ahead of this server's clock.
     pub ahead: Duration,
     /// Points may be so old: agents keep what they could not send.
@@ -44,7 +45,7 @@ impl Default for Limits {
             name_bytes: 256,
             names: 100_000,
             clusters: 1_000,
-            is_shared: false,
+            sharing: Sharing::default(),
             ahead: Duration::from_secs(600),
             behind: Duration::from_secs(7 * 86_400),
             patience: Duration::from_secs(30),

@@ -68,9 +68,9 @@ pub fn serve(options: &Serve, ready: impl FnOnce(&Addresses)) -> Result<(), Flee
     let store: Arc<dyn Store> = Arc::new(DuckStore::open(&options.data, options.duck.clone())?);
     let audit = Arc::new(Audit::open(&options.data).map_err(failed)?);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(failed)?;
-    let is_shared = options.tokens.are_of_several_tenants();
-    let (peers, tally) = (Arc::new(Peers::new(is_shared)), Arc::new(Tally::default()));
-    let (limits, keep) = (Limits { is_shared, ..options.limits.clone() }, options.keep);
+    let sharing = options.tokens.sharing();
+    let (peers, tally) = (Arc::new(Peers::new(sharing)), Arc::new(Tally::default()));
+    let (limits, keep) = (Limits { sharing, ..options.limits.clone() }, options.keep);
     let ingest = Ingest::new(&options.data, store.clone(), peers.clone(), tally.clone(), limits, keep)?;
     let ingest = Arc::new(ingest);
     remember(&*store, &peers);

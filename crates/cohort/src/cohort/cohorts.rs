@@ -4,7 +4,7 @@ use super::job::{Job, Who};
 use super::{Limits, Place, Sample, Threshold, Verdict, judge};
 use crate::Source;
 use crate::collectives::{Autopsy, Clock, CommunicatorReport, Record, Stuck};
-use crate::shares::{Shares, Tenant};
+use crate::shares::{Shares, Sharing, Tenant};
 use std::collections::BTreeMap;
 
 /// Another job takes the place of one that was silent for so long, where there are too many.
@@ -37,8 +37,8 @@ struct Held {
 }
 
 impl Held {
-    fn new(max: usize, is_shared: bool) -> Held {
-        Held { by_token: Shares::new(max, is_shared), by_cluster: Shares::new(max, is_shared) }
+    fn new(max: usize, sharing: Sharing) -> Held {
+        Held { by_token: Shares::new(max, sharing.tokens), by_cluster: Shares::new(max, sharing.clusters) }
     }
 
     fn fits(&self, token: &str, cluster: &str) -> bool {
@@ -68,8 +68,8 @@ impl Cohorts {
             limits,
             clusters: BTreeMap::new(),
             token: "".into(),
-            jobs: Held::new(limits.jobs, limits.is_shared),
-            ranks: Held::new(limits.ranks, limits.is_shared),
+            jobs: Held::new(limits.jobs, limits.sharing),
+            ranks: Held::new(limits.ranks, limits.sharing),
             refused: 0,
             made_room_ns: 0,
             turned_away_ns: BTreeMap::new(),
@@ -336,7 +336,8 @@ mod tests {
 
     #[test]
     fn a_tenant_that_makes_up_jobs_and_ranks_leaves_room_for_another() {
-        let mut cohorts = Cohorts::new(Limits { is_shared: true, ..Limits::default() });
+        let sharing = Sharing { tokens: true, clusters: true };
+        let mut cohorts = Cohorts::new(Limits { sharing, ..Limits::default() });
         cohorts.set_token(&"one".into());
         for number in 0..100_000u32 {
             let (job, cluster) = (format!("job-{number}"), format!("c-{}", number % 100));

@@ -1,5 +1,7 @@
 //! How much is remembered, and when something is said.
 
+use crate::shares::Sharing;
+
 /// What [`super::Cohorts`] holds at most. A rank takes about 6 KiB for its signals, 1 KiB for its time in collectives and up
 /// to 11 KiB while collectives wait for the records of other ranks: 65,536 ranks fit in 1.2 GiB, 2,000 in 36 MiB.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -8,8 +10,8 @@ pub struct Limits {
     pub jobs: usize,
     /// Ranks of all jobs together.
     pub ranks: usize,
-    /// Jobs are of several tenants: neither a token nor a cluster has more jobs or ranks than are left for the others.
-    pub is_shared: bool,
+    /// Where jobs are of several tenants, neither a token nor a cluster has more jobs or ranks than are left for the others.
+    pub sharing: Sharing,
     /// Of the threshold: median - k x 1.4826 x MAD.
     pub k: f64,
     /// A rank not heard of for so long is not compared.
@@ -30,7 +32,7 @@ impl Default for Limits {
         Limits {
             jobs: 4096,
             ranks: 65_536,
-            is_shared: false,
+            sharing: Sharing::default(),
             k: 3.0,
             stale_ns: 10 * SECOND,
             hold_ns: 15 * SECOND,

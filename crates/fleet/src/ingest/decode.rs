@@ -28,8 +28,8 @@ pub(crate) struct AllNames {
 }
 
 impl AllNames {
-    pub(super) fn new(limits: &Limits, is_shared: bool) -> AllNames {
-        let names = || Names::new(limits.names, is_shared);
+    pub(super) fn new(limits: &Limits) -> AllNames {
+        let names = || Names::new(limits.names, limits.sharing);
         let clusters = ClusterNames::new(limits.clusters);
         AllNames { clusters, nodes: names(), jobs: names(), metrics: names() }
     }

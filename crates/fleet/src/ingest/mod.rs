@@ -181,13 +181,13 @@ impl Ingest {
     ) -> Result<Ingest, StoreError> {
         let (known, stored) = (store.recent()?, store.stored()?);
         let mut journal = Journal::open(data, known.clone(), stored, limits.journal_bytes, tally.clone())?;
-        journal.set_shared(limits.is_shared);
+        journal.set_shared(limits.sharing.tokens);
         let journal = Arc::new(journal);
         let writer = Writer::start(store, &journal, known, tally.clone(), keep)?;
         let comparing = Comparing::start(peers.clone(), journal.clone())?;
         Ok(Ingest {
-            budget: Budget::new(limits.memory_bytes, limits.is_shared),
-            names: AllNames::new(&limits, limits.is_shared),
+            budget: Budget::new(limits.memory_bytes, limits.sharing.tokens),
+            names: AllNames::new(&limits),
             limits,
             tally,
             peers,

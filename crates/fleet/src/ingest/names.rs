@@ -1,6 +1,6 @@
 //! Names that were seen: so many of a kind, shared by tokens and by clusters. Those that nobody used for a day are forgotten.
 
-use gpuwhy_cohort::shares::{Shares, Tenant};
+use gpuwhy_cohort::shares::{Shares, Sharing, Tenant};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -33,13 +33,12 @@ struct Known {
 }
 
 impl Names {
-    /// `is_shared`: by several tokens.
-    pub(super) fn new(max: usize, is_shared: bool) -> Names {
+    pub(super) fn new(max: usize, sharing: Sharing) -> Names {
         Names(Mutex::new(Inner {
             began: Instant::now(),
             clusters: HashMap::new(),
-            by_token: Shares::new(max, is_shared),
-            by_cluster: Shares::new(max, is_shared),
+            by_token: Shares::new(max, sharing.tokens),
+            by_cluster: Shares::new(max, sharing.clusters),
         }))
     }
 
@@ -124,7 +123,7 @@ mod tests {
 
     #[test]
     fn known_names_are_always_there_and_new_ones_only_so_many() {
-        let (names, token) = (Names::new(2, false), "t".into());
+        let (names, token) = (Names::new(2, Sharing::default()), "t".into());
         let owner = Owner { token: &token, cluster: "c" };
         assert!(names.admits(owner, "one") && names.admits(owner, "two"));
         assert!(!names.admits(owner, "three"));
@@ -140,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_token_that_makes_up_names_leaves_room_for_others_however_many_clusters_it_names() {
-        let names = Names::new(1_000, true);
+        let names = Names::new(1_000, Sharing { tokens: true, clusters: true });
         let (one, other) = ("one".into(), "other".into());
         for number in 0..5_000 {
             names.admits(Owner { token: &one, cluster: "a" }, &format!("job-{number}"));

@@ -21,7 +21,7 @@ const MEMORY: usize = 96 << 20;
 type Take = fn(&mut Decoding<'_>, Message<'_>) -> Decoded<()>;
 
 fn decoded_at(now: Now, message: &[u8], limits: &Limits, take: Take) -> (Decoded<(Batch, LeftOut)>, usize) {
-    let (names, sender) = (AllNames::new(limits, false), "a".into());
+    let (names, sender) = (AllNames::new(limits), "a".into());
     let budget = Budget::new(MEMORY, false);
     let mut taken = budget.none(&sender);
     let mut decoding = Decoding {

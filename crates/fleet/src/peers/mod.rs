@@ -15,7 +15,7 @@ use crate::clock::Now;
 use crate::ingest::Taken;
 use crate::point::{Batch, Collective, Found};
 use found::{of_autopsy, of_verdict};
-use gpuwhy_cohort::shares::Tenant;
+use gpuwhy_cohort::shares::{Sharing, Tenant};
 use gpuwhy_cohort::{Autopsy, Cohorts, Limits, Threshold, Verdict};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::RangeInclusive;
@@ -92,9 +92,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Peers {
-    /// `is_shared`: by several tenants, who are then held to their shares.
-    pub fn new(is_shared: bool) -> Peers {
-        let cohorts = Cohorts::new(Limits { is_shared, ..Limits::default() });
+    /// Several tenants are held to their shares.
+    pub fn new(sharing: Sharing) -> Peers {
+        let cohorts = Cohorts::new(Limits { sharing, ..Limits::default() });
         Peers { inner: Mutex::new(Inner { cohorts, ..Inner::default() }), ..Peers::default() }
     }
 

@@ -9,7 +9,7 @@ CARGO ?= cargo
 # Versions of clang-format disagree; this one decides.
 CLANG_FORMAT := 14
 
-.PHONY: all fleet setup demo demo-fleet test test-kernels fuzz soak accuracy lint bench docs static deny clean
+.PHONY: all fleet setup demo demo-fleet test test-kernels fuzz soak accuracy lint bench docs static deny advisories clean
 
 all: setup
 	$(CARGO) build --release -p gpuwhy
@@ -100,8 +100,12 @@ docs: setup
 static: setup
 	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release -p gpuwhy --target $(shell rustc -vV | sed -n 's/host: //p')
 
+# Licences, wildcards and sources; advisories where cargo-deny and its database can be had (`make advisories`).
 deny:
-	$(CARGO) deny check
+	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check licenses bans sources; else scripts/deny.py $(CARGO); fi
+
+advisories:
+	$(CARGO) deny check advisories
 
 clean:
 	$(CARGO) clean

@@ -4,7 +4,11 @@
 set -eu
 
 folder=${DUCKDB_LIB_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/gpuwhy/duckdb}
-[ ! -e "$folder/libduckdb.so" ] || exit 0
+if [ -e "$folder/libduckdb.so" ]; then
+    # One that somebody named is theirs to answer for.
+    [ -n "${DUCKDB_LIB_DIR:-}" ] || "$(dirname "$0")/duckdb.sh" >/dev/null
+    exit
+fi
 reason="there is no libduckdb.so in $folder; scripts/setup.sh fleet fetches it"
 if [ -n "${GPUWHY_REQUIRE:-}" ]; then
     echo "gpuwhy-fleet cannot be skipped: $reason" >&2

@@ -1,7 +1,40 @@
-//! Where the binary looks for the DuckDB library: beside itself in a package, else where it was fetched to.
+//! Where the binary looks for the DuckDB library: beside itself, or in a package's `lib`. No path of the machine that builds it is
+//! in the binary; the library is put beside it instead.
+
+use std::io::Result;
+use std::path::{Path, PathBuf};
 
 fn main() {
-    if let Ok(folder) = std::env::var("DEP_GPUWHY_FLEET_DUCKDB_LIBRARY") {
-        println!("cargo:rustc-link-arg=-Wl,-rpath,$ORIGIN/../lib:{folder}");
+    println!("cargo:rerun-if-changed=build.rs");
+    let Ok(folder) = std::env::var("DEP_GPUWHY_FLEET_DUCKDB_LIBRARY") else { return };
+    println!("cargo:rustc-link-arg-bins=-Wl,-rpath,$ORIGIN:$ORIGIN/../lib");
+    // Tests are not given to anybody, and lie elsewhere.
+    println!("cargo:rustc-link-arg-tests=-Wl,-rpath,{folder}");
+    let library = Path::new(&folder).join("libduckdb.so");
+    println!("cargo:rerun-if-changed={}", library.display());
+    match beside(&library) {
+        Ok(copy) => println!("cargo:rerun-if-changed={}", copy.display()),
+        Err(error) => {
+            println!(
+                "cargo:warning=libduckdb.so could not be put beside gpuwhy-fleet ({error}); it needs LD_LIBRARY_PATH"
+            );
+        }
     }
+}
+
+/// Cargo tells a build script the folder of its own output, which is three below that of binaries.
+fn beside(library: &Path) -> Result<PathBuf> {
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default());
+    let Some(folder) = out.ancestors().nth(3) else {
+        return Err(std::io::Error::other("OUT_DIR is not where it usually is"));
+    };
+    let copy = folder.join("libduckdb.so");
+    let is_there =
+        |about: std::fs::Metadata| std::fs::metadata(library).is_ok_and(|of| of.len() == about.len());
+    if !std::fs::metadata(&copy).is_ok_and(is_there) {
+        let _ = std::fs::remove_file(&copy);
+        // The same file by another name, where both are on one disk.
+        std::fs::hard_link(library, &copy).or_else(|_| std::fs::copy(library, &copy).map(drop))?;
+    }
+    Ok(copy)
 }

@@ -7,6 +7,7 @@ pub mod cohort;
 pub mod collectives;
 pub mod cost;
 mod robust;
+pub mod shares;
 pub mod simulation;
 mod source;
 

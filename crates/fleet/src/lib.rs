@@ -20,5 +20,5 @@ pub use limits::Limits;
 pub use point::{Batch, BatchId, Collective, Event, Found, Kind, Origin, Seen};
 pub use serve::{Addresses, FleetError, Serve, serve};
 pub use store::Retention;
-pub use store::duck::{DuckOptions, DuckStore};
+pub use store::duck::{DuckOptions, DuckStore, SQL_WORKER, sql_worker};
 pub use tokens::{Grant, Scope, Tokens};

@@ -14,10 +14,14 @@ use gpuwhy_cohort::Rates;
 use gpuwhy_door::{Door, DoorError, Protocol, Tls, addresses, bind, told_to_end};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 
 /// Agents keep their connections.
 const CONNECTIONS: usize = 30_000;
+
+/// How often it is looked whether refusals that were counted are to be written down.
+const SETTLE_EVERY: Duration = Duration::from_secs(10);
 
 /// How many calls of how long ago are looked at again when it begins.
 const REMEMBERED: usize = 100_000;
@@ -64,15 +68,16 @@ pub fn serve(options: &Serve, ready: impl FnOnce(&Addresses)) -> Result<(), Flee
     let store: Arc<dyn Store> = Arc::new(DuckStore::open(&options.data, options.duck.clone())?);
     let audit = Arc::new(Audit::open(&options.data).map_err(failed)?);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(failed)?;
-    let (peers, tally) = (Arc::new(Peers::default()), Arc::new(Tally::default()));
-    let (limits, keep) = (options.limits.clone(), options.keep);
+    let sharing = options.tokens.sharing();
+    let (peers, tally) = (Arc::new(Peers::new(sharing)), Arc::new(Tally::default()));
+    let (limits, keep) = (Limits { sharing, ..options.limits.clone() }, options.keep);
     let ingest = Ingest::new(&options.data, store.clone(), peers.clone(), tally.clone(), limits, keep)?;
     let ingest = Arc::new(ingest);
     remember(&*store, &peers);
     let progress = ingest.progress().clone();
     let asking = Asking::new(store, peers, tally, audit.clone(), options.rates.clone(), progress);
     let site = Arc::new(Site::new(asking, options.tokens.clone(), audit.clone(), options.tls.is_some()));
-    let gate = Arc::new(Gate { ingest, tokens: options.tokens.clone(), audit });
+    let gate = Arc::new(Gate { ingest, tokens: options.tokens.clone(), audit: audit.clone() });
     let served = runtime.block_on(async {
         let (grpc, grpc_at) = listener(&options.grpc, options.tls.is_some()).await?;
         let (http, http_at) = listener(&options.http, options.tls.is_some()).await?;
@@ -81,6 +86,12 @@ pub fn serve(options: &Serve, ready: impl FnOnce(&Addresses)) -> Result<(), Flee
         let door = Door { tls: options.tls.clone(), protocol: Protocol::Http1, connections: CONNECTIONS };
         let tls = options.tls.as_ref().map(Tls::for_http2);
         let h2 = Door { tls, protocol: Protocol::Http2, connections: CONNECTIONS };
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(SETTLE_EVERY).await;
+                audit.settle();
+            }
+        });
         let (pushes, calls) = (http_router(&gate), grpc_router(&gate));
         tokio::spawn(async move { h2.serve(grpc, calls, std::future::pending::<()>()).await });
         let other = door.clone();

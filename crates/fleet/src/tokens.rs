@@ -1,5 +1,6 @@
 //! Who may do what: tokens of a file, each with clusters and scopes, known by their digests only.
 
+use gpuwhy_cohort::shares::Sharing;
 use gpuwhy_door::{Digest, DoorError, lines_of};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -86,6 +87,16 @@ impl Tokens {
         Ok(Tokens(tokens))
     }
 
+    /// Whether pushes come from more than one token, and may be of more than one cluster.
+    pub(crate) fn sharing(&self) -> Sharing {
+        let pushing = || self.0.iter().map(|(_, grant)| grant).filter(|grant| grant.has(Scope::Push));
+        let clusters: Option<BTreeSet<&String>> = pushing()
+            .map(|grant| grant.clusters.as_ref())
+            .collect::<Option<Vec<_>>>()
+            .map(|of_each| of_each.into_iter().flatten().collect());
+        Sharing { tokens: pushing().count() > 1, clusters: clusters.is_none_or(|named| named.len() > 1) }
+    }
+
     /// Takes as long whatever is shown: digests are compared, all of them, to their ends.
     pub fn grant(&self, shown: &str) -> Option<Arc<Grant>> {
         let shown = Digest::of(shown);
@@ -127,6 +138,18 @@ mod tests {
         assert_eq!(tokens.grant("0123456789abcdeF"), None);
         assert_eq!(tokens.grant(""), None);
         assert!(!format!("{tokens:?}").contains("0123456789abcdef"), "tokens are never shown");
+    }
+
+    #[test]
+    fn what_is_shared_follows_from_who_may_push() {
+        let sharing = |text: &str| {
+            let sharing = read(text).unwrap().sharing();
+            (sharing.tokens, sharing.clusters)
+        };
+        assert_eq!(sharing("0123456789abcdef a push\nfedcba9876543210 * read"), (false, false));
+        assert_eq!(sharing("0123456789abcdef * push"), (false, true));
+        assert_eq!(sharing("0123456789abcdef a push\nfedcba9876543210 a push"), (true, false));
+        assert_eq!(sharing("0123456789abcdef a push\nfedcba9876543210 b push"), (true, true));
     }
 
     #[test]

@@ -31,6 +31,9 @@ pub(crate) enum Command {
     Serve(Box<ServeOptions>),
     /// Simulate agents with planted faults, and tell what the server found
     Load(Box<LoadOptions>),
+    /// What the server runs for each statement of SQL that somebody asks
+    #[command(name = "sql-worker", hide = true)]
+    SqlWorker,
     /// Print the version
     Version,
     /// Print completions for a shell

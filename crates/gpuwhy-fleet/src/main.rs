@@ -17,6 +17,7 @@ fn main() -> ExitCode {
         Err(error) => return failure::usage(&error),
     };
     let result = match cli.command {
+        Command::SqlWorker => return gpuwhy_fleet_core::sql_worker(),
         Command::Serve(options) => serve::run(&options),
         Command::Load(options) => load::run(&options),
         Command::Version => said(&format!("gpuwhy-fleet {}\n", env!("CARGO_PKG_VERSION"))),

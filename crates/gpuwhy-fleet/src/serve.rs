@@ -36,7 +36,12 @@ pub(crate) fn run(options: &ServeOptions) -> Result<(), Failure> {
         limits: Limits { memory_bytes: options.push_memory as usize, ..Limits::default() },
         keep: Retention { age: options.keep, bytes: options.max_size },
         rates: rates(options.rates.as_deref())?,
-        duck: DuckOptions { memory: format!("{megabytes}MiB"), ..DuckOptions::default() },
+        // Two statements of others at a time take as much again.
+        duck: DuckOptions {
+            memory: format!("{megabytes}MiB"),
+            sql_memory_bytes: (megabytes << 20) / 2,
+            ..DuckOptions::default()
+        },
     };
     Ok(serve(&served, |at| {
         // Nobody reads it: it is served all the same.

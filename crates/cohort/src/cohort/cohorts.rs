@@ -4,27 +4,81 @@ use super::job::{Job, Who};
 use super::{Limits, Place, Sample, Threshold, Verdict, judge};
 use crate::Source;
 use crate::collectives::{Autopsy, Clock, CommunicatorReport, Record, Stuck};
+use crate::shares::{Shares, Sharing, Tenant};
 use std::collections::BTreeMap;
 
 /// Another job takes the place of one that was silent for so long, where there are too many.
 const MAKES_ROOM_NS: u64 = 60_000_000_000;
+/// And it is looked for no more often than this.
+const LOOKS_NS: u64 = 100_000_000;
 
 /// Bounded: see [`Limits`]. Pushing takes constant time, whatever the number of ranks; judging is linear in them.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Cohorts {
     limits: Limits,
     /// By cluster, then job.
     clusters: BTreeMap<String, BTreeMap<String, Job>>,
-    jobs: usize,
-    ranks: usize,
+    /// Whose token what comes now was pushed with.
+    token: Tenant,
+    jobs: Held,
+    ranks: Held,
     refused: u64,
-    /// When pushes were last turned away.
-    turned_away_ns: Option<u64>,
+    /// When it was last looked for a job that can give way, which takes a look at all of them.
+    made_room_ns: u64,
+    /// When pushes of a cluster were last turned away.
+    turned_away_ns: BTreeMap<String, u64>,
+}
+
+/// What tenants have of something, by token and by cluster.
+#[derive(Debug, Clone, Default)]
+struct Held {
+    by_token: Shares,
+    by_cluster: Shares,
+}
+
+impl Held {
+    fn new(max: usize, sharing: Sharing) -> Held {
+        Held { by_token: Shares::new(max, sharing.tokens), by_cluster: Shares::new(max, sharing.clusters) }
+    }
+
+    fn fits(&self, token: &str, cluster: &str) -> bool {
+        self.by_token.fits(token, 1) && self.by_cluster.fits(cluster, 1)
+    }
+
+    fn take(&mut self, job: &Job) {
+        self.by_token.take(&job.token, 1);
+        self.by_cluster.take(&job.cluster, 1);
+    }
+
+    fn recount<'a>(&mut self, jobs: impl Iterator<Item = (&'a Job, usize)> + Clone) {
+        self.by_token.recount(jobs.clone().map(|(job, count)| (&job.token, count)));
+        self.by_cluster.recount(jobs.map(|(job, count)| (&job.cluster, count)));
+    }
+}
+
+impl Default for Cohorts {
+    fn default() -> Cohorts {
+        Cohorts::new(Limits::default())
+    }
 }
 
 impl Cohorts {
     pub fn new(limits: Limits) -> Cohorts {
-        Cohorts { limits, ..Cohorts::default() }
+        Cohorts {
+            limits,
+            clusters: BTreeMap::new(),
+            token: "".into(),
+            jobs: Held::new(limits.jobs, limits.sharing),
+            ranks: Held::new(limits.ranks, limits.sharing),
+            refused: 0,
+            made_room_ns: 0,
+            turned_away_ns: BTreeMap::new(),
+        }
+    }
+
+    /// What comes from now on was pushed with this token: jobs and ranks that are new are counted for it.
+    pub fn set_token(&mut self, token: &Tenant) {
+        self.token = token.clone();
     }
 
     /// One value. False where it was not taken: it is no number, or there are too many jobs or ranks.
@@ -67,15 +121,23 @@ impl Cohorts {
 
     /// Once a second: compares all ranks, and gives all that is to be said now.
     pub fn judge(&mut self, now_ns: u64) -> Vec<Verdict> {
+        let clusters: Vec<String> = self.clusters.keys().cloned().collect();
+        clusters.iter().flat_map(|cluster| self.judge_cluster(cluster, now_ns)).collect()
+    }
+
+    /// The same for one cluster: no other one need wait for it.
+    pub fn judge_cluster(&mut self, cluster: &str, now_ns: u64) -> Vec<Verdict> {
         let (limits, mut verdicts) = (self.limits, Vec::new());
-        for jobs in self.clusters.values_mut() {
-            jobs.retain(|_, job| now_ns.saturating_sub(job.seen_ns) <= limits.forget_ns);
-            for job in jobs.values_mut() {
-                judge::judge(job, now_ns, &limits);
-                verdicts.extend(job.standing.iter().cloned());
-            }
+        let Some(jobs) = self.clusters.get_mut(cluster) else { return verdicts };
+        jobs.retain(|_, job| now_ns.saturating_sub(job.seen_ns) <= limits.forget_ns);
+        for job in jobs.values_mut() {
+            judge::judge(job, now_ns, &limits);
+            verdicts.extend(job.standing.iter().cloned());
         }
-        self.clusters.retain(|_, jobs| !jobs.is_empty());
+        if jobs.is_empty() {
+            self.clusters.remove(cluster);
+            self.turned_away_ns.remove(cluster);
+        }
         self.count();
         verdicts
     }
@@ -90,14 +152,16 @@ impl Cohorts {
         self.chosen(cluster, job).map(|job| &job.threshold).max_by_key(|threshold| threshold.ranks).cloned()
     }
 
-    /// Pushes were told to come again: for a while the end of a collective may be on its way.
-    pub fn turned_away(&mut self, now_ns: u64) {
-        self.turned_away_ns = Some(now_ns);
+    /// Pushes of a cluster were told to come again: for a while the end of a collective may be on its way.
+    pub fn turned_away(&mut self, cluster: &str, now_ns: u64) {
+        if self.clusters.contains_key(cluster) {
+            self.turned_away_ns.insert(cluster.into(), now_ns);
+        }
     }
 
     /// What a collective without an end is a hang after.
-    pub fn hang_after_ns(&self, now_ns: u64) -> u64 {
-        let since = self.turned_away_ns.map(|then| now_ns.saturating_sub(then));
+    pub fn hang_after_ns(&self, cluster: &str, now_ns: u64) -> u64 {
+        let since = self.turned_away_ns.get(cluster).map(|then| now_ns.saturating_sub(*then));
         match since.is_some_and(|since| since < self.limits.hang_when_late_ns) {
             true => self.limits.hang_when_late_ns,
             false => self.limits.hang_ns,
@@ -106,7 +170,7 @@ impl Cohorts {
 
     /// Hangs of all jobs of a cluster, or of one.
     pub fn autopsies(&self, cluster: &str, job: Option<&str>, now_ns: u64) -> Vec<Autopsy> {
-        let after_ns = self.hang_after_ns(now_ns);
+        let after_ns = self.hang_after_ns(cluster, now_ns);
         let of = |job: &Job| job.joiner.autopsies(&job.cluster, &job.name, now_ns, after_ns);
         self.chosen(cluster, job).flat_map(of).collect()
     }
@@ -143,41 +207,53 @@ impl Cohorts {
     fn admit(&mut self, source: &Source<'_>, who: &Who, seen_ns: u64) -> Option<&mut Job> {
         let known = self.clusters.get(source.cluster).and_then(|jobs| jobs.get(source.job));
         let (is_job, is_rank) = (known.is_some(), known.is_some_and(|job| job.members.contains_key(who)));
-        if !is_job && self.jobs >= self.limits.jobs {
-            self.make_room(seen_ns);
+        // Ranks of a job are counted for whoever pushed it first.
+        let token = known.map_or(&self.token, |job| &job.token).clone();
+        if !is_job && !self.jobs.fits(&token, source.cluster) {
+            self.make_room(source.cluster, seen_ns);
         }
-        if (!is_job && self.jobs >= self.limits.jobs) || (!is_rank && self.ranks >= self.limits.ranks) {
+        if !is_job && !self.jobs.fits(&token, source.cluster)
+            || !is_rank && !self.ranks.fits(&token, source.cluster)
+        {
             self.refused += 1;
             return None;
         }
-        self.jobs += usize::from(!is_job);
-        self.ranks += usize::from(!is_rank);
         if !is_job {
             let jobs = self.clusters.entry(source.cluster.into()).or_default();
-            jobs.insert(source.job.into(), Job::new(source.cluster, source.job));
+            jobs.insert(source.job.into(), Job::new(source.cluster, source.job, &token));
         }
         let job = self.clusters.get_mut(source.cluster)?.get_mut(source.job)?;
+        if !is_job {
+            self.jobs.take(job);
+        }
+        if !is_rank {
+            self.ranks.take(job);
+        }
         job.nranks = source.nranks.unwrap_or(job.nranks);
         Some(job)
     }
 
-    /// Lets go of the job that was silent for longest.
-    fn make_room(&mut self, now_ns: u64) {
-        let all = self.clusters.values().flat_map(BTreeMap::values);
-        let Some(oldest) = all.min_by_key(|job| job.seen_ns) else { return };
-        if now_ns.saturating_sub(oldest.seen_ns) < MAKES_ROOM_NS {
+    /// Lets go of the job that was silent for longest: one of the same cluster, else of any.
+    fn make_room(&mut self, cluster: &str, now_ns: u64) {
+        if now_ns.abs_diff(self.made_room_ns) < LOOKS_NS && self.made_room_ns > 0 {
             return;
         }
+        self.made_room_ns = now_ns;
+        let all = || self.clusters.values().flat_map(BTreeMap::values);
+        let is_silent = |job: &&Job| now_ns.saturating_sub(job.seen_ns) >= MAKES_ROOM_NS;
+        let oldest = all().filter(is_silent).min_by_key(|job| (&*job.cluster != cluster, job.seen_ns));
+        let Some(oldest) = oldest else { return };
         let (cluster, name) = (oldest.cluster.clone(), oldest.name.clone());
-        if let Some(jobs) = self.clusters.get_mut(&cluster) {
+        if let Some(jobs) = self.clusters.get_mut(&*cluster) {
             jobs.remove(&name);
         }
         self.count();
     }
 
     fn count(&mut self) {
-        let all = || self.clusters.values().flat_map(BTreeMap::values);
-        (self.jobs, self.ranks) = (all().count(), all().map(|job| job.members.len()).sum());
+        let all = self.clusters.values().flat_map(BTreeMap::values);
+        self.jobs.recount(all.clone().map(|job| (job, 1)));
+        self.ranks.recount(all.map(|job| (job, job.members.len())));
     }
 }
 
@@ -214,10 +290,12 @@ mod tests {
         assert!(cohorts.collective(&source, &waits, SECOND));
         let hangs = |cohorts: &Cohorts, at: u64| cohorts.autopsies("c", None, at * SECOND).len();
         assert_eq!((hangs(&cohorts, 6), hangs(&cohorts, 7)), (0, 1));
-        cohorts.turned_away(5 * SECOND);
+        cohorts.turned_away("another", 5 * SECOND);
+        assert_eq!(hangs(&cohorts, 7), 1, "another cluster's pushes say nothing of this one");
+        cohorts.turned_away("c", 5 * SECOND);
         assert_eq!((hangs(&cohorts, 7), hangs(&cohorts, 30), hangs(&cohorts, 31)), (0, 0, 1));
         // Long after the last one that was turned away, all is as before.
-        assert_eq!(cohorts.hang_after_ns(36 * SECOND), 6 * SECOND);
+        assert_eq!(cohorts.hang_after_ns("c", 36 * SECOND), 6 * SECOND);
     }
 
     #[test]
@@ -254,6 +332,41 @@ mod tests {
         assert_eq!(cohorts.jobs().map(|(_, job)| job).collect::<Vec<_>>(), ["b", "c"]);
         cohorts.judge(2000 * SECOND);
         assert_eq!(cohorts.jobs().count(), 0);
+    }
+
+    #[test]
+    fn a_tenant_that_makes_up_jobs_and_ranks_leaves_room_for_another() {
+        let sharing = Sharing { tokens: true, clusters: true };
+        let mut cohorts = Cohorts::new(Limits { sharing, ..Limits::default() });
+        cohorts.set_token(&"one".into());
+        for number in 0..100_000u32 {
+            let (job, cluster) = (format!("job-{number}"), format!("c-{}", number % 100));
+            push(&mut cohorts, &job, 0, 1.0, SECOND);
+            push(&mut cohorts, "large", number, 1.0, SECOND);
+            let source = Source { cluster: &cluster, job: &job, node: "n", rank: Some(0), nranks: None };
+            cohorts.sample(&Sample { source, signal: Signal::Health, value: 1.0, seen_ns: SECOND });
+        }
+        cohorts.set_token(&"other".into());
+        for rank in 0..1_000 {
+            let source = Source { cluster: "b", job: "new", node: "n", rank: Some(rank), nranks: None };
+            let sample = Sample { source, signal: Signal::Health, value: 1.0, seen_ns: SECOND };
+            assert!(cohorts.sample(&sample), "rank {rank}");
+        }
+        cohorts.judge_cluster("b", 2 * SECOND);
+        assert_eq!(cohorts.threshold("b", Some("new")).unwrap().ranks, 1_000);
+    }
+
+    #[test]
+    fn ranks_that_are_heard_of_no_more_are_forgotten_while_their_job_goes_on() {
+        let mut cohorts = Cohorts::new(Limits { ranks: 10, ..Limits::default() });
+        for rank in 0..10 {
+            assert!(push(&mut cohorts, "j", rank, 1.0, SECOND));
+        }
+        assert!(push(&mut cohorts, "j", 0, 1.0, 700 * SECOND));
+        assert!(!push(&mut cohorts, "j", 10, 1.0, 700 * SECOND));
+        cohorts.judge(700 * SECOND);
+        assert!(push(&mut cohorts, "j", 10, 1.0, 700 * SECOND));
+        assert_eq!(cohorts.ranks.by_token.used(), 2);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::regression::Regression;
 use super::{Limits, Signal, Threshold, Verdict};
 use crate::collectives::{Joiner, Record, Stuck, Wait};
 use crate::robust::{MAD_TO_SIGMA, mad, median};
+use crate::shares::Tenant;
 use std::collections::BTreeMap;
 
 /// Whoever has no rank is told by its node.
@@ -29,8 +30,10 @@ const QUORUM: usize = 3;
 
 #[derive(Debug, Clone)]
 pub(super) struct Job {
-    pub cluster: String,
+    pub cluster: Tenant,
     pub name: String,
+    /// The token that its ranks are counted for.
+    pub token: Tenant,
     pub nranks: u32,
     pub seen_ns: u64,
     pub members: BTreeMap<Who, Member>,
@@ -42,10 +45,11 @@ pub(super) struct Job {
 }
 
 impl Job {
-    pub(super) fn new(cluster: &str, name: &str) -> Job {
+    pub(super) fn new(cluster: &str, name: &str, token: &Tenant) -> Job {
         Job {
             cluster: cluster.into(),
             name: name.into(),
+            token: token.clone(),
             nranks: 0,
             seen_ns: 0,
             members: BTreeMap::new(),
@@ -97,6 +101,13 @@ impl Job {
     pub(super) fn stuck(&mut self, rank: u32, node: &str, stuck: &Stuck<'_>, seen_ns: u64) {
         self.member(&Who::Rank(rank), node, seen_ns);
         self.joiner.stuck(rank, node, stuck, seen_ns);
+    }
+
+    /// Ranks that have not been heard of for so long are no more.
+    pub(super) fn forget(&mut self, now_ns: u64, forget_ns: u64) {
+        let is_known = |seen_ns: u64| now_ns.saturating_sub(seen_ns) <= forget_ns;
+        self.members.retain(|_, member| is_known(member.seen_ns));
+        self.joiner.forget(now_ns, forget_ns);
     }
 
     /// Gives up on records that do not come, and finds clocks anew.

@@ -20,6 +20,9 @@ const STATES: Rule = Rule { floor: 0.015, least: 0.06, ..SHARES };
 /// Where all ranks wait for a CPU for much of their time, they differ by so much of it for no reason.
 const CROWDED: f64 = 0.1;
 
+/// So many stragglers of a job are named, the surest first: what is said of each is looked up among all its peers.
+const NAMED: usize = 64;
+
 /// What speaks against a rank.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Charge {
@@ -31,6 +34,7 @@ pub(super) struct Charge {
 }
 
 pub(super) fn judge(job: &mut Job, now_ns: u64, limits: &Limits) {
+    job.forget(now_ns, limits.forget_ns);
     job.tick(now_ns);
     job.set_threshold(now_ns, limits);
     let roles = job.joiner.roles();
@@ -62,6 +66,9 @@ pub(super) fn judge(job: &mut Job, now_ns: u64, limits: &Limits) {
         }
     }
     let nranks = (job.nranks as usize).max(all.len());
+    let mut charges: Vec<(usize, Charge)> = charges.into_iter().collect();
+    charges.sort_by(|(_, a), (_, b)| b.evidence.strength().total_cmp(&a.evidence.strength()));
+    charges.truncate(NAMED);
     let verdicts: Vec<(Who, Charge, Verdict)> = charges
         .into_iter()
         .map(|(rank, charge)| {

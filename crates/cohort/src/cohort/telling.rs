@@ -27,7 +27,7 @@ pub(super) fn straggler(
     };
     let mut verdict = Verdict {
         kind: VerdictKind::Straggler,
-        cluster: job.cluster.clone(),
+        cluster: job.cluster.to_string(),
         job: job.name.clone(),
         rank: present.whos[rank].rank(),
         node: Some(member.node.clone()),
@@ -177,7 +177,7 @@ pub(super) fn regression(
     let signal = Signal::StepSeconds;
     Verdict {
         kind: VerdictKind::Regression,
-        cluster: job.cluster.clone(),
+        cluster: job.cluster.to_string(),
         job: job.name.clone(),
         rank: None,
         node: None,

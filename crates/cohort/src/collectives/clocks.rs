@@ -115,15 +115,24 @@ impl Pair {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Clocks {
     pairs: BTreeMap<(u32, u32), Pair>,
+    max_pairs: usize,
     /// As of the last [`Clocks::resolve`], by node.
     known: Vec<Option<Difference>>,
 }
 
 impl Clocks {
+    /// More are not compared.
+    pub(super) fn set_max_pairs(&mut self, max_pairs: usize) {
+        self.max_pairs = max_pairs;
+    }
+
     /// A collective as each of its nodes saw it; the first one is compared with all others.
     pub(super) fn see(&mut self, sights: &[(u32, Sight)]) {
         let Some(((first, one), others)) = sights.split_first() else { return };
         for (node, other) in others {
+            if self.pairs.len() >= self.max_pairs && !self.pairs.contains_key(&(*first, *node)) {
+                continue;
+            }
             let pair = self.pairs.entry((*first, *node)).or_default();
             pair.see(*one, *other);
         }
@@ -201,7 +210,7 @@ mod tests {
 
     #[test]
     fn an_offset_of_five_seconds_is_found_and_bounded() {
-        let mut clocks = Clocks::default();
+        let mut clocks = Clocks { max_pairs: 100, ..Clocks::default() };
         run(&mut clocks, 5_000 * MS, 100, 2_000);
         let found = clocks.of(1).unwrap();
         assert!((found.ahead_ns - 5_000 * MS as i64).abs() <= 20_000, "{found:?}");
@@ -211,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_is_followed() {
-        let mut clocks = Clocks::default();
+        let mut clocks = Clocks { max_pairs: 100, ..Clocks::default() };
         run(&mut clocks, 5_000 * MS, 100, 6_000);
         run(&mut clocks, 100 * MS, 6_000, 9_000);
         let found = clocks.of(1).unwrap();
@@ -220,7 +229,7 @@ mod tests {
 
     #[test]
     fn calls_that_return_before_they_are_done_bound_nothing() {
-        let mut clocks = Clocks::default();
+        let mut clocks = Clocks { max_pairs: 100, ..Clocks::default() };
         for at in 1..200u64 {
             let late = if at % 2 == 0 { 3 * MS } else { 0 };
             let (a, b) = (at * 10 * MS, at * 10 * MS + late);
@@ -238,7 +247,7 @@ mod tests {
 
     #[test]
     fn nodes_without_a_common_collective_are_reached_over_others() {
-        let mut clocks = Clocks::default();
+        let mut clocks = Clocks { max_pairs: 100, ..Clocks::default() };
         for at in 1..100u64 {
             let end = at * 10 * MS;
             clocks.see(&[(0, sight(end - MS, end)), (1, sight(end - MS + 700, end + 700))]);

@@ -8,7 +8,10 @@ use super::seat::{Running, Seat};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
+/// Shapes, pairs that wait and pairs that send, at most; of small communicators so many a seat.
 const SHAPES: usize = 128;
+const SHAPES_A_SEAT: usize = 16;
+const A_SEAT: usize = 64;
 /// Times between collectives that are remembered.
 const GAPS: usize = 64;
 const RECENT: usize = 16;
@@ -54,7 +57,13 @@ pub(super) struct Communicator {
     pub nranks: u32,
     /// By rank in the communicator.
     pub seats: BTreeMap<u32, Seat>,
+    /// The seats of each rank of the job.
+    pub held: BTreeMap<u32, Vec<u32>>,
     pub rounds: BTreeMap<u64, Round>,
+    /// Of all rounds.
+    pub arrivals: usize,
+    /// When somebody last called something, by the fleet's clock.
+    pub seen_ns: u64,
     pub shapes: Vec<Shape>,
     /// One collective in so many is joined, where there are more than can be remembered.
     pub stride: u64,
@@ -84,17 +93,15 @@ pub(super) struct Joined {
 }
 
 impl Communicator {
-    /// Of collectives that are not complete.
-    pub(super) fn waiting_arrivals(&self) -> usize {
-        self.rounds.values().map(|round| round.arrivals.len()).sum()
-    }
-
     pub(super) fn new(id: u32, nranks: u32) -> Communicator {
         Communicator {
             id,
             nranks,
             seats: BTreeMap::new(),
+            held: BTreeMap::new(),
             rounds: BTreeMap::new(),
+            arrivals: 0,
+            seen_ns: 0,
             shapes: Vec::new(),
             stride: 1,
             joined: 0,
@@ -143,7 +150,8 @@ impl Communicator {
             reduce_op: record.reduce_op.into(),
         };
         // The last one stands for all that come after too many.
-        self.shapes.truncate(SHAPES - 1);
+        let max = (SHAPES_A_SEAT * self.seats.len()).clamp(SHAPES_A_SEAT, SHAPES);
+        self.shapes.truncate(max.max(self.shapes.len().min(SHAPES)) - 1);
         self.shapes.push(shape);
         self.shapes.len() as u32 - 1
     }
@@ -155,7 +163,7 @@ impl Communicator {
     pub(super) fn note_peer(&mut self, record: &Record<'_>) {
         self.has_point_to_point = true;
         match record.peer {
-            Some(peer) if self.edges.len() < EDGES => {
+            Some(peer) if self.edges.len() < EDGES.min(A_SEAT * self.seats.len()) => {
                 if peer != record.rank {
                     self.edges.insert((peer.min(record.rank), peer.max(record.rank)));
                 }
@@ -174,15 +182,11 @@ impl Communicator {
     pub(super) fn note(&mut self, record: &Record<'_>, seq: u64, seen_ns: u64, rank: u32, node: u32) -> bool {
         let shape = self.shape(record);
         self.has_collectives = true;
-        let seat = self.seats.entry(record.rank).or_insert_with(|| Seat::new(rank, node));
-        let gap = seat.seen_ns > 0 && seq > seat.last_seq + 1;
-        (seat.rank, seat.node, seat.seen_ns) = (rank, node, seen_ns);
-        if seq == seat.last_seq + 1 && seat.last_start_ns > 0 {
-            if self.gaps_ns.len() == GAPS {
-                self.gaps_ns.pop_front();
-            }
-            self.gaps_ns.push_back(record.start_ns.saturating_sub(seat.last_start_ns) as f64);
-        }
+        let seat = self.sit(record.rank, rank, node);
+        let gap = seat.seen_ns > 0 && seq > seat.last_seq.saturating_add(1);
+        (seat.node, seat.seen_ns) = (node, seen_ns);
+        let is_next = seat.last_seq.checked_add(1) == Some(seq) && seat.last_start_ns > 0;
+        let since = is_next.then(|| record.start_ns.saturating_sub(seat.last_start_ns) as f64);
         if seq >= seat.last_seq {
             (seat.last_seq, seat.last_shape, seat.last_start_ns) = (seq, shape, record.start_ns);
         }
@@ -190,10 +194,16 @@ impl Communicator {
             Some(_) => seat.done(seq),
             None => seat.runs(seq, Running { since_seen_ns: seen_ns, shape }),
         }
+        if let Some(since) = since {
+            if self.gaps_ns.len() == GAPS {
+                self.gaps_ns.pop_front();
+            }
+            self.gaps_ns.push_back(since);
+        }
         if seq.is_multiple_of(self.stride) {
             let round = self.rounds.entry(seq).or_insert_with(|| Round::new(seen_ns, record.is_barrier()));
             let arrival = Arrival { node, start_ns: record.start_ns, end_ns: record.end_ns(), shape };
-            round.put(record.rank, arrival);
+            self.arrivals += usize::from(round.put(record.rank, arrival));
         }
         gap
     }
@@ -281,6 +291,7 @@ impl Communicator {
         let [(_, first), .., (last, latest)] = order else { return };
         let before = order.get(order.len().wrapping_sub(2)).map_or(*latest, |(_, at)| *at);
         let middle = order[order.len() / 2].1;
+        let max_waits = PAIRS.min(A_SEAT * self.seats.len());
         let mut kept_waiting = 0;
         for (rank, at) in order {
             let waited = latest.saturating_sub(*at).max(0) as u64;
@@ -291,7 +302,7 @@ impl Communicator {
             }
             if rank != last
                 && waited > 0
-                && (self.waits.len() < PAIRS || self.waits.contains_key(&(*rank, *last)))
+                && (self.waits.len() < max_waits || self.waits.contains_key(&(*rank, *last)))
             {
                 *self.waits.entry((*rank, *last)).or_default() += waited;
             }

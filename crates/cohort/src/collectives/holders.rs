@@ -10,6 +10,10 @@ const ENDED_NS: u64 = 2_500_000_000;
 pub(super) struct Holders(BTreeMap<u32, (u64, u64)>);
 
 impl Holders {
+    pub(super) fn forget(&mut self, rank: u32) {
+        self.0.remove(&rank);
+    }
+
     /// Whether this process took the place of another. Two that tell by turns share a number, and neither is new.
     pub(super) fn is_new(&mut self, rank: u32, pid: u64, seen_ns: u64) -> bool {
         let (known, told_ns) = self.0.entry(rank).or_insert((pid, seen_ns));

@@ -1,7 +1,9 @@
 //! Joins the records of a job's ranks by communicator and number.
 //!
 //! Memory: at most [`ARRIVALS`] arrivals are remembered for each rank until the others have told theirs (about 10 KiB a
-//! rank), and 1 KiB of sums. Where collectives come faster than that, one in two is joined, then one in four, and so on.
+//! rank), and [`SEATS`] seats, each with up to 1 KiB of sums. Where collectives come faster than that, one in two is joined,
+//! then one in four, and so on. Whatever ranks claim to be, all of it is linear in how many of them there are, and so is the
+//! work of a look at it.
 
 use super::autopsy::Autopsy;
 use super::clocks::{Clock, Clocks};
@@ -16,8 +18,16 @@ use std::collections::BTreeMap;
 
 /// Of each rank, not yet joined.
 const ARRIVALS: usize = 128;
-const COMMUNICATORS: usize = 4096;
-const NODES: usize = 65_536;
+/// Places in communicators that every rank may have. One may have more as long as all together have no more.
+const SEATS: usize = 16;
+/// A process may drive so many devices, each with a place of its own in a communicator.
+const DEVICES: usize = 16;
+/// A rank that moves is on another node than before; so many are known by it first.
+const NODES: usize = 16;
+/// Nodes whose clocks are compared with one node's.
+const PAIRS: usize = 8;
+/// Jobs of fewer ranks have the room of so many.
+const FEWEST: usize = 16;
 /// Longer than pushes are apart: whoever has not told a collective by then does not tell it.
 const PATIENCE_NS: u64 = 6_000_000_000;
 /// Stretches of time in which ranks are compared take at least so long.
@@ -49,6 +59,13 @@ pub(super) struct StackNote {
     pub seen_ns: u64,
 }
 
+/// What one rank has taken of the job's room.
+#[derive(Debug, Clone, Copy, Default)]
+struct Share {
+    seats: usize,
+    nodes: usize,
+}
+
 /// The collectives of one job.
 #[derive(Debug, Clone, Default)]
 pub struct Joiner {
@@ -64,6 +81,10 @@ pub struct Joiner {
     /// When each rank was last heard of.
     pub(super) heard: BTreeMap<u32, u64>,
     arrivals: usize,
+    /// In all communicators.
+    seats: usize,
+    /// By rank in the job.
+    shares: BTreeMap<u32, Share>,
     refused: u64,
 }
 
@@ -80,13 +101,55 @@ impl Joiner {
         if !pid.is_some_and(|pid| self.holders.is_new(rank, pid, seen_ns)) {
             return false;
         }
-        for comm in self.comms.values_mut() {
-            comm.seats.retain(|_, seat| seat.rank != rank);
-        }
-        self.comms.retain(|_, comm| !comm.seats.is_empty());
-        self.arrivals = self.comms.values().map(Communicator::waiting_arrivals).sum();
+        self.comms.values_mut().for_each(|comm| comm.leave(rank));
+        self.drop_empty();
         self.stacks.remove(&rank);
         true
+    }
+
+    fn drop_empty(&mut self) {
+        self.comms.retain(|_, comm| !comm.seats.is_empty());
+        self.seats = self.comms.values().map(|comm| comm.seats.len()).sum();
+        self.shares.values_mut().for_each(|share| share.seats = 0);
+        for (rank, places) in self.comms.values().flat_map(Communicator::holders) {
+            self.shares.entry(rank).or_default().seats += places;
+        }
+        self.arrivals = self.comms.values().map(|comm| comm.arrivals).sum();
+    }
+
+    /// Ranks that have not been heard of for so long, and communicators in which nobody has called anything, are no more.
+    pub(crate) fn forget(&mut self, now_ns: u64, forget_ns: u64) {
+        let is_known = |seen_ns: u64| now_ns.saturating_sub(seen_ns) <= forget_ns;
+        let gone: Vec<u32> =
+            self.heard.iter().filter(|(_, seen)| !is_known(**seen)).map(|(rank, _)| *rank).collect();
+        for rank in gone {
+            self.heard.remove(&rank);
+            self.stacks.remove(&rank);
+            self.holders.forget(rank);
+            self.shares.remove(&rank);
+            self.comms.values_mut().for_each(|comm| comm.leave(rank));
+        }
+        self.comms.retain(|_, comm| is_known(comm.seen_ns));
+        self.drop_empty();
+    }
+
+    /// So many ranks' room there is.
+    fn ranks(&self) -> usize {
+        self.heard.len().max(FEWEST)
+    }
+
+    /// Whether there is room for what a record names: its communicator, its place in it, and its node.
+    fn has_room(&self, rank: u32, node: &str, record: &Record<'_>) -> bool {
+        let share = self.shares.get(&rank).copied().unwrap_or_default();
+        if share.nodes >= NODES && !self.node_ids.contains_key(node) {
+            return false;
+        }
+        let comm = self.comms.get(record.comm);
+        if comm.is_some_and(|comm| comm.seats.contains_key(&record.rank)) {
+            return true;
+        }
+        (share.seats < SEATS || self.seats < SEATS * self.ranks())
+            && comm.is_none_or(|comm| comm.places(rank).len() < DEVICES)
     }
 
     /// The same, and tells when ranks were in collectives.
@@ -98,15 +161,12 @@ impl Joiner {
         seen_ns: u64,
         waits: &mut Vec<Wait>,
     ) -> bool {
-        if record.rank >= record.nranks
-            || (self.nodes.len() >= NODES && !self.node_ids.contains_key(node))
-            || (self.comms.len() >= COMMUNICATORS && !self.comms.contains_key(record.comm))
-        {
+        self.heard.insert(rank, seen_ns);
+        if record.rank >= record.nranks || !self.has_room(rank, node, record) {
             self.refused += 1;
             return false;
         }
-        let node = self.node_id(node);
-        self.heard.insert(rank, seen_ns);
+        let node = self.node_id(rank, node);
         if !self.comms.contains_key(record.comm) {
             let id = self.next_comm;
             self.next_comm += 1;
@@ -114,20 +174,29 @@ impl Joiner {
         }
         let Some(comm) = self.comms.get_mut(record.comm) else { return false };
         comm.nranks = comm.nranks.max(record.nranks);
+        comm.seen_ns = comm.seen_ns.max(seen_ns);
+        let before = comm.seats.len();
+        self.seats -= before;
+        self.arrivals -= comm.arrivals;
         let mut gap = false;
         if record.is_point_to_point() {
+            comm.sit(record.rank, rank, node);
             comm.note_peer(record);
-            comm.seats.entry(record.rank).or_insert_with(|| super::seat::Seat::new(rank, node));
         } else if let Some(seq) = record.seq {
-            let before = comm.rounds.get(&seq).map_or(0, |round| round.arrivals.len());
             gap = comm.note(record, seq, seen_ns, rank, node);
-            self.arrivals += comm.rounds.get(&seq).map_or(0, |round| round.arrivals.len()) - before;
         }
+        comm.thin_out(ARRIVALS * comm.seats.len().max(FEWEST));
+        if comm.seats.len() > before {
+            self.shares.entry(rank).or_default().seats += 1;
+        }
+        self.seats += comm.seats.len();
+        self.arrivals += comm.arrivals;
         let (is_blocking, nranks, id) = (comm.is_blocking(), comm.nranks, comm.id);
         if let Some(seq) = record.seq
             && comm.rounds.get(&seq).is_some_and(|round| round.is_complete(nranks))
-            && let Some(round) = comm.rounds.remove(&seq)
+            && let Some(round) = comm.take_round(seq)
         {
+            self.arrivals = self.arrivals.saturating_sub(round.arrivals.len());
             self.settle(record.comm, seq, &round, waits);
             // As soon as they can be known; later they are looked at once a second.
             if self.anchors.is_empty() {
@@ -138,7 +207,9 @@ impl Joiner {
             let seq = record.seq.filter(|_| record.is_barrier());
             waits.push(self.wait(rank, (id, seq), record.start_ns, end_ns, gap));
         }
-        self.make_room();
+        if self.arrivals > ARRIVALS * self.ranks() {
+            self.make_room();
+        }
         true
     }
 
@@ -157,8 +228,9 @@ impl Joiner {
     }
 
     fn settle(&mut self, comm: &str, seq: u64, round: &Round, waits: &mut Vec<Wait>) {
-        self.arrivals = self.arrivals.saturating_sub(round.arrivals.len());
+        let max_pairs = PAIRS * self.ranks();
         let Some(comm) = self.comms.get_mut(comm) else { return };
+        self.clocks.set_max_pairs(max_pairs);
         let Some(joined) = comm.join(seq, round, &mut self.clocks) else { return };
         if comm.is_blocking() || !round.is_barrier {
             return;
@@ -180,27 +252,14 @@ impl Joiner {
         );
     }
 
-    /// The oldest of the communicator with most to remember goes, and it is joined less often from now on.
+    /// Those that have more than their part to remember are joined less often: one look at all of them makes room for many
+    /// records.
     fn make_room(&mut self) {
-        let most = ARRIVALS * self.heard.len().max(16);
-        while self.arrivals > most {
-            let fullest = self.comms.values_mut().max_by_key(|comm| comm.rounds.len());
-            let Some(comm) = fullest else { return };
-            comm.stride = comm.stride.saturating_mul(2).min(1 << 20);
-            let stride = comm.stride;
-            let before: usize = comm.rounds.values().map(|round| round.arrivals.len()).sum();
-            comm.rounds.retain(|seq, _| seq.is_multiple_of(stride));
-            let mut after: usize = comm.rounds.values().map(|round| round.arrivals.len()).sum();
-            if before == after
-                && let Some((_, round)) = comm.rounds.pop_first()
-            {
-                after -= round.arrivals.len();
-            }
-            self.arrivals = self.arrivals.saturating_sub(before - after);
-            if before == after {
-                return;
-            }
+        let each = ARRIVALS * self.ranks() / 2 / self.comms.len().max(1);
+        for comm in self.comms.values_mut() {
+            comm.thin_out(each);
         }
+        self.arrivals = self.comms.values().map(|comm| comm.arrivals).sum();
     }
 
     /// Once a second or so: gives up on ranks that do not tell, and finds the clocks anew.
@@ -215,10 +274,11 @@ impl Joiner {
             }
         }
         for (name, seq) in late {
-            if let Some(round) = self.comms.get_mut(&name).and_then(|comm| comm.rounds.remove(&seq)) {
+            if let Some(round) = self.comms.get_mut(&name).and_then(|comm| comm.take_round(seq)) {
                 self.settle(&name, seq, &round, waits);
             }
         }
+        self.arrivals = self.comms.values().map(|comm| comm.arrivals).sum();
         self.clocks.resolve(self.nodes.len());
         self.set_anchors();
     }
@@ -242,13 +302,21 @@ impl Joiner {
     /// A rank says where it is stuck.
     pub fn stuck(&mut self, rank: u32, node: &str, stuck: &Stuck<'_>, seen_ns: u64) {
         const FRAMES: usize = 64;
-        let node = self.node_id(node);
+        const LONGEST: usize = 512;
         self.heard.insert(rank, seen_ns);
-        let stack = stuck.stack.iter().take(FRAMES).cloned().collect();
+        let share = self.shares.get(&rank).copied().unwrap_or_default();
+        if share.nodes >= NODES && !self.node_ids.contains_key(node) {
+            self.refused += 1;
+            return;
+        }
+        let node = self.node_id(rank, node);
+        let cut = |line: &String| line.chars().take(LONGEST).collect();
+        let stack = stuck.stack.iter().take(FRAMES).map(cut).collect();
         self.stacks.insert(rank, StackNote { stack, seen_ns });
         let (Some(comm), Some(seq)) = (stuck.comm, stuck.seq) else { return };
         let Some(comm) = self.comms.get_mut(comm) else { return };
-        let Some(seat) = comm.seats.values_mut().find(|seat| seat.rank == rank) else { return };
+        let Some(place) = comm.places(rank).first().copied() else { return };
+        let Some(seat) = comm.seats.get_mut(&place) else { return };
         (seat.node, seat.seen_ns) = (node, seen_ns);
         if seq >= seat.last_seq {
             let shape = seat.last_shape;
@@ -301,10 +369,11 @@ impl Joiner {
         roles::roles(self.comms.values())
     }
 
-    fn node_id(&mut self, node: &str) -> u32 {
+    fn node_id(&mut self, rank: u32, node: &str) -> u32 {
         if let Some(id) = self.node_ids.get(node) {
             return *id;
         }
+        self.shares.entry(rank).or_default().nodes += 1;
         let id = self.nodes.len() as u32;
         self.nodes.push(node.into());
         self.node_ids.insert(node.into(), id);
@@ -313,158 +382,4 @@ impl Joiner {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MS: u64 = 1_000_000;
-
-    fn record(comm: &str, seq: u64, rank: u32, nranks: u32, done: bool) -> Record<'_> {
-        Record {
-            comm,
-            seq: Some(seq),
-            op: "ALL_REDUCE",
-            rank,
-            nranks,
-            count: 8,
-            datatype: "float32",
-            reduce_op: "sum",
-            peer: None,
-            start_ns: seq * MS,
-            duration_ns: done.then_some(MS / 2),
-            pid: None,
-        }
-    }
-
-    /// Four ranks, the last of which hangs in its third collective as process 100 and more; then all come again as others.
-    #[test]
-    fn who_hung_in_a_job_that_was_started_again_hangs_no_more() {
-        let mut joiner = Joiner::default();
-        let second = 1000 * MS;
-        let mut push = |comm: &'static str, seq: u64, rank: u32, pid: u64, done: bool, at: u64| {
-            let again = joiner.starts_again(rank, Some(pid), at);
-            joiner.push(rank, "n", &record(comm, seq, rank, 4, done), at);
-            again
-        };
-        for rank in 0..4 {
-            for seq in 1..=6 {
-                let is_last = seq == 6;
-                if !(is_last && rank == 3) {
-                    assert!(!push("0xa", seq, rank, 100 + u64::from(rank), !is_last, second));
-                }
-            }
-        }
-        let hangs = |joiner: &Joiner, at: u64| joiner.autopsies("c", "j", at, 6 * second).len();
-        assert_eq!(hangs(&joiner, 8 * second), 1, "they wait for the last one");
-        let mut push = |comm: &'static str, seq: u64, rank: u32, pid: u64, at: u64| {
-            let again = joiner.starts_again(rank, Some(pid), at);
-            joiner.push(rank, "n", &record(comm, seq, rank, 4, true), at);
-            again
-        };
-        for rank in 0..4 {
-            assert!(push("0xb", 1, rank, 200 + u64::from(rank), 9 * second));
-            assert!(!push("0xb", 2, rank, 200 + u64::from(rank), 9 * second));
-            assert!(!push("0xb", 3, rank, 300, 10 * second), "two that tell by turns");
-        }
-        assert_eq!(hangs(&joiner, 20 * second), 0);
-        assert_eq!(joiner.reports().len(), 1);
-    }
-
-    #[test]
-    fn what_waits_for_a_silent_rank_is_bounded() {
-        let mut joiner = Joiner::default();
-        for seq in 1..=100_000 {
-            for rank in 0..3 {
-                assert!(joiner.push(rank, "n", &record("0x1", seq, rank, 4, true), seq * MS));
-            }
-        }
-        assert!(joiner.arrivals <= ARRIVALS * 16, "{}", joiner.arrivals);
-        let told: usize = joiner.comms["0x1"].rounds.values().map(|round| round.arrivals.len()).sum();
-        assert_eq!(joiner.arrivals, told);
-        assert!(joiner.comms["0x1"].stride > 1);
-        // Given up on the fourth, they are compared without it.
-        joiner.tick(200_000 * MS, &mut Vec::new());
-        assert_eq!(joiner.arrivals, 0);
-        assert!(joiner.reports()[0].joined > 0);
-    }
-
-    #[test]
-    fn nonsense_is_refused() {
-        let mut joiner = Joiner::default();
-        assert!(!joiner.push(0, "n", &record("0x1", 1, 4, 4, true), 0));
-        for comm in 0..COMMUNICATORS {
-            assert!(joiner.push(0, "n", &record(&format!("{comm:#x}"), 1, 0, 4, true), 0));
-        }
-        assert!(!joiner.push(0, "n", &record("one more", 1, 0, 4, true), 0));
-        assert_eq!(joiner.refused, 2);
-    }
-
-    #[test]
-    fn a_call_told_twice_counts_once() {
-        let mut joiner = Joiner::default();
-        for _ in 0..2 {
-            for rank in 0..2 {
-                joiner.push(rank, "n", &record("0x1", 1, rank, 2, false), MS);
-            }
-        }
-        assert_eq!(joiner.arrivals, 2);
-        for rank in 0..2 {
-            joiner.push(rank, "n", &record("0x1", 1, rank, 2, true), 2 * MS);
-        }
-        assert_eq!((joiner.arrivals, joiner.reports()[0].joined), (0, 1));
-        assert!(joiner.autopsies("c", "j", 100_000 * MS, 1).is_empty());
-    }
-
-    #[test]
-    fn ranks_that_wait_for_each_other_in_two_communicators_are_a_deadlock() {
-        let mut joiner = Joiner::default();
-        for (comm, ranks) in [("0xa", [0, 1]), ("0xb", [0, 1])] {
-            for rank in ranks {
-                joiner.push(rank, "n", &record(comm, 1, rank, 2, true), MS);
-            }
-        }
-        joiner.push(0, "n", &record("0xa", 2, 0, 2, false), 2 * MS);
-        joiner.push(1, "n", &record("0xb", 2, 1, 2, false), 2 * MS);
-        let told = joiner.autopsies("c", "j", 10_000 * MS, 6_000 * MS);
-        assert_eq!(told.len(), 2);
-        assert!(told.iter().all(|hang| hang.kind == super::super::HangKind::Deadlock), "{told:?}");
-    }
-
-    #[test]
-    fn a_rank_that_nobody_watches_makes_the_answer_uncertain() {
-        let mut joiner = Joiner::default();
-        for rank in 0..3 {
-            joiner.push(rank, "n", &record("0xa", 1, rank, 4, false), MS);
-        }
-        let told = joiner.autopsies("c", "j", 10_000 * MS, 6_000 * MS);
-        assert_eq!(told.len(), 1);
-        assert_eq!((told[0].unobserved.as_slice(), told[0].certain), ([3].as_slice(), false));
-        assert_eq!(
-            told[0].said,
-            "3 ranks in collective 1 (ALL_REDUCE of 8 float32 (sum)) wait for rank 3, which no agent watches, for 9 s"
-        );
-    }
-
-    #[test]
-    fn everybody_sending_to_everybody_is_no_pipeline() {
-        let message = |rank: u32, peer: u32, op: &'static str| Record {
-            seq: None,
-            op,
-            peer: Some(peer),
-            ..record("0xe", 1, rank, 4, true)
-        };
-        let mut exchange = Joiner::default();
-        let mut pipeline = Joiner::default();
-        for rank in 0..4 {
-            for peer in (0..4).filter(|peer| *peer != rank) {
-                exchange.push(rank, "n", &message(rank, peer, "SEND"), MS);
-                if peer == rank + 1 {
-                    pipeline.push(rank, "n", &message(rank, peer, "SEND"), MS);
-                    pipeline.push(peer, "n", &message(peer, rank, "RECV"), MS);
-                }
-            }
-        }
-        assert_eq!(exchange.roles(), None);
-        let roles = pipeline.roles().unwrap();
-        assert_eq!(roles.values().collect::<std::collections::BTreeSet<_>>().len(), 4);
-    }
-}
+mod tests;

@@ -11,6 +11,7 @@ mod report;
 mod roles;
 mod round;
 mod seat;
+mod seating;
 
 pub use autopsy::{Autopsy, HangKind, Suspect, Waiter};
 pub use clocks::Clock;

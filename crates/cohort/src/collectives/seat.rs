@@ -61,7 +61,7 @@ impl Seat {
 
     /// Collectives of a communicator run one after the other: when one is done, those before it are.
     pub(super) fn done(&mut self, seq: u64) {
-        self.running = self.running.split_off(&(seq + 1));
+        self.running = seq.checked_add(1).map(|next| self.running.split_off(&next)).unwrap_or_default();
     }
 
     pub(super) fn runs(&mut self, seq: u64, running: Running) {

@@ -10,12 +10,15 @@ use crate::tokens::Grant;
 use gpuwhy_cohort::Rates;
 use gpuwhy_door::{AskError, Kind};
 use serde_json::Value;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// So many questions are answered at a time; others wait.
 const AT_ONCE: usize = 4;
+/// Of one token. Its others wait for these: whoever asks next waits for two of each at most.
+const OF_A_TOKEN: usize = 2;
 /// A question that does not get its turn in this time is refused.
 const TURN: Duration = Duration::from_secs(30);
 /// The store is behind the journal; a question waits for what was acknowledged before it, but not for longer than that.
@@ -32,6 +35,8 @@ struct Inner {
     rates: Rates,
     progress: Arc<Progress>,
     turns: Arc<Semaphore>,
+    /// By token.
+    own_turns: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
 impl std::fmt::Debug for Asking {
@@ -61,7 +66,8 @@ impl Asking {
         progress: Arc<Progress>,
     ) -> Asking {
         let turns = Arc::new(Semaphore::new(AT_ONCE));
-        Asking(Arc::new(Inner { store, peers, tally, audit, rates, progress, turns }))
+        let own_turns = Mutex::default();
+        Asking(Arc::new(Inner { store, peers, tally, audit, rates, progress, turns, own_turns }))
     }
 
     pub(super) fn tally(&self) -> &Tally {
@@ -70,6 +76,16 @@ impl Asking {
 
     pub(super) fn peers(&self) -> &Peers {
         &self.0.peers
+    }
+
+    /// One of its token's, then one of all.
+    async fn turn(&self, grant: &Grant) -> Option<[OwnedSemaphorePermit; 2]> {
+        let own = {
+            let mut own = self.0.own_turns.lock().unwrap_or_else(PoisonError::into_inner);
+            own.entry(grant.short.clone()).or_insert_with(|| Arc::new(Semaphore::new(OF_A_TOKEN))).clone()
+        };
+        let own = own.acquire_owned().await.ok()?;
+        Some([own, self.0.turns.clone().acquire_owned().await.ok()?])
     }
 
     /// Whoever drops the future ends the question.
@@ -84,8 +100,8 @@ impl Asking {
             let sentence = format!("this token may not ask this; it needs the scope `{}`", scope.name());
             return Err(AskError::new(Kind::Refused, sentence));
         }
-        let turn = tokio::time::timeout(TURN, self.0.turns.clone().acquire_owned()).await;
-        let Ok(Ok(turn)) = turn else {
+        let turn = tokio::time::timeout(TURN, self.turn(grant)).await;
+        let Ok(Some(turn)) = turn else {
             return Err(AskError::new(Kind::Busy, "too many questions are being answered; ask again later"));
         };
         self.0.progress.caught_up(PATIENCE).await;
@@ -118,7 +134,8 @@ pub(super) fn find(name: &str) -> Option<&'static Tool> {
 
 pub(super) fn of_store(error: &StoreError) -> AskError {
     let kind = match error {
-        StoreError::Sql(_) => Kind::Usage,
+        StoreError::Sql(_) | StoreError::Died(_) => Kind::Usage,
+        StoreError::Busy => Kind::Busy,
         StoreError::Slow(_) => Kind::Slow,
         StoreError::Stopped => Kind::Stopped,
         _ => Kind::Failed,

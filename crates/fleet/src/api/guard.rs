@@ -1,5 +1,7 @@
-//! The guard: token, audit, rate limit, in that order, before anything else. Who is refused is in the audit log, too.
+//! The guard: token, audit, rate limit, in that order, before anything else. Who is refused is audited, too: apart from what was
+//! allowed, and beyond a few lines by number. That the page or the server's health was looked at without a token is not.
 
+use super::refusals::network;
 use super::{Caller, Site};
 use crate::api::audit::Entry;
 use crate::tokens::{Grant, bearer};
@@ -34,18 +36,20 @@ async fn guarded(site: &Site, mut request: Request, next: Next) -> Response<Body
     let grant = granted(site, &request);
     let peer = request.extensions().get::<Peer>().copied();
     let (method, path) = (request.method().clone(), request.uri().path().to_string());
-    let who = match (&grant, peer) {
-        (Some(grant), _) => grant.short.clone(),
-        (None, Some(peer)) => peer.0.ip().to_string(),
-        (None, None) => String::new(),
+    let limited = match &grant {
+        Some(grant) => site.rates.take(&grant.short, began),
+        None => {
+            let address = network(peer).map(|address| address.to_string());
+            site.strangers.take(&address.unwrap_or_default(), began)
+        }
     };
     let short = grant.as_ref().map(|grant| grant.short.clone());
-    let response = if grant.is_none() && path == "/" && method == Method::GET {
+    let response = if let Err(seconds) = limited {
+        too_often(seconds)
+    } else if grant.is_none() && path == "/" && method == Method::GET {
         Page::fleet().login(StatusCode::OK, "")
     } else if grant.is_none() && !OPEN.contains(&path.as_str()) {
         unknown()
-    } else if let Err(seconds) = site.rates.take(&who, began) {
-        too_often(seconds)
     } else if matches!(path.as_str(), "/login" | "/logout") && is_foreign(site, &request) {
         let sentence = "the request comes from another site's page; open the dashboard itself";
         json(StatusCode::FORBIDDEN, &json!({"error": sentence, "kind": Kind::Refused}))
@@ -57,15 +61,25 @@ async fn guarded(site: &Site, mut request: Request, next: Next) -> Response<Body
         };
         tokio::time::timeout(PATIENCE, next.run(request)).await.unwrap_or_else(|_| slow())
     };
-    site.audit.write(&Entry {
+    let status = response.status();
+    let entry = Entry {
         peer,
         token: short.as_deref(),
         method: method.as_str(),
         path: &path,
         tool: None,
-        status: response.status().as_u16(),
+        status: status.as_u16(),
         took_ms: began.elapsed().as_millis() as u64,
-    });
+    };
+    // A token was shown in the form.
+    let is_login = path == "/login" && status.is_redirection();
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        site.audit.refuse(&entry);
+    } else if short.is_some() || is_login {
+        site.audit.write(&entry);
+    } else if !status.is_success() && !status.is_redirection() {
+        site.audit.refuse(&entry);
+    }
     response
 }
 

@@ -10,6 +10,7 @@ mod mcp;
 mod openapi;
 mod page;
 mod rate;
+mod refusals;
 mod request;
 mod tools;
 
@@ -36,7 +37,10 @@ pub(crate) struct Site {
     asking: Asking,
     tokens: Tokens,
     audit: Arc<Audit>,
+    /// Of tokens, of which there are so many.
     rates: Rates,
+    /// Of addresses that show none: however many there are, no token waits for them.
+    strangers: Rates,
     /// Of browsers.
     sessions: Sessions<Arc<Grant>>,
     cookie: Cookie,
@@ -46,6 +50,7 @@ impl Site {
     /// `secure`: over TLS.
     pub(crate) fn new(asking: Asking, tokens: Tokens, audit: Arc<Audit>, secure: bool) -> Site {
         let cookie = Cookie { name: "gpuwhy-fleet", secure };
-        Site { asking, tokens, audit, rates: Rates::default(), sessions: Sessions::default(), cookie }
+        let (rates, strangers) = (Rates::default(), Rates::default());
+        Site { asking, tokens, audit, rates, strangers, sessions: Sessions::default(), cookie }
     }
 }

@@ -8,6 +8,11 @@ use flate2::read::MultiGzDecoder;
 use http_body_util::BodyExt;
 use std::io::Read;
 
+/// What is read at a time, and the least that is asked for.
+const PIECE: usize = 16 << 10;
+/// What zstd may look back: 8 MiB, as its specification asks of every decoder.
+const WINDOW_LOG: u32 = 23;
+
 /// Why a body is not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
@@ -15,6 +20,8 @@ pub enum BodyError {
     Full,
     #[error("the request is larger than {0} bytes; send less at a time")]
     TooLarge(usize),
+    #[error("the rows of the request take more than {0} bytes of memory; send less at a time")]
+    TooManyRows(usize),
     #[error("the request did not come to its end in time")]
     Slow,
     #[error("the request broke off")]
@@ -59,7 +66,16 @@ pub(super) async fn read(mut body: Body, limits: &Limits, taken: &mut Taken) -> 
             if whole.len() + data.len() > limits.request_bytes {
                 return Err(BodyError::TooLarge(limits.request_bytes));
             }
-            taken.more(data.len())?;
+            // As a list grows, what it is copied from is there as well.
+            if whole.len() + data.len() > whole.capacity() {
+                let before = whole.capacity();
+                let after = (2 * before).max(whole.len() + data.len()).max(PIECE).min(limits.request_bytes);
+                taken.more(after)?;
+                let mut larger = BytesMut::with_capacity(after);
+                larger.extend_from_slice(&whole);
+                whole = larger;
+                taken.less(before);
+            }
             whole.extend_from_slice(&data);
         }
         Ok(whole.freeze())
@@ -80,15 +96,35 @@ pub(super) fn unpack(
         Packing::Zstd => {
             let mut unpacked = zstd::stream::read::Decoder::new(packed.as_ref()).map_err(wrong)?;
             // A frame may ask for a window of 2 GiB.
-            unpacked.window_log_max(24).map_err(wrong)?;
-            all_of(unpacked, limits, taken)
+            unpacked.window_log_max(WINDOW_LOG).map_err(wrong)?;
+            let window = window(&packed);
+            taken.more(window)?;
+            let whole = all_of(unpacked, limits, taken);
+            taken.less(window);
+            whole
         }
+    }
+}
+
+/// What unpacking takes: as much as the first frame may look back, and never more than is allowed.
+fn window(packed: &[u8]) -> usize {
+    let max = 1 << WINDOW_LOG;
+    // Magic number, descriptor, window; where the whole is one segment there is none, and its length is the window.
+    match packed {
+        [_, _, _, _, descriptor, window, ..] if descriptor & 0x20 == 0 => {
+            let base = 1usize << (10 + u32::from(window >> 3)).min(WINDOW_LOG);
+            (base + base / 8 * usize::from(window & 7)).min(max)
+        }
+        [_, _, _, _, descriptor, low, high, ..] if descriptor >> 6 == 0 || descriptor >> 6 == 1 => {
+            (256 + usize::from(*low) + (usize::from(*high) << 8)).min(max)
+        }
+        _ => max,
     }
 }
 
 fn all_of(mut unpacked: impl Read, limits: &Limits, taken: &mut Taken) -> Result<Bytes, BodyError> {
     let mut whole = Vec::new();
-    let mut part = vec![0; 64 << 10];
+    let mut part = vec![0; PIECE];
     loop {
         let read = unpacked.read(&mut part).map_err(|error| BodyError::Unpacking(error.to_string()))?;
         if read == 0 {
@@ -97,7 +133,13 @@ fn all_of(mut unpacked: impl Read, limits: &Limits, taken: &mut Taken) -> Result
         if whole.len() + read > limits.request_bytes {
             return Err(BodyError::TooLarge(limits.request_bytes));
         }
-        taken.more(read)?;
+        if whole.len() + read > whole.capacity() {
+            let before = whole.capacity();
+            let after = (2 * before).max(PIECE).max(whole.len() + read).min(limits.request_bytes);
+            taken.more(after)?;
+            whole.reserve_exact(after - whole.len());
+            taken.less(before);
+        }
         whole.extend_from_slice(&part[..read]);
     }
 }
@@ -117,14 +159,14 @@ mod tests {
     #[test]
     fn what_was_packed_comes_out_again() {
         let limits = Limits::default();
-        let budget = Budget::new(1 << 20);
+        let (budget, sender) = (Budget::new(16 << 20, false), "a".into());
         let text = b"why did the GPU stall? ".repeat(1_000);
         for (packed, packing) in [
             (Bytes::from(text.clone()), Packing::None),
             (gzip(&text), Packing::Gzip),
             (zstd::encode_all(text.as_slice(), 3).unwrap().into(), Packing::Zstd),
         ] {
-            assert_eq!(unpack(packed, packing, &limits, &mut budget.none()).unwrap(), text);
+            assert_eq!(unpack(packed, packing, &limits, &mut budget.none(&sender)).unwrap(), text);
         }
         assert_eq!(budget.used(), 0);
     }
@@ -133,25 +175,30 @@ mod tests {
     fn bombs_stop_at_the_limit() {
         let limits = Limits { request_bytes: 100_000, ..Limits::default() };
         let bomb = vec![0; 50 << 20];
-        let budget = Budget::new(1 << 30);
+        let (budget, sender) = (Budget::new(1 << 30, false), "a".into());
         for (packed, packing) in [
             (gzip(&bomb), Packing::Gzip),
             (zstd::encode_all(bomb.as_slice(), 3).unwrap().into(), Packing::Zstd),
         ] {
-            let refused = unpack(packed, packing, &limits, &mut budget.none()).unwrap_err();
+            let refused = unpack(packed, packing, &limits, &mut budget.none(&sender)).unwrap_err();
             assert_eq!(refused, BodyError::TooLarge(100_000));
         }
-        let little = Budget::new(10_000);
-        let refused = unpack(gzip(&vec![0; 50_000]), Packing::Gzip, &limits, &mut little.none()).unwrap_err();
+        let little = Budget::new(20_000, false);
+        let refused =
+            unpack(gzip(&vec![0; 50_000]), Packing::Gzip, &limits, &mut little.none(&sender)).unwrap_err();
         assert_eq!(refused, BodyError::Full);
     }
 
     #[test]
     fn garbage_is_told_as_such() {
-        let budget = Budget::new(1 << 20);
+        let (budget, sender) = (Budget::new(16 << 20, false), "a".into());
         for packing in [Packing::Gzip, Packing::Zstd] {
-            let refused =
-                unpack(Bytes::from_static(b"no such thing"), packing, &Limits::default(), &mut budget.none());
+            let refused = unpack(
+                Bytes::from_static(b"no such thing"),
+                packing,
+                &Limits::default(),
+                &mut budget.none(&sender),
+            );
             assert!(matches!(refused, Err(BodyError::Unpacking(_))), "{refused:?}");
         }
         assert_eq!(Packing::parse(Some("br")), Err(BodyError::Packing("br".into())));

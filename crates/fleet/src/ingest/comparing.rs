@@ -7,7 +7,6 @@ use crate::journal::Journal;
 use crate::peers::Peers;
 use crate::point::Batch;
 use crate::store::StoreError;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -15,8 +14,8 @@ use std::time::{Duration, Instant};
 
 /// Pushes wait for so long until they are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Ranks are judged so often where that takes little, and as often as takes a tenth of the time where there are many.
-const JUDGE_EVERY: RangeInclusive<Duration> = Duration::from_millis(250)..=Duration::from_secs(1);
+/// Nobody is judged before ranks had time to tell something.
+const FIRST: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Comparing {
@@ -30,15 +29,11 @@ impl Comparing {
         let (end, is_over) = channel();
         let work = move || {
             give_way();
-            let mut due = Instant::now() + *JUDGE_EVERY.end();
+            let first = Instant::now() + FIRST;
             while is_over.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
-                let now = Instant::now();
-                match now < due {
+                match Instant::now() < first {
                     true => peers.absorb(),
-                    false => {
-                        judge(&peers, &journal);
-                        due = now + pause(now.elapsed());
-                    }
+                    false => judge(&peers, &journal),
                 }
             }
         };
@@ -57,11 +52,6 @@ impl Drop for Comparing {
             let _ = thread.join();
         }
     }
-}
-
-/// From one judgement to the next, where the last took so long.
-fn pause(took: Duration) -> Duration {
-    (took * 10).clamp(*JUDGE_EVERY.start(), *JUDGE_EVERY.end())
 }
 
 fn judge(peers: &Peers, journal: &Journal) {

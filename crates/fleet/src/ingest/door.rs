@@ -37,7 +37,7 @@ impl Gate {
             Some(grant) => return Ok(grant.clone()),
         };
         let status = if barred == Barred::Unknown { 401 } else { 403 };
-        self.audit.write(&Entry {
+        self.audit.refuse(&Entry {
             peer: request.extensions().get::<Peer>().copied(),
             token: found.as_deref().map(|grant| grant.short.as_str()),
             method: "POST",

@@ -2,39 +2,25 @@
 
 use super::body::{self, Packing};
 use super::budget::Budget;
-use super::decode::{AllNames, Decoding, LeftOut, Room};
-use super::{Format, PushError, Signal, id, parsed};
-use crate::clock::Now;
+use super::decode::AllNames;
+use super::{Format, Incoming, PushError, Signal, decode};
 use crate::journal::{self, frames};
 use crate::limits::Limits;
 use crate::point::Batch;
 use bytes::Bytes;
+use gpuwhy_cohort::shares::Tenant;
 
 /// Unpacks and decodes a push, within the limits that are in force.
 pub fn push(signal: Signal, format: Format, packing: Packing, bytes: &[u8]) -> Result<Batch, PushError> {
     let limits = Limits::default();
-    let budget = Budget::new(limits.memory_bytes);
-    let mut taken = budget.none();
+    let sender = Tenant::from("");
+    let mut taken = Budget::new(limits.memory_bytes, limits.sharing.tokens).none(&sender);
     let message = body::unpack(Bytes::copy_from_slice(bytes), packing, &limits, &mut taken)?;
-    let now = Now::read();
-    let names = AllNames::new(&limits);
-    let mut decoding = Decoding {
-        limits: &limits,
-        names: &names,
-        may_push: &|cluster| cluster != "forbidden",
-        now,
-        attribute_bytes: 0,
-        room: Room::default(),
-        batch: Batch { id: id("", signal, &message), received_ns: now.wall_ns, ..Batch::default() },
-        left_out: LeftOut::default(),
-    };
-    match signal {
-        Signal::Metrics => decoding.metrics(&parsed(format, &message)?),
-        Signal::Logs => decoding.logs(&parsed(format, &message)?),
-        Signal::Traces => decoding.spans(&parsed(format, &message)?),
-    }
-    decoding.left_out.sentence();
-    Ok(decoding.batch)
+    let incoming = Incoming { signal, format, message, sender, taken };
+    let (batch, left_out, _) =
+        decode(&limits, &AllNames::new(&limits), incoming, &|cluster| cluster != "forbidden")?;
+    left_out.sentence();
+    Ok(batch)
 }
 
 /// A batch as the journal keeps it.

@@ -13,6 +13,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::{BufMut, Bytes, BytesMut};
+use gpuwhy_cohort::shares::Tenant;
 use http_body_util::{BodyExt, Full};
 use prost::Message;
 use std::convert::Infallible;
@@ -65,11 +66,11 @@ async fn taken(
 ) -> Result<Taking, PushError> {
     let packing = request.headers().get("grpc-encoding").and_then(|packing| packing.to_str().ok());
     let packing = Packing::parse(packing)?;
-    let (framed, mut taken) = gate.ingest.read(request.into_body()).await?;
+    let sender = Tenant::from(grant.short.as_str());
+    let (framed, mut taken) = gate.ingest.read(request.into_body(), &sender).await?;
     let (is_packed, packed) = unframed(&framed)?;
     let packing = if is_packed { packing } else { Packing::None };
-    let message = gate.ingest.unpack(packed, packing, &mut taken)?;
-    let sender = grant.short.clone();
+    let message = gate.ingest.unpack(packed, packing, &sender, &mut taken)?;
     let incoming = Incoming { signal, format: Format::Protobuf, message, sender, taken };
     gate.ingest.take(incoming, move |cluster| grant.covers(cluster)).await
 }
@@ -86,7 +87,9 @@ fn unframed(framed: &Bytes) -> Result<(bool, Bytes), PushError> {
 
 fn code_of(error: &PushError) -> Code {
     match error {
-        PushError::Body(BodyError::Full | BodyError::TooLarge(_)) => Code::ResourceExhausted,
+        PushError::Body(BodyError::Full | BodyError::TooLarge(_) | BodyError::TooManyRows(_)) => {
+            Code::ResourceExhausted
+        }
         PushError::Body(BodyError::Slow) => Code::DeadlineExceeded,
         PushError::Body(BodyError::Packing(_)) => Code::Unimplemented,
         PushError::Body(_) | PushError::Malformed(_) => Code::InvalidArgument,

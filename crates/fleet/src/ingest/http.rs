@@ -9,6 +9,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use gpuwhy_cohort::shares::Tenant;
 use prost::Message;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -116,9 +117,9 @@ async fn taken(
 ) -> Result<Taking, PushError> {
     let packing = request.headers().get(CONTENT_ENCODING).and_then(|packing| packing.to_str().ok());
     let packing = Packing::parse(packing)?;
-    let (packed, mut taken) = gate.ingest.read(request.into_body()).await?;
-    let message = gate.ingest.unpack(packed, packing, &mut taken)?;
-    let sender = grant.short.clone();
+    let sender = Tenant::from(grant.short.as_str());
+    let (packed, mut taken) = gate.ingest.read(request.into_body(), &sender).await?;
+    let message = gate.ingest.unpack(packed, packing, &sender, &mut taken)?;
     let incoming = Incoming { signal, format, message, sender, taken };
     gate.ingest.take(incoming, move |cluster| grant.covers(cluster)).await
 }
@@ -126,7 +127,7 @@ async fn taken(
 fn status_of(error: &PushError) -> StatusCode {
     match error {
         PushError::Body(BodyError::Full) => StatusCode::TOO_MANY_REQUESTS,
-        PushError::Body(BodyError::TooLarge(_)) => StatusCode::PAYLOAD_TOO_LARGE,
+        PushError::Body(BodyError::TooLarge(_) | BodyError::TooManyRows(_)) => StatusCode::PAYLOAD_TOO_LARGE,
         PushError::Body(BodyError::Slow) => StatusCode::REQUEST_TIMEOUT,
         PushError::Body(BodyError::Packing(_)) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         PushError::Body(_) | PushError::Malformed(_) => StatusCode::BAD_REQUEST,

@@ -1,165 +1,222 @@
 //! Log records: collectives and findings go to tables of their own, all others are events.
 
-use super::decode::{Around, Decoding, Why, event};
+use super::attributes::{Any, Pairs, whole_number};
+use super::decode::{Around, Decoding, event};
+use super::left_out::Why;
+use super::memory::Decoded;
+use super::wire::{Message, Read};
 use crate::point::{Collective, Found, Kind, Origin};
-use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
-use opentelemetry_proto::tonic::common::v1::KeyValue;
-use opentelemetry_proto::tonic::common::v1::any_value::Value;
-use opentelemetry_proto::tonic::logs::v1::LogRecord;
-use std::sync::Arc;
 
 const COLLECTIVES: &str = "gpuwhy.collectives";
 const FINDING: &str = "gpuwhy.finding";
 
+/// What is read of one.
+#[derive(Debug, Clone, Copy)]
+struct Record<'m> {
+    name: &'m str,
+    severity: &'m str,
+    body: Any<'m>,
+    time_ns: u64,
+    attributes: Pairs<'m>,
+}
+
+impl<'m> Record<'m> {
+    fn read(message: Message<'m>) -> Read<Record<'m>> {
+        let attributes = Pairs { of: message, number: 6 };
+        let mut record = Record { name: "", severity: "", body: Any::Nothing, time_ns: 0, attributes };
+        let mut observed_ns = 0;
+        for field in message.fields() {
+            match field? {
+                (1, field) => record.time_ns = field.fixed64()?,
+                (3, field) => record.severity = field.text()?,
+                (5, field) => record.body = Any::read(field.message()?)?,
+                (11, field) => observed_ns = field.fixed64()?,
+                (12, field) => record.name = field.text()?,
+                _ => {}
+            }
+        }
+        if record.time_ns == 0 {
+            record.time_ns = observed_ns;
+        }
+        if record.name.is_empty() {
+            record.name = attributes.text("event.name")?.unwrap_or("log");
+        }
+        Ok(record)
+    }
+}
+
 impl Decoding<'_> {
-    pub(super) fn logs(&mut self, request: &ExportLogsServiceRequest) {
-        for resource in &request.resource_logs {
-            let (outer, about) = self.resource(resource.resource.as_ref());
-            let first = self.so_far();
-            for scope in &resource.scope_logs {
-                let mut around = self.scope(&outer, scope.scope.as_ref());
-                for record in &scope.log_records {
-                    self.log(&mut around, record);
-                }
+    pub(super) fn logs(&mut self, request: Message<'_>) -> Decoded<()> {
+        self.each(request, |this, around, message| {
+            let record = Record::read(message)?;
+            match record.name {
+                COLLECTIVES => this.collectives(around, &record),
+                FINDING => this.finding(around, &record),
+                _ => this.other(around, &record),
             }
-            self.note_nodes(first, &about);
-        }
+        })
     }
 
-    fn log(&mut self, around: &mut Around, record: &LogRecord) {
-        let named = match record.event_name.as_str() {
-            "" => text(&record.attributes, "event.name").unwrap_or("log"),
-            name => name,
+    fn other<'m>(&mut self, around: &mut Around<'m>, record: &Record<'m>) -> Decoded<()> {
+        let Some(time) = self.time(record.time_ns) else { return Ok(()) };
+        let name = match self.name(around, record.name)? {
+            Ok(name) => name,
+            Err(why) => {
+                self.left_out.add(why, 1);
+                return Ok(());
+            }
         };
-        match named {
-            COLLECTIVES => self.collectives(around, record),
-            FINDING => self.finding(around, record),
-            _ => self.other(around, record, named),
-        }
+        let made = self.inner(around, record.attributes, |attrs| {
+            if !record.severity.is_empty() {
+                attrs.add_text("severity", record.severity);
+            }
+            match record.body {
+                Any::Nothing => Ok(()),
+                body => attrs.add("body", body),
+            }
+        })?;
+        let Some(inner) = made else { return Ok(()) };
+        self.push(event(time, &name, Kind::Log, inner))
     }
 
-    fn other(&mut self, around: &mut Around, record: &LogRecord, name: &str) {
-        let Some(name) = self.name(name, 1) else { return };
-        let Some(time) = self.time(time_of(record)) else { return };
-        let made = self.inner(around, &record.attributes, |attrs| {
-            if !record.severity_text.is_empty() {
-                attrs.add_json("severity", &record.severity_text.as_str().into());
-            }
-            if record.body.is_some() {
-                attrs.add("body", record.body.as_ref());
-            }
-        });
-        let Some(inner) = made else { return };
-        self.push(event(time, &name, Kind::Log, inner));
-    }
-
-    fn finding(&mut self, around: &mut Around, record: &LogRecord) {
-        let Some(time) = self.time(time_of(record)) else { return };
-        let Some((origin, attrs)) = self.inner(around, &record.attributes, |_| {}) else { return };
-        let said = match record.body.as_ref().and_then(|body| body.value.as_ref()) {
-            Some(Value::StringValue(said)) => Some(said.as_str()),
+    fn finding<'m>(&mut self, around: &mut Around<'m>, record: &Record<'m>) -> Decoded<()> {
+        let Some(time) = self.time(record.time_ns) else { return Ok(()) };
+        let Some((origin, attrs)) = self.inner(around, record.attributes, |_| Ok(()))? else { return Ok(()) };
+        let message = match record.body {
+            Any::Text(message) => Some(message),
             _ => None,
         };
-        if said.is_some_and(|said| said.len() > self.limits.attribute_bytes * 4) {
+        if message.is_some_and(|message| message.len() > self.limits.attribute_bytes * 4) {
             self.left_out.add(Why::Attributes, 1);
-            return;
+            return Ok(());
         }
-        let whole = said.filter(|said| said.trim_start().starts_with('{'));
-        let get = |keys: [&str; 2]| keys.iter().find_map(|key| text(&record.attributes, key));
-        let severity = Some(record.severity_text.as_str()).filter(|severity| !severity.is_empty());
-        self.batch.findings.push(Found {
+        let whole = message.filter(|message| message.trim_start().starts_with('{'));
+        let get = |keys: [&str; 2]| -> Read<Option<&'m str>> {
+            Ok(record.attributes.text(keys[0])?.or(record.attributes.text(keys[1])?))
+        };
+        let class = get(["class", "gpuwhy.cause"])?;
+        let severity =
+            get(["severity", "severity"])?.or(Some(record.severity).filter(|severity| !severity.is_empty()));
+        let title = get(["title", "title"])?.or(message.filter(|_| whole.is_none())).unwrap_or("a finding");
+        let pid = match record.attributes.whole_number("pid")? {
+            None => record.attributes.whole_number("process.pid")?,
+            pid => pid,
+        };
+        let found = Found {
             timestamp_ns: time,
             origin,
             source: "node",
-            class: get(["class", "gpuwhy.cause"]).map(Arc::from),
-            severity: get(["severity", "severity"]).or(severity).map(Arc::from),
-            title: get(["title", "title"]).or(said.filter(|_| whole.is_none())).unwrap_or("a finding").into(),
-            pid: ["pid", "process.pid"].iter().find_map(|key| whole_number(&record.attributes, key)),
-            finding: whole.map(Arc::from).or(attrs),
-        });
-    }
-
-    fn collectives(&mut self, around: &mut Around, record: &LogRecord) {
-        let Some((origin, _)) = self.inner(around, &record.attributes, |_| {}) else { return };
-        let Some(Value::ArrayValue(list)) = record.body.as_ref().and_then(|body| body.value.as_ref()) else {
-            self.left_out.add(Why::Malformed, 1);
-            return;
+            class: class.map(|text| self.memory.text(text)).transpose()?,
+            severity: severity.map(|text| self.memory.text(text)).transpose()?,
+            title: self.memory.text(title)?,
+            pid,
+            finding: whole.map(|text| self.memory.text(text)).transpose()?.or(attrs),
         };
-        for (index, entry) in list.values.iter().enumerate() {
-            if index >= self.limits.collectives {
-                self.left_out.add(Why::Malformed, (list.values.len() - index) as u64);
-                return;
-            }
-            let Some(Value::KvlistValue(fields)) = &entry.value else {
-                self.left_out.add(Why::Malformed, 1);
-                continue;
-            };
-            let Some(made) = self.collective(&origin, &fields.values) else { continue };
-            self.batch.collectives.push(made);
-        }
+        self.push_finding(found)
     }
 
-    fn collective(&mut self, origin: &Origin, fields: &[KeyValue]) -> Option<Collective> {
-        let number = |key| whole_number(fields, key);
-        let (Some(comm), Some(op), Some(start)) =
-            (text(fields, "comm_id_hash"), text(fields, "op"), number("start_ns"))
-        else {
+    fn collectives<'m>(&mut self, around: &mut Around<'m>, record: &Record<'m>) -> Decoded<()> {
+        let Some((origin, _)) = self.inner(around, record.attributes, |_| Ok(()))? else { return Ok(()) };
+        let Any::List(list) = record.body else {
             self.left_out.add(Why::Malformed, 1);
-            return None;
+            return Ok(());
+        };
+        for (index, entry) in list.messages(1).enumerate() {
+            let entry = Any::read(entry?)?;
+            match entry {
+                Any::Map(fields) if index < self.limits.collectives => {
+                    if let Some(made) = self.collective(&origin, Pairs::of_map(fields))? {
+                        self.push_collective(made)?;
+                    }
+                }
+                _ => self.left_out.add(Why::Malformed, 1),
+            }
+        }
+        Ok(())
+    }
+
+    fn collective(&mut self, origin: &Origin, pairs: Pairs<'_>) -> Decoded<Option<Collective>> {
+        let fields = Fields::read(pairs)?;
+        let (Some(comm), Some(op), Some(start)) = (fields.comm, fields.op, fields.number[START]) else {
+            return Ok(self.leave_out(Why::Malformed));
         };
         if [comm, op].into_iter().any(|name| name.len() > self.limits.name_bytes) {
-            self.left_out.add(Why::LongName, 1);
-            return None;
+            return Ok(self.leave_out(Why::LongName));
         }
-        let start_ns = self.time(u64::try_from(start).unwrap_or(0))?;
-        let small = |key| number(key).and_then(|number| i32::try_from(number).ok());
+        let Some(start_ns) = self.time(u64::try_from(start).unwrap_or(0)) else { return Ok(None) };
+        let small = |at: usize| fields.number[at].and_then(|number| i32::try_from(number).ok());
         let mut origin = origin.clone();
-        let (comm_rank, comm_nranks) = (small("rank"), small("nranks"));
+        let (comm_rank, comm_nranks) = (small(RANK), small(NRANKS));
         // The communicator's own numbers stand in where nobody told those of the job.
         origin.nranks = origin.nranks.or(comm_nranks.filter(|_| origin.rank.is_none()));
         origin.rank = origin.rank.or(comm_rank);
-        let word = |key| text(fields, key).filter(|word| word.len() <= 64).map(Arc::from);
-        Some(Collective {
+        let memory = &mut self.memory;
+        let mut word = |text: Option<&str>| {
+            text.filter(|text| text.len() <= 64).map(|text| memory.text(text)).transpose()
+        };
+        Ok(Some(Collective {
             start_ns,
-            duration_ns: number("duration_ns"),
+            duration_ns: fields.number[DURATION],
             origin,
-            comm_id_hash: self.names.metrics.of(comm).unwrap_or_else(|| comm.into()),
-            seq: number("seq"),
+            datatype: word(fields.datatype)?,
+            reduce_op: word(fields.reduce_op)?,
+            comm_id_hash: self.memory.text(comm)?,
+            op: self.memory.text(op)?,
+            seq: fields.number[SEQ],
             comm_rank,
             comm_nranks,
-            peer: small("peer"),
-            op: self.names.metrics.of(op).unwrap_or_else(|| op.into()),
-            count: number("count"),
-            datatype: word("datatype"),
-            reduce_op: word("reduce_op"),
-            pid: number("pid"),
-            tid: number("tid"),
-        })
+            peer: small(PEER),
+            count: fields.number[COUNT],
+            pid: fields.number[PID],
+            tid: fields.number[TID],
+        }))
     }
 }
 
-fn time_of(record: &LogRecord) -> u64 {
-    match record.time_unix_nano {
-        0 => record.observed_time_unix_nano,
-        time => time,
-    }
+/// Whole numbers of a collective.
+const NUMBERS: [&str; 9] =
+    ["start_ns", "duration_ns", "seq", "rank", "nranks", "peer", "count", "pid", "tid"];
+const START: usize = 0;
+const DURATION: usize = 1;
+const SEQ: usize = 2;
+const RANK: usize = 3;
+const NRANKS: usize = 4;
+const PEER: usize = 5;
+const COUNT: usize = 6;
+const PID: usize = 7;
+const TID: usize = 8;
+
+#[derive(Debug, Default)]
+struct Fields<'m> {
+    comm: Option<&'m str>,
+    op: Option<&'m str>,
+    datatype: Option<&'m str>,
+    reduce_op: Option<&'m str>,
+    number: [Option<i64>; 9],
 }
 
-fn value<'a>(pairs: &'a [KeyValue], key: &str) -> Option<&'a Value> {
-    pairs.iter().find(|pair| pair.key == key)?.value.as_ref()?.value.as_ref()
-}
-
-fn text<'a>(pairs: &'a [KeyValue], key: &str) -> Option<&'a str> {
-    match value(pairs, key)? {
-        Value::StringValue(text) => Some(text),
-        _ => None,
-    }
-}
-
-fn whole_number(pairs: &[KeyValue], key: &str) -> Option<i64> {
-    match value(pairs, key)? {
-        Value::IntValue(number) => Some(*number),
-        Value::StringValue(text) => text.parse().ok(),
-        _ => None,
+impl<'m> Fields<'m> {
+    /// In one go, as there are many of them.
+    fn read(pairs: Pairs<'m>) -> Read<Fields<'m>> {
+        let mut fields = Fields::default();
+        for pair in pairs.iter() {
+            let pair = pair?;
+            let text = match pair.value {
+                Any::Text(text) => Some(text),
+                _ => None,
+            };
+            match pair.key {
+                "comm_id_hash" => fields.comm = text,
+                "op" => fields.op = text,
+                "datatype" => fields.datatype = text,
+                "reduce_op" => fields.reduce_op = text,
+                key => {
+                    if let Some(at) = NUMBERS.iter().position(|name| *name == key) {
+                        fields.number[at] = whole_number(pair.value);
+                    }
+                }
+            }
+        }
+        Ok(fields)
     }
 }

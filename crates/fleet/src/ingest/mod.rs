@@ -13,19 +13,25 @@ mod door;
 pub mod fuzz;
 mod grpc;
 mod http;
+mod json;
+mod left_out;
 mod logs;
+mod memory;
 mod metrics;
 mod names;
+mod object;
+mod otlp;
 mod spans;
 #[cfg(test)]
 mod tests;
+mod wire;
 mod writer;
 
 pub use crate::journal::{NotStored, Stored};
 pub use body::{BodyError, Packing};
 pub(crate) use budget::{Budget, Taken};
-pub use decode::LeftOut;
 pub(crate) use door::{Gate, grpc_router, http_router};
+pub use left_out::LeftOut;
 
 use crate::clock::Now;
 use crate::journal::{Journal, Progress};
@@ -38,19 +44,16 @@ use axum::body::Body;
 use bytes::Bytes;
 use comparing::Comparing;
 use decode::{AllNames, Decoding, Room};
-use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
-use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
-use prost::Message;
+use gpuwhy_cohort::shares::Tenant;
+use json::JsonError;
+use memory::{GivenUp, Memory};
 use ring::digest::{Context, SHA256};
 use std::path::Path;
 use std::sync::Arc;
 use writer::Writer;
 
-/// A decoded row takes about so many times the memory of what it was decoded from.
-const DECODED: usize = 3;
-/// And what takes none has its place in line.
-const LEAST: usize = 1 << 10;
+/// The rows of a push may take so many times the memory of the largest request.
+const DECODED: usize = 6;
 /// Larger requests are decoded where they keep no others waiting.
 const LARGE: usize = 256 << 10;
 
@@ -71,6 +74,14 @@ impl Signal {
             Signal::Metrics => "/v1/metrics",
             Signal::Logs => "/v1/logs",
             Signal::Traces => "/v1/traces",
+        }
+    }
+
+    fn schema(self) -> &'static otlp::Schema {
+        match self {
+            Signal::Metrics => &otlp::METRICS,
+            Signal::Logs => &otlp::LOGS,
+            Signal::Traces => &otlp::SPANS,
         }
     }
 
@@ -110,7 +121,24 @@ pub enum PushError {
     Later(#[from] NotStored),
 }
 
+impl From<JsonError> for PushError {
+    fn from(error: JsonError) -> PushError {
+        match error {
+            JsonError::Malformed(message) => PushError::Malformed(message),
+            JsonError::Full => BodyError::Full.into(),
+        }
+    }
+}
+
 impl PushError {
+    fn of(given_up: GivenUp, limits: &Limits) -> PushError {
+        match given_up {
+            GivenUp::Malformed(message) => PushError::Malformed(message.into()),
+            GivenUp::Full => BodyError::Full.into(),
+            GivenUp::TooLarge => BodyError::TooManyRows(limits.request_bytes.saturating_mul(DECODED)).into(),
+        }
+    }
+
     /// Whether it can come again.
     pub fn is_for_later(&self) -> bool {
         matches!(self, PushError::Body(BodyError::Full) | PushError::Later(_))
@@ -125,7 +153,7 @@ pub(crate) struct Incoming {
     /// Unpacked.
     pub(crate) message: Bytes,
     /// Whose it is: another's push is another, whatever is in it.
-    pub(crate) sender: String,
+    pub(crate) sender: Tenant,
     pub(crate) taken: Taken,
 }
 
@@ -154,12 +182,13 @@ impl Ingest {
         keep: Retention,
     ) -> Result<Ingest, StoreError> {
         let (known, stored) = (store.recent()?, store.stored()?);
-        let journal = Journal::open(data, known.clone(), stored, limits.journal_bytes, tally.clone())?;
+        let mut journal = Journal::open(data, known.clone(), stored, limits.journal_bytes, tally.clone())?;
+        journal.set_shared(limits.sharing.tokens);
         let journal = Arc::new(journal);
         let writer = Writer::start(store, &journal, known, tally.clone(), keep)?;
         let comparing = Comparing::start(peers.clone(), journal.clone())?;
         Ok(Ingest {
-            budget: Budget::new(limits.memory_bytes),
+            budget: Budget::new(limits.memory_bytes, limits.sharing.tokens),
             names: AllNames::new(&limits),
             limits,
             tally,
@@ -178,8 +207,9 @@ impl Ingest {
         message: Bytes,
         may_push: impl Fn(&str) -> bool + Send + 'static,
     ) -> Result<Taking, PushError> {
-        let taken = self.budget.none();
-        self.take(Incoming { signal, format, message, sender: String::new(), taken }, may_push).await
+        let sender = Tenant::from("");
+        let taken = self.budget.none(&sender);
+        self.take(Incoming { signal, format, message, sender, taken }, may_push).await
     }
 
     /// How far the store is behind.
@@ -188,30 +218,33 @@ impl Ingest {
     }
 
     /// Reads a body as far as is allowed.
-    pub(crate) async fn read(&self, body: Body) -> Result<(Bytes, Taken), BodyError> {
-        let mut taken = self.budget.none();
+    pub(crate) async fn read(&self, body: Body, sender: &Tenant) -> Result<(Bytes, Taken), BodyError> {
+        let mut taken = self.budget.none(sender);
         let body = body::read(body, &self.limits, &mut taken).await;
-        Ok((body.inspect_err(|error| self.note_full(error))?, taken))
+        Ok((body.inspect_err(|error| self.note_full(error, sender))?, taken))
     }
 
     pub(crate) fn unpack(
         &self,
         packed: Bytes,
         packing: Packing,
+        sender: &Tenant,
         taken: &mut Taken,
     ) -> Result<Bytes, BodyError> {
-        body::unpack(packed, packing, &self.limits, taken).inspect_err(|error| self.note_full(error))
+        let unpacked = body::unpack(packed, packing, &self.limits, taken);
+        unpacked.inspect_err(|error| self.note_full(error, sender))
     }
 
-    fn note_full(&self, error: &BodyError) {
+    fn note_full(&self, error: &BodyError, sender: &Tenant) {
         if matches!(error, BodyError::Full) {
-            self.turn_away();
+            self.turn_away(sender);
         }
     }
 
-    fn turn_away(&self) {
+    /// What does not come from these clusters may still be on its way; others have nothing to do with it.
+    fn turn_away(&self, sender: &Tenant) {
         self.tally.busy();
-        self.peers.turned_away();
+        self.peers.turned_away(self.names.clusters.of(sender));
     }
 
     /// Takes a push in; it is durable when this returns. `may_push` says of which clusters.
@@ -220,10 +253,11 @@ impl Ingest {
         incoming: Incoming,
         may_push: impl Fn(&str) -> bool + Send + 'static,
     ) -> Result<Taking, PushError> {
+        let sender = incoming.sender.clone();
         let taken = self.taken(incoming, may_push).await;
         match &taken {
             Ok(taking) => self.tally.left_out(taking.left_out.count()),
-            Err(error) if error.is_for_later() => self.turn_away(),
+            Err(error) if error.is_for_later() => self.turn_away(&sender),
             Err(_) => self.tally.refused(),
         }
         taken
@@ -231,73 +265,78 @@ impl Ingest {
 
     async fn taken(
         self: &Arc<Self>,
-        mut incoming: Incoming,
+        incoming: Incoming,
         may_push: impl Fn(&str) -> bool + Send + 'static,
     ) -> Result<Taking, PushError> {
-        incoming.taken.more(incoming.message.len() * DECODED + LEAST).map_err(BodyError::from)?;
-        let Incoming { signal, format, message, sender, taken } = incoming;
-        let decoded = match message.len() > LARGE {
-            false => self.decode(signal, format, &message, &sender, &may_push),
+        let sender = incoming.sender.clone();
+        let decoded = match incoming.message.len() > LARGE {
+            false => decode(&self.limits, &self.names, incoming, &may_push),
             true => {
                 let me = self.clone();
-                let work = move || me.decode(signal, format, &message, &sender, &may_push);
+                let work = move || decode(&me.limits, &me.names, incoming, &may_push);
                 let failed = |_| PushError::Malformed("decoding it failed".into());
                 tokio::task::spawn_blocking(work).await.map_err(failed)?
             }
         };
-        let (batch, left_out) = decoded?;
+        let (batch, left_out, taken) = decoded?;
         let batch = Arc::new(batch);
         let stored = match batch.rows() {
             // There is nothing to lose.
             0 => Stored::Now,
-            _ => self.journal.append(&batch).await?,
+            _ => self.journal.append(&batch, &sender).await?,
         };
         let advice = self.peers.advice(&batch);
-        if stored == Stored::Now {
-            self.peers.give(batch, Now::read(), taken);
+        if stored == Stored::Now && batch.rows() > 0 {
+            self.peers.give(batch, Now::read(), sender, taken);
         }
         Ok(Taking { stored, left_out, advice })
     }
-
-    fn decode(
-        &self,
-        signal: Signal,
-        format: Format,
-        message: &[u8],
-        sender: &str,
-        may_push: &dyn Fn(&str) -> bool,
-    ) -> Result<(Batch, LeftOut), PushError> {
-        let now = Now::read();
-        let batch = Batch { id: id(sender, signal, message), received_ns: now.wall_ns, ..Batch::default() };
-        let mut decoding = Decoding {
-            limits: &self.limits,
-            names: &self.names,
-            may_push,
-            now,
-            attribute_bytes: 0,
-            room: Room::default(),
-            batch,
-            left_out: LeftOut::default(),
-        };
-        match signal {
-            Signal::Metrics => decoding.metrics(&parsed::<ExportMetricsServiceRequest>(format, message)?),
-            Signal::Logs => decoding.logs(&parsed::<ExportLogsServiceRequest>(format, message)?),
-            Signal::Traces => decoding.spans(&parsed::<ExportTraceServiceRequest>(format, message)?),
-        }
-        Ok((decoding.batch, decoding.left_out))
-    }
 }
 
-fn parsed<M>(format: Format, message: &[u8]) -> Result<M, PushError>
-where
-    M: Message + Default + serde::de::DeserializeOwned,
-{
-    match format {
-        Format::Protobuf => M::decode(message).map_err(|error| PushError::Malformed(error.to_string())),
+/// What is still taken afterwards is what the rows take.
+fn decode(
+    limits: &Limits,
+    names: &AllNames,
+    incoming: Incoming,
+    may_push: &dyn Fn(&str) -> bool,
+) -> Result<(Batch, LeftOut, Taken), PushError> {
+    let Incoming { signal, format, message, sender, mut taken } = incoming;
+    let mut body = taken.bytes();
+    let id = id(&sender, signal, &message);
+    let message = match format {
+        Format::Protobuf => message,
         Format::Json => {
-            serde_json::from_slice(message).map_err(|error| PushError::Malformed(error.to_string()))
+            let mut charge = |bytes: usize| {
+                body += bytes;
+                taken.more(bytes)
+            };
+            json::of_json(signal.schema(), &message, &mut charge)?.into()
         }
-    }
+    };
+    let now = Now::read();
+    let mut decoding = Decoding {
+        limits,
+        names,
+        sender: &sender,
+        may_push,
+        now,
+        memory: Memory::new(&mut taken, limits.request_bytes.saturating_mul(DECODED)),
+        attribute_bytes: 0,
+        room: Room::new(limits),
+        batch: Batch { id, received_ns: now.wall_ns, ..Batch::default() },
+        left_out: LeftOut::default(),
+    };
+    let whole = wire::Message(&message);
+    let decoded = match signal {
+        Signal::Metrics => decoding.metrics(whole),
+        Signal::Logs => decoding.logs(whole),
+        Signal::Traces => decoding.spans(whole),
+    };
+    decoded.map_err(|given_up| PushError::of(given_up, limits))?;
+    let Decoding { batch, left_out, .. } = decoding;
+    drop(message);
+    taken.less(body);
+    Ok((batch, left_out, taken))
 }
 
 /// A push that comes again is the same to the last bit, and no other is: every point has its time in nanoseconds. So any

@@ -1,44 +1,53 @@
 //! Pushes decoded: every row of them, against what was put in.
 
-#![allow(clippy::needless_pass_by_value)]
+#![allow(clippy::needless_pass_by_value, clippy::redundant_closure_for_method_calls)]
 
-use super::decode::{AllNames, Decoding, LeftOut, Room};
+use super::attributes::Any;
+use super::budget::Budget;
+use super::decode::{AllNames, Decoding, Room};
+use super::json::of_json;
+use super::left_out::LeftOut;
+use super::memory::{Decoded, GivenUp, Memory};
+use super::otlp::{ANY, LOGS, METRICS, SPANS, Schema};
+use super::wire::Message;
 use crate::clock::Now;
 use crate::limits::Limits;
 use crate::point::{Batch, Kind};
-use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
-use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 const NOW: i64 = 1_800_000_000_000_000_000;
+const MEMORY: usize = 96 << 20;
 
-fn decoded<M: DeserializeOwned>(
-    request: Value,
-    limits: &Limits,
-    take: impl FnOnce(&mut Decoding<'_>, &M),
-) -> (Batch, LeftOut) {
-    let names = AllNames::new(limits);
+type Take = fn(&mut Decoding<'_>, Message<'_>) -> Decoded<()>;
+
+fn decoded_at(now: Now, message: &[u8], limits: &Limits, take: Take) -> (Decoded<(Batch, LeftOut)>, usize) {
+    let (names, sender) = (AllNames::new(limits), "a".into());
+    let budget = Budget::new(MEMORY, false);
+    let mut taken = budget.none(&sender);
     let mut decoding = Decoding {
         limits,
         names: &names,
+        sender: &sender,
         may_push: &|cluster| cluster != "theirs",
-        now: Now::at(NOW),
+        now,
+        memory: Memory::new(&mut taken, MEMORY),
         attribute_bytes: 0,
-        room: Room::default(),
+        room: Room::new(limits),
         batch: Batch::default(),
         left_out: LeftOut::default(),
     };
-    let request: M = serde_json::from_value(request).unwrap();
-    take(&mut decoding, &request);
-    (decoding.batch, decoding.left_out)
+    let done = take(&mut decoding, Message(message));
+    let Decoding { batch, left_out, .. } = decoding;
+    (done.map(|()| (batch, left_out)), taken.bytes())
+}
+
+fn decoded(schema: &'static Schema, request: Value, limits: &Limits, take: Take) -> (Batch, LeftOut) {
+    let message = of_json(schema, request.to_string().as_bytes(), &mut |_| Ok(())).unwrap();
+    decoded_at(Now::at(NOW), &message, limits, take).0.unwrap()
 }
 
 fn metrics(request: Value, limits: &Limits) -> (Batch, LeftOut) {
-    decoded::<ExportMetricsServiceRequest>(request, limits, |decoding, request| {
-        decoding.metrics(request);
-    })
+    decoded(&METRICS, request, limits, |decoding, message| decoding.metrics(message))
 }
 
 fn attribute(key: &str, value: Value) -> Value {
@@ -185,9 +194,7 @@ fn collectives_and_findings_go_to_their_tables_and_other_logs_stay_events() {
         {"observedTimeUnixNano": NOW.to_string(), "severityText": "INFO", "body": {"stringValue": "hello"}},
     ]}]}]});
     let (batch, left_out) =
-        decoded::<ExportLogsServiceRequest>(request, &Limits::default(), |decoding, request| {
-            decoding.logs(request);
-        });
+        decoded(&LOGS, request, &Limits::default(), |decoding, message| decoding.logs(message));
     assert_eq!(left_out.sentence(), "1 are malformed");
     let [collective] = &batch.collectives[..] else { panic!("{batch:?}") };
     assert_eq!(
@@ -214,9 +221,7 @@ fn a_span_is_its_duration() {
         "startTimeUnixNano": NOW.to_string(), "endTimeUnixNano": (NOW + 250).to_string(),
     }]}]}]});
     let (batch, _) =
-        decoded::<ExportTraceServiceRequest>(request, &Limits::default(), |decoding, request| {
-            decoding.spans(request);
-        });
+        decoded(&SPANS, request, &Limits::default(), |decoding, message| decoding.spans(message));
     let [span] = &batch.events[..] else { panic!("{batch:?}") };
     assert_eq!((&*span.name, span.kind, span.int, span.timestamp_ns), ("step", Kind::Span, Some(250), NOW));
     assert!(span.attrs.as_ref().unwrap().contains("0102030405060708090a0b0c0d0e0f10"));
@@ -224,22 +229,13 @@ fn a_span_is_its_duration() {
 
 /// The times of points that are taken while the clocks say that.
 fn taken(now: Now, times: &[i64]) -> Vec<i64> {
-    let limits = Limits::default();
-    let names = AllNames::new(&limits);
-    let mut decoding = Decoding {
-        limits: &limits,
-        names: &names,
-        may_push: &|_| true,
-        now,
-        attribute_bytes: 0,
-        room: Room::default(),
-        batch: Batch::default(),
-        left_out: LeftOut::default(),
-    };
     let points: Vec<Value> =
         times.iter().map(|time| json!({"timeUnixNano": time.to_string(), "asInt": "1"})).collect();
-    decoding.metrics(&serde_json::from_value(gauge("ours", points.into())).unwrap());
-    decoding.batch.events.iter().map(|event| event.timestamp_ns).collect()
+    let request = gauge("ours", points.into()).to_string();
+    let message = of_json(&METRICS, request.as_bytes(), &mut |_| Ok(())).unwrap();
+    let take: Take = |decoding, message| decoding.metrics(message);
+    let (batch, _) = decoded_at(now, &message, &Limits::default(), take).0.unwrap();
+    batch.events.iter().map(|event| event.timestamp_ns).collect()
 }
 
 #[test]
@@ -272,4 +268,98 @@ fn what_stands_around_many_points_does_not_make_a_huge_request_of_a_small_one() 
     let bytes: usize = batch.events.iter().map(|event| event.attrs.as_ref().unwrap().len()).sum();
     assert!(bytes < 4 * 10_000 + 2_000 && left_out.count() > 50, "{bytes} {}", left_out.sentence());
     assert_eq!(batch.events.len() as u64 + left_out.count(), 100);
+}
+
+/// A field of bytes, as protobuf has it.
+fn field(number: u8, inside: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![number << 3 | 2];
+    let mut length = inside.len();
+    while length > 0x7f {
+        bytes.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    bytes.push(length as u8);
+    bytes.extend_from_slice(inside);
+    bytes
+}
+
+/// In a resource, in a scope.
+fn around(entries: &[u8]) -> Vec<u8> {
+    field(1, &field(2, entries))
+}
+
+#[test]
+fn millions_of_empty_entries_take_no_more_memory_than_is_charged() {
+    let spans = around(&[0x12, 0].repeat(2_000_000));
+    let take: Take = |decoding, message| decoding.spans(message);
+    let (done, charged) = decoded_at(Now::at(NOW), &spans, &Limits::default(), take);
+    let (batch, left_out) = done.unwrap();
+    assert_eq!((batch.rows(), left_out.sentence().as_str()), (0, "2000000 are malformed"));
+    assert_eq!((batch.events.capacity(), charged), (0, 0));
+    // Log records may say nothing: they are rows, and each of them is charged.
+    for count in [1_000, 100_000] {
+        let logs = around(&[0x12, 0].repeat(count));
+        let take: Take = |decoding, message| decoding.logs(message);
+        let (done, charged) = decoded_at(Now::at(NOW), &logs, &Limits::default(), take);
+        let (batch, _) = done.unwrap();
+        assert_eq!(batch.events.len(), count);
+        let used = batch.events.capacity() * size_of::<crate::point::Event>();
+        assert!(charged >= used && charged < 2 * used + (64 << 10), "{charged} {used}");
+    }
+    let logs = around(&[0x12, 0].repeat(4_000_000));
+    let take: Take = |decoding, message| decoding.logs(message);
+    let (done, charged) = decoded_at(Now::at(NOW), &logs, &Limits::default(), take);
+    assert_eq!(done.err(), Some(GivenUp::TooLarge));
+    assert!(charged <= MEMORY);
+}
+
+#[test]
+fn what_a_resource_says_is_not_copied_for_each_of_its_scopes() {
+    let pair = [field(1, b"note"), field(2, &field(1, "x".repeat(30_000).as_bytes()))].concat();
+    let resource = field(1, &field(1, &pair));
+    let own = field(1, &field(3, &[field(1, b"a"), field(2, &field(1, b"b"))].concat()));
+    for (scope, points) in [
+        (field(2, &[]), 0),
+        (field(2, &own), 0),
+        // A gauge of one point: all of them share what stands around them.
+        (
+            field(
+                2,
+                &field(2, &[field(1, b"m"), field(5, &field(1, &[0x31, 1, 0, 0, 0, 0, 0, 0, 0]))].concat()),
+            ),
+            100_000,
+        ),
+    ] {
+        let request = field(1, &[resource.clone(), scope.repeat(100_000)].concat());
+        let take: Take = |decoding, message| decoding.metrics(message);
+        let (done, charged) = decoded_at(Now::at(NOW), &request, &Limits::default(), take);
+        let (batch, left_out) = done.unwrap();
+        assert_eq!((batch.events.len(), left_out.count()), (points, 0));
+        assert!(charged < 60 << 20, "{charged}");
+        let texts: std::collections::HashSet<_> =
+            batch.events.iter().map(|event| event.attrs.as_ref().unwrap().as_ptr()).collect();
+        assert!(texts.len() <= 1, "{}", texts.len());
+    }
+    // A scope that says something makes another text of it: those are bounded.
+    let scope = field(2, &[own, field(2, &[field(1, b"m"), field(5, &field(1, &[]))].concat())].concat());
+    let request = field(1, &[resource, scope.repeat(100_000)].concat());
+    let take: Take = |decoding, message| decoding.metrics(message);
+    let (done, _) = decoded_at(Now::at(NOW), &request, &Limits::default(), take);
+    match done {
+        Ok((batch, left_out)) => assert_eq!(batch.events.len() as u64 + left_out.count(), 100_000),
+        Err(given_up) => assert_eq!(given_up, GivenUp::TooLarge),
+    }
+}
+
+#[test]
+fn a_value_within_values_without_end_is_refused() {
+    let mut deep = Vec::new();
+    for _ in 0..5_000 {
+        deep = field(5, &field(1, &deep));
+    }
+    let value = Any::read(Message(&deep)).unwrap();
+    assert!(super::object::Object::new(1 << 20).add("deep", value).is_err());
+    assert!(
+        of_json(&ANY, "{\"arrayValue\":{\"values\":[".repeat(5_000).as_bytes(), &mut |_| Ok(())).is_err()
+    );
 }

@@ -3,6 +3,7 @@
 //!
 //! After a crash the journal is read again from where the store says it is: each push is in the store exactly once.
 
+mod ahead;
 mod coding;
 mod frame;
 mod open;
@@ -20,6 +21,8 @@ pub(crate) use record::{decode, encode as encode_record};
 
 use crate::point::{Batch, BatchId};
 use crate::tally::Tally;
+use ahead::Ahead;
+use gpuwhy_cohort::shares::Tenant;
 use recent::Recent;
 use std::collections::HashSet;
 use std::fs::File;
@@ -78,11 +81,17 @@ pub(crate) struct Journal {
     folder: PathBuf,
     /// Bytes that may be in it and not in the store.
     most: u64,
+    ahead: Ahead,
 }
 
 impl Journal {
     pub(crate) fn progress(&self) -> &Arc<Progress> {
         &self.progress
+    }
+
+    /// Several senders share it: none of them may be further ahead of the store than there is room for others.
+    pub(crate) fn set_shared(&mut self, is_shared: bool) {
+        self.ahead = Ahead::new(self.most, is_shared);
     }
 
     /// Reads what the store does not have yet.
@@ -91,21 +100,29 @@ impl Journal {
     }
 
     /// Returns when it is durable.
-    pub(crate) async fn append(&self, batch: &Batch) -> Result<Stored, NotStored> {
-        self.send(batch)?.await.unwrap_or(Err(NotStored::Ending))
+    pub(crate) async fn append(&self, batch: &Batch, sender: &Tenant) -> Result<Stored, NotStored> {
+        self.send(batch, Some(sender))?.await.unwrap_or(Err(NotStored::Ending))
     }
 
-    /// The same, for a thread that may wait.
+    /// The same of the server's own, for a thread that may wait.
     pub(crate) fn append_blocking(&self, batch: &Batch) -> Result<Stored, NotStored> {
-        self.send(batch)?.blocking_recv().unwrap_or(Err(NotStored::Ending))
+        self.send(batch, None)?.blocking_recv().unwrap_or(Err(NotStored::Ending))
     }
 
-    fn send(&self, batch: &Batch) -> Result<oneshot::Receiver<Result<Stored, NotStored>>, NotStored> {
+    fn send(
+        &self,
+        batch: &Batch,
+        sender: Option<&Tenant>,
+    ) -> Result<oneshot::Receiver<Result<Stored, NotStored>>, NotStored> {
         if self.progress.behind() > self.most {
             return Err(NotStored::Full);
         }
         let (told, answer) = oneshot::channel();
         let record = record::encode(batch);
+        let (end, stored) = self.progress.places();
+        if sender.is_some_and(|sender| !self.ahead.take(sender, record.len(), end, stored)) {
+            return Err(NotStored::Full);
+        }
         let job = Job { id: batch.id, received_ns: batch.received_ns, rows: batch.rows(), record, told };
         match self.jobs.as_ref().map(|jobs| jobs.try_send(job)) {
             Some(Ok(())) => Ok(answer),

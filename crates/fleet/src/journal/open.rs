@@ -1,5 +1,6 @@
 //! Opening the journal: what a crash left is looked through once, and what is not whole is told and left out.
 
+use super::ahead::Ahead;
 use super::recent::Recent;
 use super::{Journal, Position, Progress, WAITING, Work, frames, record, segment};
 use crate::point::BatchId;
@@ -54,7 +55,8 @@ impl Journal {
             .name("journal".into())
             .spawn(move || work.run(&waiting))
             .map_err(|error| unusable(error.to_string()))?;
-        Ok(Journal { jobs: Some(jobs), thread: Some(thread), progress, folder, most })
+        let ahead = Ahead::new(most, false);
+        Ok(Journal { jobs: Some(jobs), thread: Some(thread), progress, folder, most, ahead })
     }
 }
 

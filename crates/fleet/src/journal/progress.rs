@@ -141,6 +141,12 @@ impl Progress {
         self.lock().end()
     }
 
+    /// Where the journal ends, and up to where the store has it.
+    pub(super) fn places(&self) -> (Position, Position) {
+        let state = self.lock();
+        (state.end(), state.stored)
+    }
+
     /// Bytes that are in the journal and not in the store.
     pub(crate) fn behind(&self) -> u64 {
         self.lock().behind()

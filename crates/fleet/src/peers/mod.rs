@@ -15,14 +15,17 @@ use crate::clock::Now;
 use crate::ingest::Taken;
 use crate::point::{Batch, Collective, Found};
 use found::{of_autopsy, of_verdict};
+use gpuwhy_cohort::shares::{Sharing, Tenant};
 use gpuwhy_cohort::{Autopsy, Cohorts, Limits, Threshold, Verdict};
-use std::collections::{BTreeMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Ranks without a job are peers of each other.
 const NO_JOB: &str = "default";
+/// The ranks of a cluster are judged so often where that takes little, and less often where there are many.
+const JUDGE_EVERY: RangeInclusive<Duration> = Duration::from_millis(250)..=Duration::from_secs(10);
 
 /// What a node is told with the answer to its push.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,17 +45,19 @@ impl From<Threshold> for Advice {
 pub struct Peers {
     /// Pushes that were taken, and not yet looked at.
     inbox: Mutex<Vec<Delivery>>,
-    /// Some were turned away since the last judgement.
-    turned_away: AtomicBool,
+    /// Clusters of which pushes were turned away since the last judgement.
+    turned_away: Mutex<BTreeSet<Arc<str>>>,
     /// For long at a time only where nobody waits.
     inner: Mutex<Inner>,
-    told: Mutex<Arc<Told>>,
+    /// What the last judgement of each cluster said.
+    told: Mutex<BTreeMap<String, Arc<Told>>>,
 }
 
 #[derive(Debug)]
 struct Delivery {
     batch: Arc<Batch>,
     now: Now,
+    sender: Tenant,
     /// Room in memory, until it is looked at.
     _taken: Taken,
 }
@@ -60,21 +65,23 @@ struct Delivery {
 #[derive(Debug)]
 struct Inner {
     cohorts: Cohorts,
-    /// What was said already, so that it is written down once.
-    said: HashSet<String>,
+    /// By cluster, what was said already, so that it is written down once.
+    said: BTreeMap<String, HashSet<String>>,
+    /// When each cluster is judged next, by the clock that cannot be set.
+    due_ns: BTreeMap<String, i64>,
 }
 
 impl Default for Inner {
     fn default() -> Inner {
-        Inner { cohorts: Cohorts::new(Limits::default()), said: HashSet::new() }
+        Inner { cohorts: Cohorts::new(Limits::default()), said: BTreeMap::new(), due_ns: BTreeMap::new() }
     }
 }
 
-/// What the last judgement said.
+/// What the last judgement of a cluster said.
 #[derive(Debug, Default)]
 struct Told {
-    /// By cluster and job.
-    thresholds: BTreeMap<String, BTreeMap<String, Threshold>>,
+    /// By job.
+    thresholds: BTreeMap<String, Threshold>,
     verdicts: Vec<Verdict>,
     hangs: Vec<Autopsy>,
     hang_after_ns: u64,
@@ -85,14 +92,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Peers {
-    /// Puts a push down, to be looked at soon.
-    pub(crate) fn give(&self, batch: Arc<Batch>, now: Now, taken: Taken) {
-        lock(&self.inbox).push(Delivery { batch, now, _taken: taken });
+    /// Several tenants are held to their shares.
+    pub fn new(sharing: Sharing) -> Peers {
+        let cohorts = Cohorts::new(Limits { sharing, ..Limits::default() });
+        Peers { inner: Mutex::new(Inner { cohorts, ..Inner::default() }), ..Peers::default() }
     }
 
-    /// A push was told to come again.
-    pub(crate) fn turned_away(&self) {
-        self.turned_away.store(true, Ordering::Relaxed);
+    /// Puts a push down, to be looked at soon.
+    pub(crate) fn give(&self, batch: Arc<Batch>, now: Now, sender: Tenant, taken: Taken) {
+        lock(&self.inbox).push(Delivery { batch, now, sender, _taken: taken });
+    }
+
+    /// A push of these clusters was told to come again.
+    pub(crate) fn turned_away(&self, clusters: Vec<Arc<str>>) {
+        lock(&self.turned_away).extend(clusters);
     }
 
     /// Looks at what was put down.
@@ -100,6 +113,7 @@ impl Peers {
         let waiting = std::mem::take(&mut *lock(&self.inbox));
         let mut inner = lock(&self.inner);
         for delivery in waiting {
+            inner.cohorts.set_token(&delivery.sender);
             take::take(&mut inner.cohorts, &delivery.batch, delivery.now);
         }
     }
@@ -112,8 +126,17 @@ impl Peers {
         }
     }
 
-    fn told(&self) -> Arc<Told> {
-        lock(&self.told).clone()
+    fn told(&self, cluster: &str) -> Option<Arc<Told>> {
+        lock(&self.told).get(cluster).cloned()
+    }
+
+    /// Of these clusters, or of all.
+    fn told_of(&self, clusters: Option<&[String]>) -> Vec<Arc<Told>> {
+        let told = lock(&self.told);
+        match clusters {
+            Some(clusters) => clusters.iter().filter_map(|cluster| told.get(cluster).cloned()).collect(),
+            None => told.values().cloned().collect(),
+        }
     }
 
     /// For the cohort of a push.
@@ -122,67 +145,91 @@ impl Peers {
         let mut origins = events.chain(batch.collectives.iter().map(|collective| &collective.origin));
         let origin = origins.find(|origin| origin.rank.is_some() || origin.job.is_some())?;
         let job = origin.job.as_deref().unwrap_or(NO_JOB);
-        let threshold = self.told().thresholds.get(&*origin.cluster)?.get(job)?.clone();
+        let threshold = self.told(&origin.cluster)?.thresholds.get(job)?.clone();
         Some(threshold.into())
     }
 
     /// For all cohorts of a cluster, or one.
     pub(crate) fn thresholds(&self, cluster: &str, job: Option<&str>) -> Vec<Threshold> {
-        let told = self.told();
-        let jobs = told.thresholds.get(cluster).into_iter().flatten();
+        let told = self.told(cluster);
+        let jobs = told.iter().flat_map(|told| &told.thresholds);
         jobs.filter(|(name, _)| job.is_none_or(|job| job == *name)).map(|(_, told)| told.clone()).collect()
     }
 
     /// What is said of these clusters.
     pub(crate) fn verdicts(&self, clusters: Option<&[String]>, job: Option<&str>) -> Vec<Verdict> {
-        let told = self.told();
-        let found = told.verdicts.iter().filter(|said| is_visible(clusters, job, &said.cluster, &said.job));
-        found.cloned().collect()
+        let told = self.told_of(clusters);
+        let all = told.iter().flat_map(|told| &told.verdicts);
+        all.filter(|said| job.is_none_or(|job| job == said.job)).cloned().collect()
     }
 
     pub(crate) fn autopsies(&self, clusters: Option<&[String]>, job: Option<&str>) -> Vec<Autopsy> {
-        let told = self.told();
-        let found = told.hangs.iter().filter(|hang| is_visible(clusters, job, &hang.cluster, &hang.job));
-        found.cloned().collect()
+        let told = self.told_of(clusters);
+        let all = told.iter().flat_map(|told| &told.hangs);
+        all.filter(|hang| job.is_none_or(|job| job == hang.job)).cloned().collect()
     }
 
-    /// How long a collective goes on before it is said to hang, where that is longer than usual.
-    pub(crate) fn patience(&self) -> Option<Duration> {
-        let after_ns = self.told().hang_after_ns;
+    /// How long a collective of these clusters goes on before it is said to hang, where that is longer than usual.
+    pub(crate) fn patience(&self, clusters: Option<&[String]>) -> Option<Duration> {
+        let after_ns = self.told_of(clusters).iter().map(|told| told.hang_after_ns).max()?;
         (after_ns > Limits::default().hang_ns).then(|| Duration::from_nanos(after_ns))
     }
 
-    /// Judges all ranks, and gives what is new to be written down.
+    /// Judges the clusters whose time it is, and gives what is new to be written down. One that takes long is judged less
+    /// often: the others do not wait for it.
     pub(crate) fn judge(&self, now: Now) -> Vec<Found> {
         self.absorb();
+        for cluster in std::mem::take(&mut *lock(&self.turned_away)) {
+            lock(&self.inner).cohorts.turned_away(&cluster, now.steady_ns as u64);
+        }
+        let mut found = Vec::new();
+        for cluster in self.due(now) {
+            let began = Instant::now();
+            found.extend(self.judge_cluster(&cluster, now));
+            let next_ns = now.steady_ns + pause(began.elapsed()).as_nanos() as i64;
+            lock(&self.inner).due_ns.insert(cluster, next_ns);
+        }
+        found
+    }
+
+    /// Those that have waited for longest first.
+    fn due(&self, now: Now) -> Vec<String> {
+        let mut inner = lock(&self.inner);
+        let known: BTreeSet<String> = inner.cohorts.jobs().map(|(cluster, _)| cluster.to_string()).collect();
+        inner.due_ns.retain(|cluster, _| known.contains(cluster));
+        inner.said.retain(|cluster, _| known.contains(cluster));
+        lock(&self.told).retain(|cluster, _| known.contains(cluster));
+        let due = |cluster: &String| inner.due_ns.get(cluster).copied().unwrap_or(i64::MIN);
+        let mut due: Vec<(i64, String)> = known.into_iter().map(|cluster| (due(&cluster), cluster)).collect();
+        due.retain(|(due_ns, _)| *due_ns <= now.steady_ns);
+        due.sort();
+        due.into_iter().map(|(_, cluster)| cluster).collect()
+    }
+
+    fn judge_cluster(&self, cluster: &str, now: Now) -> Vec<Found> {
         let now_ns = now.steady_ns as u64;
         let mut inner = lock(&self.inner);
-        if self.turned_away.swap(false, Ordering::Relaxed) {
-            inner.cohorts.turned_away(now_ns);
-        }
-        let verdicts = inner.cohorts.judge(now_ns);
-        let hang_after_ns = inner.cohorts.hang_after_ns(now_ns);
-        let mut told = Told { verdicts, hang_after_ns, ..Told::default() };
-        for (cluster, job) in inner.cohorts.jobs() {
-            let threshold = inner.cohorts.threshold(cluster, Some(job));
-            let jobs = told.thresholds.entry(cluster.into()).or_default();
-            jobs.extend(threshold.map(|threshold| (job.to_string(), threshold)));
-        }
-        for cluster in told.thresholds.keys() {
-            told.hangs.extend(inner.cohorts.autopsies(cluster, None, now_ns));
-        }
+        let verdicts = inner.cohorts.judge_cluster(cluster, now_ns);
+        let hang_after_ns = inner.cohorts.hang_after_ns(cluster, now_ns);
+        let hangs = inner.cohorts.autopsies(cluster, None, now_ns);
+        let jobs: Vec<&str> =
+            inner.cohorts.jobs().filter(|(of, _)| *of == cluster).map(|(_, job)| job).collect();
+        let thresholds = jobs
+            .into_iter()
+            .filter_map(|job| Some((job.to_string(), inner.cohorts.threshold(cluster, Some(job))?)));
+        let told = Told { thresholds: thresholds.collect(), verdicts, hangs, hang_after_ns };
         let verdicts = told.verdicts.iter().map(|verdict| of_verdict(verdict, now.wall_ns));
         let found: Vec<(String, Found)> =
             verdicts.chain(told.hangs.iter().map(|hang| of_autopsy(hang, now.wall_ns))).collect();
         let said: HashSet<String> = found.iter().map(|(key, _)| key.clone()).collect();
-        let before = std::mem::replace(&mut inner.said, said);
+        let before = inner.said.insert(cluster.into(), said).unwrap_or_default();
         drop(inner);
-        *lock(&self.told) = Arc::new(told);
+        lock(&self.told).insert(cluster.into(), Arc::new(told));
         found.into_iter().filter(|(key, _)| !before.contains(key)).map(|(_, found)| found).collect()
     }
 }
 
-fn is_visible(clusters: Option<&[String]>, of_job: Option<&str>, cluster: &str, job: &str) -> bool {
-    clusters.is_none_or(|clusters| clusters.iter().any(|visible| visible == cluster))
-        && of_job.is_none_or(|of| of == job)
+/// From one judgement of a cluster to the next, where the last took so long: a tenth of the time at most.
+fn pause(took: Duration) -> Duration {
+    (took * 10).clamp(*JUDGE_EVERY.start(), *JUDGE_EVERY.end())
 }

@@ -43,7 +43,7 @@ fn run(
     server: impl Fn(i64) -> i64,
     agent: impl Fn(i32, i64) -> i64,
 ) -> (Peers, Vec<(i64, Found)>) {
-    let (peers, budget) = (Peers::default(), Budget::new(usize::MAX));
+    let (peers, budget, sender) = (Peers::default(), Budget::new(usize::MAX, false), "a".into());
     let mut found = Vec::new();
     for at in 0..seconds {
         let steady_ns = BEGIN + at * SECOND;
@@ -51,7 +51,12 @@ fn run(
         for rank in 0..8 {
             let noise = ((at * 7 + i64::from(rank) * 13) % 11) as f64 / 10_000.0;
             let own = 0.05 + noise + if rank == slow { 0.03 } else { 0.0 };
-            peers.give(batch(rank, steady_ns + agent(rank, at) * SECOND, own), now, budget.none());
+            peers.give(
+                batch(rank, steady_ns + agent(rank, at) * SECOND, own),
+                now,
+                Arc::clone(&sender),
+                budget.none(&sender),
+            );
         }
         found.extend(peers.judge(now).into_iter().map(|found| (at, found)));
     }
@@ -89,13 +94,28 @@ fn a_straggler_is_named_once_and_stays_named_while_clocks_are_set() {
 }
 
 #[test]
+fn pushes_that_are_turned_away_delay_verdicts_of_their_own_clusters_alone() {
+    let (peers, _) = run(20, 5, |_| 0, |_, _| 0);
+    let other = batch(0, BEGIN + 20 * SECOND, 0.05);
+    let mut other = Batch::clone(&other);
+    other.events.iter_mut().for_each(|event| event.origin.cluster = "d".into());
+    let (budget, sender) = (Budget::new(1, false), "a".into());
+    peers.give(Arc::new(other), Now::at(BEGIN + 20 * SECOND), Arc::clone(&sender), budget.none(&sender));
+    peers.absorb();
+    peers.turned_away(vec!["c".into()]);
+    peers.judge(Now::at(BEGIN + 21 * SECOND));
+    assert!(peers.patience(Some(&["c".into()])).is_some());
+    assert_eq!(peers.patience(Some(&["d".into()])), None);
+}
+
+#[test]
 fn neither_pushes_nor_questions_wait_for_a_judgement() {
     let (peers, _) = run(20, 5, |_| 0, |_, _| 0);
     // As while it judges.
     let judging = super::lock(&peers.inner);
     let push = batch(2, BEGIN + 20 * SECOND, 0.05);
     let advice = peers.advice(&push).unwrap();
-    peers.give(push, Now::at(BEGIN + 20 * SECOND), Budget::new(1).none());
+    peers.give(push, Now::at(BEGIN + 20 * SECOND), "a".into(), Budget::new(1, false).none(&"a".into()));
     assert!((advice.quorum_met, &*advice.cohort) == (true, "c/j") && advice.threshold.is_some());
     assert_eq!((peers.verdicts(None, None).len(), peers.autopsies(None, None).len()), (1, 0));
     assert_eq!(peers.thresholds("c", None).len(), 1);

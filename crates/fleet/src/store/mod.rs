@@ -106,6 +106,14 @@ pub enum StoreError {
     Sql(String),
     #[error("it took longer than {0:?} and was given up; ask about a shorter time")]
     Slow(Duration),
+    #[error(
+        "the statement ended the process that ran it: it needed more than {0} MiB, or gives a type that cannot be read; ask for less, or cast it to VARCHAR"
+    )]
+    Died(u64),
+    #[error("too many statements are being run; ask again later")]
+    Busy,
+    #[error("{0}")]
+    Failed(String),
     #[error("it was taken back")]
     Stopped,
 }

@@ -210,22 +210,21 @@ fn every_request_is_audited_and_no_token_is_in_the_log() {
     server.get(Some("a-token-nobody-has-made-up"), "/secret");
     server.tool(A, "nodes", json!({}));
     ask(&server.http, "POST", "/v1/metrics", None, "application/json", b"{}");
-    let log = std::fs::read_to_string(folder.path().join("data/audit.log")).unwrap();
-    let entries: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let short: Vec<_> = entries
-        .iter()
-        .map(|entry| (entry["path"].as_str().unwrap(), entry["status"].as_u64().unwrap()))
-        .collect();
-    let expected = [
-        ("/api/v1/tools/list", 401),
-        ("/secret", 401),
-        ("/api/v1/tools/fleet.cluster.nodes", 200),
-        ("/v1/metrics", 401),
-    ];
-    assert_eq!(short, expected);
-    assert!(entries[2]["token"].as_str().is_some_and(|token| token.len() == 8));
+    let read = |name: &str| std::fs::read_to_string(folder.path().join("data").join(name)).unwrap();
+    let entries =
+        |log: &str| -> Vec<Value> { log.lines().map(|line| serde_json::from_str(line).unwrap()).collect() };
+    let short = |entries: &[Value]| -> Vec<(String, u64)> {
+        let of = |entry: &Value| (entry["path"].as_str().unwrap().into(), entry["status"].as_u64().unwrap());
+        entries.iter().map(of).collect()
+    };
+    let (log, refused) = (read("audit.log"), read("refused.log"));
+    let allowed = entries(&log);
+    assert_eq!(short(&allowed), [("/api/v1/tools/fleet.cluster.nodes".into(), 200)]);
+    let expected = ["/api/v1/tools/list", "/secret", "/v1/metrics"].map(|path| (path.to_string(), 401));
+    assert_eq!(short(&entries(&refused)), expected, "what is refused is kept apart");
+    assert!(allowed[0]["token"].as_str().is_some_and(|token| token.len() == 8));
     for token in [ALL, A, B, PUSH_A, "nobody-has"] {
-        assert!(!log.contains(token), "{log}");
+        assert!(!log.contains(token) && !refused.contains(token), "{log} {refused}");
     }
 }
 

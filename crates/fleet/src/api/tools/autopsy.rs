@@ -60,7 +60,7 @@ pub(super) fn autopsy(work: &Work<'_>, request: &AutopsyRequest) -> Result<Autop
         true => vec!["no collective of these clusters hangs now".into()],
         false => Vec::new(),
     };
-    if let Some(after) = work.peers.patience() {
+    if let Some(after) = work.peers.patience(clusters.as_deref()) {
         notes.push(format!(
             "pushes were turned away lately, so the end of a collective may still come: hangs are told after {} s",
             after.as_secs()

@@ -21,6 +21,8 @@ pub(super) struct StatusAnswer {
     /// The last entries of the audit log, the newest first: when, from where, by which token (of its digest the beginning), what,
     /// and what became of it.
     asked: Vec<Value>,
+    /// The same of requests that were refused, or showed no token; `count` of them where they are not listed one by one.
+    refused: Vec<Value>,
 }
 
 /// The audit log and the sums are of all clusters, so they are for those who may see all.
@@ -29,7 +31,9 @@ pub(super) fn status(work: &Work<'_>, request: &StatusRequest) -> Result<StatusA
         let sentence = "this is of all clusters, so it needs a token with the scope `admin` for `*`";
         return Err(AskError::new(Kind::Refused, sentence));
     }
-    let most = request.limit.unwrap_or(100).clamp(1, MOST_ROWS);
+    let max = request.limit.unwrap_or(100).clamp(1, MOST_ROWS);
     let failed = |error| AskError::new(Kind::Failed, format!("the audit log cannot be read: {error}"));
-    Ok(StatusAnswer { counted: work.tally.json(), asked: work.audit.newest(most).map_err(failed)? })
+    let asked = work.audit.newest(max).map_err(failed)?;
+    let refused = work.audit.newest_refused(max).map_err(failed)?;
+    Ok(StatusAnswer { counted: work.tally.json(), asked, refused })
 }

@@ -27,18 +27,6 @@ impl DuckStore {
         self.ask(&sql, values, reach, stop)
     }
 
-    /// Somebody else's statement. `query` is DuckDB's own function for that: it takes one SELECT and nothing else, and the
-    /// text is a string to it, whatever stands in it.
-    pub(super) fn foreign(&self, sql: &str, reach: Reach, stop: &Stop) -> Result<Rows, StoreError> {
-        if sql.contains('\0') {
-            return Err(StoreError::Sql("SQL has no NUL in it".into()));
-        }
-        let sql = sql.trim().trim_end_matches(';');
-        let quoted = sql.replace('\'', "''");
-        let sql = format!("SELECT * FROM query('{quoted}') LIMIT {}", reach.rows + 1);
-        self.ask(&sql, Vec::new(), reach, stop)
-    }
-
     /// A statement of ours that sees of each table the rows of these clusters.
     pub(super) fn ours(
         &self,
@@ -72,25 +60,7 @@ impl DuckStore {
         reach: Reach,
         stop: &Stop,
     ) -> Result<Rows, StoreError> {
-        self.read(reach.time, stop, |connection| {
-            let mut statement = connection.prepare(sql)?;
-            let mut found = statement.query(params_from_iter(values))?;
-            let columns = found.as_ref().map(duckdb::Statement::column_names).unwrap_or_default();
-            let mut rows = Rows { columns, ..Rows::default() };
-            let mut bytes = 0;
-            while let Some(row) = found.next()? {
-                if rows.rows.len() >= reach.rows || bytes > reach.bytes {
-                    rows.truncated = true;
-                    break;
-                }
-                let row: Vec<_> = (0..rows.columns.len())
-                    .map(|index| row.get::<_, Duck>(index).map(json))
-                    .collect::<duckdb::Result<_>>()?;
-                bytes += row.iter().map(size).sum::<usize>();
-                rows.rows.push(row);
-            }
-            Ok(rows)
-        })
+        ask(&self.reader()?, sql, values, reach, stop)
     }
 
     /// Runs what only reads, and ends it when its time is up or nobody waits for it.
@@ -100,22 +70,75 @@ impl DuckStore {
         stop: &Stop,
         work: impl FnOnce(&Connection) -> duckdb::Result<T>,
     ) -> Result<T, StoreError> {
-        let connection = self.reader()?;
-        let (interrupt, began) = (connection.interrupt_handle(), Instant::now());
-        let (done, is_done) = sync_channel::<()>(1);
-        let answered = std::thread::scope(|scope| {
-            scope.spawn(move || watch(&is_done, &interrupt, stop, began + time));
-            let answered =
-                connection.execute_batch("BEGIN TRANSACTION READ ONLY").and_then(|()| work(&connection));
-            drop(done);
-            answered
-        });
-        answered.map_err(|error| match error.to_string().to_lowercase().contains("interrupt") {
-            true if stop.is_stopped() => StoreError::Stopped,
-            true => StoreError::Slow(time),
-            false => StoreError::Sql(sentence(&error)),
-        })
+        read(&self.reader()?, time, stop, work)
     }
+}
+
+/// Somebody else's statement. `query` is DuckDB's own function for that: it takes one SELECT and nothing else, and the text is
+/// a string to it, whatever stands in it.
+pub(super) fn foreign(
+    connection: &Connection,
+    sql: &str,
+    reach: Reach,
+    stop: &Stop,
+) -> Result<Rows, StoreError> {
+    if sql.contains('\0') {
+        return Err(StoreError::Sql("SQL has no NUL in it".into()));
+    }
+    let sql = sql.trim().trim_end_matches(';');
+    let quoted = sql.replace('\'', "''");
+    let sql = format!("SELECT * FROM query('{quoted}') LIMIT {}", reach.rows + 1);
+    ask(connection, &sql, Vec::new(), reach, stop)
+}
+
+fn ask(
+    connection: &Connection,
+    sql: &str,
+    values: Vec<Duck>,
+    reach: Reach,
+    stop: &Stop,
+) -> Result<Rows, StoreError> {
+    read(connection, reach.time, stop, |connection| {
+        let mut statement = connection.prepare(sql)?;
+        let mut found = statement.query(params_from_iter(values))?;
+        let columns = found.as_ref().map(duckdb::Statement::column_names).unwrap_or_default();
+        let mut rows = Rows { columns, ..Rows::default() };
+        let mut bytes = 0;
+        while let Some(row) = found.next()? {
+            if rows.rows.len() >= reach.rows || bytes > reach.bytes {
+                rows.truncated = true;
+                break;
+            }
+            let row: Vec<_> = (0..rows.columns.len())
+                .map(|index| row.get::<_, Duck>(index).map(json))
+                .collect::<duckdb::Result<_>>()?;
+            bytes += row.iter().map(size).sum::<usize>();
+            rows.rows.push(row);
+        }
+        Ok(rows)
+    })
+}
+
+fn read<T: Send>(
+    connection: &Connection,
+    time: Duration,
+    stop: &Stop,
+    work: impl FnOnce(&Connection) -> duckdb::Result<T>,
+) -> Result<T, StoreError> {
+    let (interrupt, began) = (connection.interrupt_handle(), Instant::now());
+    let (done, is_done) = sync_channel::<()>(1);
+    let answered = std::thread::scope(|scope| {
+        scope.spawn(move || watch(&is_done, &interrupt, stop, began + time));
+        let answered =
+            connection.execute_batch("BEGIN TRANSACTION READ ONLY").and_then(|()| work(connection));
+        drop(done);
+        answered
+    });
+    answered.map_err(|error| match error.to_string().to_lowercase().contains("interrupt") {
+        true if stop.is_stopped() => StoreError::Stopped,
+        true => StoreError::Slow(time),
+        false => StoreError::Sql(sentence(&error)),
+    })
 }
 
 /// An interrupt that comes before a statement has begun is lost, so it is said until it is heard.

@@ -1,31 +1,44 @@
-//! Forgetting: what is too old, and of what is too much the oldest. Room in the file is used again for new rows.
+//! Forgetting: what is too old, and of what is too much the oldest rows of those clusters that have more than their share. Room
+//! in the file is used again for new rows, after a checkpoint.
 
 use super::Open;
 use super::schema::AGING;
 use crate::store::{Forgotten, Retention};
-use duckdb::Connection;
+use duckdb::{Connection, params};
 
-/// Of the time that the rows span, so much is given up at once where they are too many.
+/// Of the time that the rows of a cluster span, so much is given up at once where they are too many.
 const SLICE: i64 = 20;
+/// Of more rows than these, one in fifty tells how they are shared.
+const MANY: i64 = 5_000_000;
+/// Nodes that are forgotten at a time.
+const NODES: usize = 1_000;
 
-pub(super) fn forget(open: &mut Open, now_ns: i64, keep: Retention) -> duckdb::Result<Forgotten> {
-    let writer = &open.writer;
+/// What a cluster has.
+struct Held {
+    cluster: String,
+    bytes: i64,
+    oldest_ns: i64,
+    newest_ns: i64,
+}
+
+/// And whether it was to make room.
+pub(super) fn forget(open: &mut Open, now_ns: i64, keep: Retention) -> duckdb::Result<(Forgotten, bool)> {
     let age_ns = i64::try_from(keep.age.as_nanos()).unwrap_or(i64::MAX);
-    let mut rows = delete(writer, now_ns.saturating_sub(age_ns))?;
-    if used(writer)? > keep.bytes {
-        let (oldest, newest): (Option<i64>, Option<i64>) =
-            writer.query_row("SELECT min(timestamp_ns), max(timestamp_ns) FROM events", [], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })?;
-        if let (Some(oldest), Some(newest)) = (oldest, newest) {
-            rows += delete(writer, oldest + (newest - oldest) / SLICE + 1)?;
+    let before_ns = now_ns.saturating_sub(age_ns);
+    let mut rows = delete(&open.writer, before_ns)?;
+    silent_nodes(open, before_ns)?;
+    let writer = &open.writer;
+    let is_for_room = used(writer)? > keep.bytes;
+    if is_for_room {
+        let held = held(writer)?;
+        // Each has the same share, whoever filled the store.
+        let share = held.iter().map(|held| held.bytes).sum::<i64>() / held.len().max(1) as i64;
+        for held in held.iter().filter(|held| held.bytes >= share) {
+            let before_ns = held.oldest_ns + (held.newest_ns - held.oldest_ns) / SLICE + 1;
+            rows += delete_of(writer, &held.cluster, before_ns)?;
         }
     }
-    if rows > 0 {
-        // Only then is the room of what was deleted free.
-        writer.execute_batch("CHECKPOINT")?;
-    }
-    Ok(Forgotten { rows })
+    Ok((Forgotten { rows }, is_for_room))
 }
 
 fn delete(writer: &Connection, before_ns: i64) -> duckdb::Result<u64> {
@@ -34,6 +47,44 @@ fn delete(writer: &Connection, before_ns: i64) -> duckdb::Result<u64> {
         rows += writer.execute(&format!("DELETE FROM {table} WHERE timestamp_ns < ?"), [before_ns])? as u64;
     }
     Ok(rows)
+}
+
+fn delete_of(writer: &Connection, cluster: &str, before_ns: i64) -> duckdb::Result<u64> {
+    let mut rows = 0;
+    for table in AGING {
+        let sql = format!("DELETE FROM {table} WHERE cluster_id = ? AND timestamp_ns < ?");
+        rows += writer.execute(&sql, params![cluster, before_ns])? as u64;
+    }
+    Ok(rows)
+}
+
+/// Nodes that have not spoken since then.
+fn silent_nodes(open: &mut Open, before_ns: i64) -> duckdb::Result<()> {
+    let silent = open.nodes.iter().filter(|(_, node)| node.last_ns < before_ns);
+    let silent: Vec<_> = silent.map(|(key, _)| key.clone()).take(NODES).collect();
+    for key in silent {
+        let sql = "DELETE FROM nodes WHERE cluster_id = ? AND node_id = ?";
+        open.writer.execute(sql, params![&*key.0, &*key.1])?;
+        open.nodes.remove(&key);
+    }
+    Ok(())
+}
+
+/// About how much each cluster has, as far as it matters for who has more.
+fn held(writer: &Connection) -> duckdb::Result<Vec<Held>> {
+    let rows: i64 = writer.query_row("SELECT count(*) FROM events", [], |row| row.get(0))?;
+    let sample = if rows > MANY { "USING SAMPLE 2% (system)" } else { "" };
+    let sql = format!(
+        "SELECT cluster_id, sum(bytes)::BIGINT, min(timestamp_ns), max(timestamp_ns) FROM (\
+         SELECT cluster_id, timestamp_ns, 64 + coalesce(strlen(attrs), 0) AS bytes FROM events {sample} UNION ALL \
+         SELECT cluster_id, timestamp_ns, 96 FROM collectives {sample} UNION ALL \
+         SELECT cluster_id, timestamp_ns, 256 + coalesce(strlen(finding), 0) FROM findings) GROUP BY cluster_id"
+    );
+    let mut statement = writer.prepare(&sql)?;
+    let held = statement.query_map([], |row| {
+        Ok(Held { cluster: row.get(0)?, bytes: row.get(1)?, oldest_ns: row.get(2)?, newest_ns: row.get(3)? })
+    })?;
+    held.collect()
 }
 
 /// Bytes of the file that hold something, and of the log beside it.

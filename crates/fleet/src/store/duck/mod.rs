@@ -6,13 +6,20 @@
 mod ask;
 mod columns;
 mod forget;
+mod gate;
 mod open;
+mod process;
 mod schema;
 mod select;
+mod snapshot;
 #[cfg(test)]
 pub(crate) mod tests;
 mod value;
+mod worker;
 mod write;
+
+pub use process::SQL_WORKER;
+pub use worker::sql_worker;
 
 use crate::journal::Position;
 use crate::point::{Batch, BatchId, Collective};
@@ -20,10 +27,19 @@ use crate::store::{
     BlameShare, Filter, Forgotten, RankValue, Reach, Retention, Rows, Sink, Stop, Store, StoreError,
 };
 use duckdb::Connection;
+use gate::Gate;
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A checkpoint writes unfinished row groups again, however little came. It is made when so much is in DuckDB's log,
+const CHECKPOINT_BYTES: u64 = 64 << 20;
+/// and comes before those who read the file when there is so many times that.
+const URGENT: u64 = 4;
+/// Longer than any of those may take.
+const PATIENCE: Duration = Duration::from_secs(40);
 
 /// How much of the machine DuckDB may have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,12 +49,22 @@ pub struct DuckOptions {
     pub threads: usize,
     /// Of temporary files, as `8GB`.
     pub temporary: String,
+    /// What a statement that somebody else wrote may take.
+    pub sql_memory_bytes: u64,
+    /// The program that runs such statements, as its subcommand [`SQL_WORKER`]; this one where none is named.
+    pub worker: Option<PathBuf>,
 }
 
 impl Default for DuckOptions {
     fn default() -> DuckOptions {
         let threads = std::thread::available_parallelism().map_or(2, usize::from);
-        DuckOptions { memory: "2GB".into(), threads, temporary: "8GB".into() }
+        DuckOptions {
+            memory: "2GB".into(),
+            threads,
+            temporary: "8GB".into(),
+            sql_memory_bytes: 1 << 30,
+            worker: None,
+        }
     }
 }
 
@@ -48,6 +74,7 @@ pub struct DuckStore {
     options: DuckOptions,
     /// None after a failure that DuckDB does not get over: it is opened anew.
     open: Mutex<Option<Open>>,
+    gate: Gate,
     /// Held as long as this lives: there is no second writer.
     _lock: File,
 }
@@ -58,6 +85,8 @@ struct Open {
     /// When each node was first and last written, by cluster and node.
     nodes: HashMap<write::Key, write::Node>,
     nodes_written: std::time::Instant,
+    /// Others may read the file, and nobody else may write to it. Were it closed, the kernel would forget DuckDB's own lock.
+    _shared: File,
 }
 
 impl DuckStore {
@@ -66,7 +95,8 @@ impl DuckStore {
         let lock = open::lock(folder)?;
         let path = folder.join("fleet.duckdb");
         let opened = open::open(&path, &options)?;
-        Ok(DuckStore { path, options, open: Mutex::new(Some(opened)), _lock: lock })
+        snapshot::forget_all(&path);
+        Ok(DuckStore { path, options, open: Mutex::new(Some(opened)), gate: Gate::default(), _lock: lock })
     }
 
     pub fn path(&self) -> &Path {
@@ -126,6 +156,15 @@ impl DuckStore {
         }
     }
 
+    /// Writes DuckDB's log into the file, unless somebody reads that for longer than this. Whoever has its turn of the gate may
+    /// wait for the file, and not the other way round.
+    fn checkpoint(&self, patience: Duration) -> Result<(), StoreError> {
+        match self.gate.checkpoint(patience) {
+            Some(_turn) => self.with(|open| open.writer.execute_batch("CHECKPOINT")),
+            None => Ok(()),
+        }
+    }
+
     /// A connection of its own.
     fn reader(&self) -> Result<Connection, StoreError> {
         let mut open = self.lock();
@@ -150,7 +189,14 @@ fn is_fatal(error: &duckdb::Error) -> bool {
 
 impl Sink for DuckStore {
     fn write(&self, group: &[&Batch], to: Position) -> Result<(), StoreError> {
-        self.with(|open| write::group(open, group, to))
+        self.with(|open| write::group(open, group, to))?;
+        let bytes = snapshot::log_bytes(&self.path);
+        if bytes > CHECKPOINT_BYTES {
+            let patience = if bytes > URGENT * CHECKPOINT_BYTES { PATIENCE } else { Duration::ZERO };
+            // The group is written. Where a checkpoint cannot be made now, it is tried after the next one.
+            let _ = self.checkpoint(patience);
+        }
+        Ok(())
     }
 
     fn stored(&self) -> Result<Position, StoreError> {
@@ -175,7 +221,12 @@ impl Sink for DuckStore {
     }
 
     fn forget(&self, now_ns: i64, keep: Retention) -> Result<Forgotten, StoreError> {
-        self.with(|open| forget::forget(open, now_ns, keep))
+        let (forgotten, is_for_room) = self.with(|open| forget::forget(open, now_ns, keep))?;
+        if forgotten.rows > 0 {
+            // Only then is the room of what was deleted free; more would be deleted for it otherwise.
+            self.checkpoint(if is_for_room { PATIENCE } else { Duration::ZERO })?;
+        }
+        Ok(forgotten)
     }
 }
 
@@ -211,7 +262,12 @@ impl Store for DuckStore {
     }
 
     fn sql(&self, sql: &str, reach: Reach, stop: &Stop) -> Result<Rows, StoreError> {
-        self.foreign(sql, reach, stop)
+        #[cfg(test)]
+        if self.options.worker.is_none() {
+            // There is no subcommand in the program of a test.
+            return ask::foreign(&self.reader()?, sql, reach, stop);
+        }
+        self.in_process(sql, reach, stop)
     }
 
     fn analysis(

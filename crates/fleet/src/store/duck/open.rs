@@ -5,6 +5,7 @@ use super::{DuckOptions, Open, write};
 use crate::gently::give_way;
 use crate::store::StoreError;
 use duckdb::{Config, Connection, params};
+use rustix::fs::{FlockOperation, fcntl_lock};
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
@@ -65,7 +66,17 @@ fn opened(path: &Path, options: &DuckOptions) -> Result<Open, StoreError> {
     // From here on no statement, whoever wrote it, changes a setting.
     connection.execute_batch("SET lock_configuration = true").map_err(unusable)?;
     let nodes = write::known_nodes(&connection).map_err(unusable)?;
-    Ok(Open { writer: connection, nodes, nodes_written: Instant::now() })
+    let shared =
+        share(path).map_err(|error| StoreError::Open { path: path.into(), why: error.to_string() })?;
+    Ok(Open { writer: connection, nodes, nodes_written: Instant::now(), _shared: shared })
+}
+
+/// DuckDB locks the file for itself. That becomes a lock that others may have as well, who then can read it and not write to it:
+/// the statements of others are run by processes of their own. Who else writes is kept out by the folder's lock.
+fn share(path: &Path) -> std::io::Result<File> {
+    let file = File::open(path)?;
+    fcntl_lock(&file, FlockOperation::NonBlockingLockShared)?;
+    Ok(file)
 }
 
 fn config(options: &DuckOptions, temporary: &Path) -> duckdb::Result<Config> {
@@ -76,8 +87,8 @@ fn config(options: &DuckOptions, temporary: &Path) -> duckdb::Result<Config> {
         .threads(options.threads as i64)?
         .with("temp_directory", temporary.display().to_string())?
         .with("max_temp_directory_size", &options.temporary)?
-        // A checkpoint writes unfinished row groups again, however little came. Nobody waits for it but those who ask.
-        .with("checkpoint_threshold", "64MB")?
+        // When a checkpoint is made is decided by who writes: not while others read the file.
+        .with("checkpoint_threshold", "1TB")?
         // No statement reads or writes other files, attaches others, or loads code.
         .enable_external_access(false)
 }

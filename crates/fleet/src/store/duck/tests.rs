@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 fn options() -> DuckOptions {
-    DuckOptions { memory: "512MB".into(), threads: 2, temporary: "1GB".into() }
+    DuckOptions { memory: "512MB".into(), threads: 2, temporary: "1GB".into(), ..DuckOptions::default() }
 }
 
 fn open(folder: &Path) -> DuckStore {
@@ -256,9 +256,35 @@ fn what_takes_too_long_is_ended_and_so_is_what_nobody_waits_for() {
 }
 
 #[test]
+fn a_snapshot_has_all_that_was_written_and_stays_as_it_is_while_more_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = filled(folder.path());
+    let snapshot = {
+        let _open = store.lock();
+        super::snapshot::Snapshot::make(store.path()).unwrap()
+    };
+    store.write(&[&batch(3, vec![event("a", 0, 0, 0.0)])], Position::default()).unwrap();
+    let config = duckdb::Config::default().access_mode(duckdb::AccessMode::ReadOnly).unwrap();
+    let reader = Connection::open_with_flags(snapshot.file(), config).unwrap();
+    let rows = |reader: &Connection| -> i64 {
+        reader.query_row("SELECT count(*) FROM events", [], |row| row.get(0)).unwrap()
+    };
+    assert_eq!(rows(&reader), 160);
+    assert!(reader.execute_batch("DELETE FROM events").is_err());
+    let more: Vec<Event> = (0..300_000).map(|at| event("b", 1, at, 0.5)).collect();
+    store.write(&[&batch(4, more)], Position::default()).unwrap();
+    assert_eq!(rows(&reader), 160, "row groups that are written meanwhile are not its own");
+    assert_eq!(count(&store, "events"), 300_161);
+    let at = snapshot.folder().to_path_buf();
+    drop((reader, snapshot));
+    assert!(!at.exists());
+}
+
+#[test]
 fn too_much_memory_is_refused_and_the_store_goes_on() {
     let folder = tempfile::tempdir().unwrap();
-    let options = DuckOptions { memory: "64MB".into(), threads: 1, temporary: "1MB".into() };
+    let options =
+        DuckOptions { memory: "64MB".into(), threads: 1, temporary: "1MB".into(), ..DuckOptions::default() };
     let store = DuckStore::open(folder.path(), options).unwrap();
     let greedy = "SELECT sum(len(l)) FROM (SELECT range // 2 AS k, list(repeat('x', 200) || range) AS l FROM range(5000000) GROUP BY k)";
     let said = store.sql(greedy, Reach::default(), &Stop::default()).unwrap_err().to_string();
@@ -322,6 +348,49 @@ fn what_is_too_old_or_too_much_is_forgotten_oldest_first() {
     let rows = store.forget(1_000, little).unwrap().rows;
     assert!((40..60).contains(&rows), "a twentieth of what spans 900 ns went: {rows}");
     assert_eq!(count(&store, "events"), 900 - rows as i64);
+}
+
+#[test]
+fn a_cluster_that_fills_the_store_loses_its_own_oldest_rows_and_nobody_elses() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let rows = |cluster: &'static str, times: std::ops::Range<i64>| {
+        times.map(move |at| event(cluster, 0, at, 0.0)).collect()
+    };
+    store
+        .write(&[&batch(1, rows("b", 0..100)), &batch(2, rows("a", 1_000..3_000))], Position::default())
+        .unwrap();
+    store.with(|open| open.writer.execute_batch("CHECKPOINT")).unwrap();
+    let little = Retention { age: Duration::from_secs(1), bytes: 1 };
+    let mut forgotten = 0;
+    for _ in 0..5 {
+        forgotten += store.forget(3_000, little).unwrap().rows;
+    }
+    assert!((300..600).contains(&forgotten), "{forgotten}");
+    let rows = store
+        .sql(
+            "SELECT cluster_id, count(*) FROM events GROUP BY ALL ORDER BY ALL",
+            Reach::default(),
+            &Stop::default(),
+        )
+        .unwrap();
+    assert_eq!(rows.rows, [vec![json!("a"), json!(2_000 - forgotten)], vec![json!("b"), json!(100)]]);
+}
+
+#[test]
+fn nodes_that_have_not_spoken_for_as_long_as_rows_are_kept_are_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    store
+        .write(&[&batch(1, vec![event("a", 0, 10, 0.0), event("a", 4, 900, 0.0)])], Position::default())
+        .unwrap();
+    let keep = Retention { age: Duration::from_nanos(500), bytes: u64::MAX };
+    store.forget(1_000, keep).unwrap();
+    let nodes = store.nodes(&Filter::default(), Reach::default(), &Stop::default()).unwrap().objects();
+    assert_eq!(nodes.iter().map(|node| &node["node_id"]).collect::<Vec<_>>(), ["a-node1"]);
+    // It is as new when it speaks again.
+    store.write(&[&batch(2, vec![event("a", 0, 1_000, 0.0)])], Position::default()).unwrap();
+    assert_eq!(count(&store, "nodes"), 2);
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub(super) type Key = (Arc<str>, Arc<str>);
 /// What is known of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Node {
-    last_ns: i64,
+    pub(super) last_ns: i64,
     resource: Arc<str>,
     /// The file does not say so yet.
     changed: bool,

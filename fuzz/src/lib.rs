@@ -14,6 +14,7 @@ pub mod seeds;
 mod targets;
 
 pub use random::Random;
+pub use targets::fleet_sql::WORKER;
 
 /// A parser and what it is given.
 #[derive(Debug, Clone, Copy)]

@@ -17,6 +17,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
+        [gpuwhy_fleet_core::SQL_WORKER] => return gpuwhy_fleet_core::sql_worker(),
         [] => {
             for target in TARGETS {
                 println!("{:<18} {}", target.name, target.about);

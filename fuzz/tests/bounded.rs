@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use gpuwhy_fuzz::mutate::Mutator;
-use gpuwhy_fuzz::{TARGETS, Target, corpus, limits};
+use gpuwhy_fuzz::{TARGETS, Target, WORKER, corpus, limits};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -43,6 +43,7 @@ fn try_all(target: &'static Target) -> Vec<String> {
 
 #[test]
 fn every_target_survives_its_corpus_and_mutations_of_it() {
+    WORKER.set(env!("CARGO_BIN_EXE_gpuwhy-fuzz").into()).unwrap();
     let waiting = Mutex::new(TARGETS.iter().rev().collect::<Vec<_>>());
     let next = || waiting.lock().unwrap().pop();
     let failures = Mutex::new(Vec::new());

@@ -3,7 +3,8 @@
 use crate::{Target, scratch};
 use gpuwhy_fleet_core::store::{Reach, Stop, Store};
 use gpuwhy_fleet_core::{DuckOptions, DuckStore};
-use std::sync::LazyLock;
+use std::path::PathBuf;
+use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -46,7 +47,8 @@ pub(crate) const TARGET: Target = Target {
         ";",
         "--",
     ],
-    runs: 150,
+    // A process each.
+    runs: 40,
     most_bytes: 4 << 10,
 };
 
@@ -57,10 +59,19 @@ struct Fleet {
     _folder: TempDir,
 }
 
+/// The program that runs statements, where it is another than this one: `gpuwhy-fuzz`.
+pub static WORKER: OnceLock<PathBuf> = OnceLock::new();
+
 /// One for all threads: the folder is locked by it.
 static FLEET: LazyLock<Fleet> = LazyLock::new(|| {
     let folder = scratch::folder();
-    let options = DuckOptions { memory: "256MB".into(), threads: 1, temporary: "64MB".into() };
+    let options = DuckOptions {
+        memory: "256MB".into(),
+        threads: 1,
+        temporary: "64MB".into(),
+        worker: WORKER.get().cloned(),
+        ..DuckOptions::default()
+    };
     let store = DuckStore::open(folder.path(), options).expect("the store opens");
     store.fill(ROWS).expect("the store is filled");
     Fleet { store, _folder: folder }
@@ -69,7 +80,7 @@ static FLEET: LazyLock<Fleet> = LazyLock::new(|| {
 fn run(bytes: &[u8]) {
     let ask =
         |sql: &str, time| FLEET.store.sql(sql, Reach { rows: 50, bytes: 1 << 20, time }, &Stop::default());
-    if let Ok(rows) = ask(&String::from_utf8_lossy(bytes), Duration::from_millis(200)) {
+    if let Ok(rows) = ask(&String::from_utf8_lossy(bytes), Duration::from_millis(500)) {
         assert!(rows.rows.len() <= 50);
     }
     let left = ask("SELECT count(*) FROM events", Duration::from_secs(30));

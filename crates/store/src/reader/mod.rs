@@ -37,8 +37,8 @@ pub(crate) use stream::names;
 pub use stream::{Event, Record};
 pub use worker::{Worker, serve_statement};
 
-/// For a file to be told from others, and for what it lacks to be made; a file that takes longer is none of ours.
-const OPENING: Duration = Duration::from_secs(60);
+/// For a file to be told from others, and for what it lacks to be made: of a large one of another tool all rows are read once.
+const OPENING: Duration = Duration::from_secs(300);
 
 #[derive(Debug)]
 pub struct Reader {

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use std::path::Path;
 
 const INGERO: &str = include_str!("ingero.sql");
-const ENDLESS_SORT: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) \
+const LARGE_SORT: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) \
                             SELECT i, zeroblob(1000000) AS b FROM n ORDER BY i DESC";
 
 /// A file of today, one of version 1 and one of another tool.
@@ -25,7 +25,8 @@ fn sorting_spills_to_files_that_are_limited_whoever_made_the_trace() {
     for path in files(folder.path()) {
         let reader = Reader::open(&path).unwrap();
         let limits = Limits { spill: 64 << 20, ..Limits::default() };
-        let said = reader.sql(ENDLESS_SORT, &limits).unwrap_err();
+        // The answer itself would be a long message.
+        let said = reader.sql(LARGE_SORT, &limits).map(|answer| answer.rows.len()).unwrap_err();
         assert!(matches!(said, StoreError::TooLarge(_)), "{}: {said}", path.display());
         assert!(said.to_string().contains("64 MiB of temporary files"), "{said}");
     }

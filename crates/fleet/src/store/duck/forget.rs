@@ -96,3 +96,55 @@ fn used(writer: &Connection) -> duckdb::Result<u64> {
     )?;
     Ok(u64::try_from(block.saturating_mul(blocks)).unwrap_or(0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{batch, count, event, open};
+    use crate::journal::Position;
+    use crate::store::{Filter, Reach, Retention, Sink, Stop, Store};
+    use serde_json::json;
+    use std::time::Duration;
+
+    #[test]
+    fn a_cluster_that_fills_the_store_loses_its_own_oldest_rows_and_nobody_elses() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path());
+        let rows = |cluster: &'static str, times: std::ops::Range<i64>| {
+            times.map(move |at| event(cluster, 0, at, 0.0)).collect()
+        };
+        store
+            .write(&[&batch(1, rows("b", 0..100)), &batch(2, rows("a", 1_000..3_000))], Position::default())
+            .unwrap();
+        store.with(|open| open.writer.execute_batch("CHECKPOINT")).unwrap();
+        let little = Retention { age: Duration::from_secs(1), bytes: 1 };
+        let mut forgotten = 0;
+        for _ in 0..5 {
+            forgotten += store.forget(3_000, little).unwrap().rows;
+        }
+        assert!((300..600).contains(&forgotten), "{forgotten}");
+        let rows = store
+            .sql(
+                "SELECT cluster_id, count(*) FROM events GROUP BY ALL ORDER BY ALL",
+                Reach::default(),
+                &Stop::default(),
+            )
+            .unwrap();
+        assert_eq!(rows.rows, [vec![json!("a"), json!(2_000 - forgotten)], vec![json!("b"), json!(100)]]);
+    }
+
+    #[test]
+    fn nodes_that_have_not_spoken_for_as_long_as_rows_are_kept_are_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path());
+        store
+            .write(&[&batch(1, vec![event("a", 0, 10, 0.0), event("a", 4, 900, 0.0)])], Position::default())
+            .unwrap();
+        let keep = Retention { age: Duration::from_nanos(500), bytes: u64::MAX };
+        store.forget(1_000, keep).unwrap();
+        let nodes = store.nodes(&Filter::default(), Reach::default(), &Stop::default()).unwrap().objects();
+        assert_eq!(nodes.iter().map(|node| &node["node_id"]).collect::<Vec<_>>(), ["a-node1"]);
+        // It is as new when it speaks again.
+        store.write(&[&batch(2, vec![event("a", 0, 1_000, 0.0)])], Position::default()).unwrap();
+        assert_eq!(count(&store, "nodes"), 2);
+    }
+}

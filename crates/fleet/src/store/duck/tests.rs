@@ -14,7 +14,7 @@ fn options() -> DuckOptions {
     DuckOptions { memory: "512MB".into(), threads: 2, temporary: "1GB".into(), ..DuckOptions::default() }
 }
 
-fn open(folder: &Path) -> DuckStore {
+pub(super) fn open(folder: &Path) -> DuckStore {
     DuckStore::open(folder, options()).unwrap()
 }
 
@@ -29,7 +29,7 @@ fn origin(cluster: &str, rank: i32) -> Origin {
     }
 }
 
-fn event(cluster: &str, rank: i32, at_ns: i64, value: f64) -> Event {
+pub(super) fn event(cluster: &str, rank: i32, at_ns: i64, value: f64) -> Event {
     Event {
         timestamp_ns: at_ns,
         origin: origin(cluster, rank),
@@ -41,7 +41,7 @@ fn event(cluster: &str, rank: i32, at_ns: i64, value: f64) -> Event {
     }
 }
 
-fn batch(id: i128, events: Vec<Event>) -> Batch {
+pub(super) fn batch(id: i128, events: Vec<Event>) -> Batch {
     let nodes = events
         .iter()
         .map(|event| Seen {
@@ -65,7 +65,7 @@ fn filled(folder: &Path) -> DuckStore {
     store
 }
 
-fn count(store: &DuckStore, table: &str) -> i64 {
+pub(super) fn count(store: &DuckStore, table: &str) -> i64 {
     let rows =
         store.sql(&format!("SELECT count(*) FROM {table}"), Reach::default(), &Stop::default()).unwrap();
     rows.rows[0][0].as_i64().unwrap()
@@ -348,49 +348,6 @@ fn what_is_too_old_or_too_much_is_forgotten_oldest_first() {
     let rows = store.forget(1_000, little).unwrap().rows;
     assert!((40..60).contains(&rows), "a twentieth of what spans 900 ns went: {rows}");
     assert_eq!(count(&store, "events"), 900 - rows as i64);
-}
-
-#[test]
-fn a_cluster_that_fills_the_store_loses_its_own_oldest_rows_and_nobody_elses() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
-    let rows = |cluster: &'static str, times: std::ops::Range<i64>| {
-        times.map(move |at| event(cluster, 0, at, 0.0)).collect()
-    };
-    store
-        .write(&[&batch(1, rows("b", 0..100)), &batch(2, rows("a", 1_000..3_000))], Position::default())
-        .unwrap();
-    store.with(|open| open.writer.execute_batch("CHECKPOINT")).unwrap();
-    let little = Retention { age: Duration::from_secs(1), bytes: 1 };
-    let mut forgotten = 0;
-    for _ in 0..5 {
-        forgotten += store.forget(3_000, little).unwrap().rows;
-    }
-    assert!((300..600).contains(&forgotten), "{forgotten}");
-    let rows = store
-        .sql(
-            "SELECT cluster_id, count(*) FROM events GROUP BY ALL ORDER BY ALL",
-            Reach::default(),
-            &Stop::default(),
-        )
-        .unwrap();
-    assert_eq!(rows.rows, [vec![json!("a"), json!(2_000 - forgotten)], vec![json!("b"), json!(100)]]);
-}
-
-#[test]
-fn nodes_that_have_not_spoken_for_as_long_as_rows_are_kept_are_forgotten() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
-    store
-        .write(&[&batch(1, vec![event("a", 0, 10, 0.0), event("a", 4, 900, 0.0)])], Position::default())
-        .unwrap();
-    let keep = Retention { age: Duration::from_nanos(500), bytes: u64::MAX };
-    store.forget(1_000, keep).unwrap();
-    let nodes = store.nodes(&Filter::default(), Reach::default(), &Stop::default()).unwrap().objects();
-    assert_eq!(nodes.iter().map(|node| &node["node_id"]).collect::<Vec<_>>(), ["a-node1"]);
-    // It is as new when it speaks again.
-    store.write(&[&batch(2, vec![event("a", 0, 1_000, 0.0)])], Position::default()).unwrap();
-    assert_eq!(count(&store, "nodes"), 2);
 }
 
 #[test]

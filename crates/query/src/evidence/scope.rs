@@ -70,27 +70,24 @@ impl Scope {
         }
     }
 
-    /// The same as a condition, to be put behind others.
+    /// The same as a condition, to be put behind others. However many processes there are, it is one expression deep: the engine
+    /// takes no deep ones.
     pub(super) fn condition(&self, pid: &str, time: &str) -> String {
+        let by_process = |loops: &[(u32, Span)], within: &dyn Fn(Span) -> String, otherwise: u8| {
+            let each: String =
+                loops.iter().map(|(of, span)| format!(" WHEN {of} THEN {}", within(*span))).collect();
+            match loops.is_empty() {
+                true => format!(" AND {otherwise}"),
+                false => format!(" AND CASE {pid}{each} ELSE {otherwise} END"),
+            }
+        };
         match self {
             Scope::All => String::new(),
-            Scope::Loop(loops) => loops
-                .iter()
-                .map(|(of, span)| {
-                    format!(
-                        " AND NOT ({pid} = {of} AND ({time} < {} OR {time} >= {}))",
-                        begin(*span),
-                        end(*span)
-                    )
-                })
-                .collect(),
-            Scope::Start(loops) => {
-                let each =
-                    loops.iter().map(|(of, span)| format!("({pid} = {of} AND {time} < {})", begin(*span)));
-                format!(" AND ({} OR 0)", each.collect::<Vec<_>>().join(" OR "))
+            Scope::Loop(loops) => {
+                by_process(loops, &|span| format!("{time} >= {} AND {time} < {}", begin(span), end(span)), 1)
             }
+            Scope::Start(loops) => by_process(loops, &|span| format!("{time} < {}", begin(span)), 0),
         }
-        .replace("( OR 0)", "(0)")
     }
 }
 
@@ -132,6 +129,19 @@ mod tests {
                 let found = db.query_row(&sql, [], |_| Ok(())).is_ok();
                 assert_eq!(found, scope.has(pid, time), "{scope:?} {pid} {time}");
             }
+        }
+    }
+
+    #[test]
+    fn hundreds_of_processes_make_no_deeper_condition() {
+        let db = rusqlite::Connection::open_in_memory().unwrap();
+        db.set_limit(rusqlite::limits::Limit::SQLITE_LIMIT_EXPR_DEPTH, 20).unwrap();
+        let span = Span { start_ns: 1_000_000_000, end_ns: 2_000_000_000 };
+        let loops: Vec<(u32, Span)> = (1..=1_000).map(|pid| (pid, span)).collect();
+        for scope in [Scope::Loop(loops.clone()), Scope::Start(loops)] {
+            let sql = format!("SELECT 1 WHERE 1{}", scope.condition("1000", "1500000000"));
+            let found = db.prepare(&sql).and_then(|mut statement| statement.exists([])).unwrap();
+            assert_eq!(found, scope.has(1_000, 1_500_000_000));
         }
     }
 }

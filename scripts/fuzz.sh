@@ -26,6 +26,7 @@ mkdir -p "$found"
 # One line a target at its end; what libFuzzer says meanwhile is in its log.
 one() {
     log=$found/$1.log
+    echo "$1: for $seconds s; how far it is: tail $log"
     began=$(date +%s)
     if nice "$program" --for "$seconds" "$1" "$found" >"$log" 2>&1; then outcome=ok; else outcome="FAILED, see $log"; fi
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p; s/.*: \([0-9]*\) runs, .*failures.*/\1/p' "$log" | tail -n 1)

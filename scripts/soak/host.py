@@ -125,7 +125,19 @@ def check_trace(program, path):
     return None
 
 
-def counted(path, op="cuLaunchKernel"):
-    """Calls of an operation by process."""
-    with opened(path) as db:
-        return dict(db.execute("SELECT pid, sum(count) FROM call_stats WHERE op = ? GROUP BY pid", (op,)))
+# As long as a window of sums.
+WINDOW_NS = 500_000_000
+
+
+class Counted:
+    """Calls of an operation in a trace, by process and time."""
+
+    def __init__(self, path, op="cuLaunchKernel"):
+        self.windows = {}
+        with opened(path) as db:
+            for pid, start, count in db.execute("SELECT pid, window_start_ns, count FROM call_stats WHERE op = ?", (op,)):
+                self.windows.setdefault(pid, []).append((start, count))
+
+    def of(self, pid, lived):
+        begin, end = lived
+        return sum(count for start, count in self.windows.get(pid, []) if begin - WINDOW_NS < start < end)

@@ -5,7 +5,7 @@ import threading
 import time
 
 from agent import Agent
-from host import changed_code, check_trace, counted, left_of, objects_of, rss_kib, slope
+from host import Counted, changed_code, check_trace, left_of, objects_of, rss_kib, slope
 from workloads import Workloads
 
 # The agent's memory may grow by so much a minute, from when it has met all kinds of processes.
@@ -49,9 +49,14 @@ def living(program, stand_in, folder, seconds, seed, report):
     kinds = [workloads.storm, workloads.pythons, workloads.containers, workloads.time_namespaces, workloads.replaced_libraries, workloads.stopped]
     end = time.monotonic() + seconds
     paused = 0
+    rises = {}
     while time.monotonic() < end and agent.is_running():
-        kinds[workloads.random.randrange(len(kinds))]()
+        kind = kinds[workloads.random.randrange(len(kinds))]
+        before = rss_kib(agent.pid)
+        kind()
+        rises[kind.__name__] = rises.get(kind.__name__, 0) + rss_kib(agent.pid) - before
         if workloads.random.random() < 0.1:
+            before = rss_kib(agent.pid)
             agent.process.send_signal(signal.SIGSTOP)
             storm = threading.Thread(target=workloads.storm)
             storm.start()
@@ -59,6 +64,7 @@ def living(program, stand_in, folder, seconds, seed, report):
             agent.process.send_signal(signal.SIGCONT)
             storm.join()
             paused += 1
+            rises["stopped agent"] = rises.get("stopped agent", 0) + rss_kib(agent.pid) - before
     if not agent.is_running():
         report.fail(f"the agent ended by itself with {agent.process.returncode}")
     time.sleep(2)
@@ -76,25 +82,28 @@ def living(program, stand_in, folder, seconds, seed, report):
     report.row("times the agent was stopped (SIGSTOP) for up to 2 s", paused)
     report.check("the agent's exit status after Ctrl-C", status, status == 0)
     report.row("agent's memory: first, most, last", f"{first:.0f}, {most:.0f}, {last:.0f} MiB")
+    report.row("what it rose by, in MiB, during each", ", ".join(f"{kind} {kib / 1024:.0f}" for kind, kib in rises.items()))
     report.check("slope of its memory in the second half", f"{grows:.0f} KiB a minute", grows <= MOST_SLOPE_KIB)
     report.check("bytes of probed code while it ran, and after", f"{probed}, {behind}", probed > 0 and behind == 0)
     report.check("eBPF programs and links it held, and left", f"{len(held)}, {len(left)}", held and not left)
     wrong = check_trace(program, agent.out)
     report.check("its trace", wrong or "whole, explained", wrong is None)
-    counts(workloads, counted(agent.out), lasting_pid, report)
+    counts(workloads, Counted(agent.out), lasting_pid, report)
 
 
-def counts(workloads, seen, lasting, report):
+def counts(workloads, counted, lasting, report):
     """Launches by process as the workloads say and as the trace has them."""
-    wrong = {pid: (true, seen.get(pid, 0)) for pid, true in workloads.true.items() if seen.get(pid, 0) != true}
-    true, found = sum(workloads.true.values()), sum(seen.get(pid, 0) for pid in workloads.true)
+    wrong = [(pid, true, found) for pid, true, lived in workloads.true if (found := counted.of(pid, lived)) != true]
+    true = sum(true for _, true, _ in workloads.true)
+    found = sum(counted.of(pid, lived) for pid, _, lived in workloads.true)
     report.check(
         f"launches of {len(workloads.true)} processes that ended well: true, in the trace", f"{true}, {found}", not wrong)
-    for pid, (true, found) in list(wrong.items())[:5]:
+    for pid, true, found in wrong[:5]:
         report.note(f"process {pid}: {true} launches, {found} in the trace")
-    loose = {pid: true for pid, true in workloads.loose.items() if pid != lasting}
-    found = sum(seen.get(pid, 0) for pid in loose)
-    total = sum(loose.values())
+    if len(wrong) > 5:
+        report.note(f"and {len(wrong) - 5} processes more")
+    loose = [(true, counted.of(pid, lived)) for pid, true, lived in workloads.loose if pid != lasting]
     # Of a library that turns up for the first time the first calls may be missed, never any counted twice.
-    report.check("launches in libraries that were replaced: true, in the trace", f"{total}, {found}",
-                 all(seen.get(pid, 0) <= true for pid, true in loose.items()))
+    report.check("launches in libraries that were replaced: true, in the trace",
+                 f"{sum(true for true, _ in loose)}, {sum(found for _, found in loose)}",
+                 all(found <= true for true, found in loose))

@@ -21,11 +21,12 @@ def truth(output):
 
 
 class Workloads:
-    """Starts them; `true` has the launches of each that ended well, by process id, `loose` those whose start may be missed."""
+    """Starts them; `true` has each that ended well, its process id, its launches and when it lived, as numbers of processes come again
+    after some thousands; `loose` those whose first calls may be missed."""
 
     def __init__(self, stand_in, folder, seed):
         self.stand_in, self.folder, self.random = stand_in, folder, random.Random(seed)
-        self.true, self.loose, self.done = {}, {}, {}
+        self.true, self.loose, self.done, self.began = [], [], {}, {}
         self.copies = 0
 
     def note(self, kind, started, exact=True):
@@ -33,11 +34,18 @@ class Workloads:
         said = truth(output)
         self.done[kind] = self.done.get(kind, 0) + 1
         if said and started.returncode == 0:
-            (self.true if exact else self.loose)[said["pid"]] = said["ops"].get("cuLaunchKernel", 0)
+            lived = (self.began.pop(started.pid), time.time_ns())
+            (self.true if exact else self.loose).append((said["pid"], said["ops"].get("cuLaunchKernel", 0), lived))
 
     def start(self, *words, folder=None, before=(), **more):
         command = [*before, (folder or self.stand_in) / "simwork", "launch", "--via", "driver", *words]
-        return subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True, **more)
+        return self.popen(command, **more)
+
+    def popen(self, command, **more):
+        began = time.time_ns()
+        started = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True, **more)
+        self.began[started.pid] = began
+        return started
 
     def storm(self):
         """Many short processes at once."""
@@ -49,8 +57,8 @@ class Workloads:
 
     def pythons(self):
         """Programs in Python, whose stacks are read from outside while they begin and end."""
-        command = [str(self.stand_in / "simwork.py"), "train", "--steps", str(self.random.randrange(1, 100))]
-        started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(self.random.randrange(1, 4))]
+        command = [self.stand_in / "simwork.py", "train", "--steps", self.random.randrange(1, 100)]
+        started = [self.popen(command) for _ in range(self.random.randrange(1, 4))]
         for one in started:
             self.note("Python program", one)
 

@@ -42,7 +42,7 @@ fn decode_call(record: &raw::call_record, clock_offset_ns: u64) -> Option<Call> 
         name: None,
         direction: decode_direction(record.direction),
         capture: record.capture,
-        device: known_or(record.device_next, 0).map(|next| (next - 1) as u16),
+        device: record.device_next.checked_sub(1).and_then(|device| u16::try_from(device).ok()),
         library: record.library,
         first: record.first != 0,
         caller: record.caller,
@@ -145,6 +145,18 @@ mod tests {
         assert_eq!(call.kept, Kept::Slow);
         assert_eq!(call.launch.unwrap().grid, [1, 2, 3]);
         assert_eq!(call.stack_key, 77);
+    }
+
+    #[test]
+    fn devices_that_cannot_be_are_none() {
+        let device = |next| {
+            let mut record: raw::call_record = zeroed();
+            record.kept = raw::KEPT_SLOW as u8;
+            record.device_next = next;
+            decode(bytes_of(&record), 0).unwrap().device
+        };
+        assert_eq!((device(0), device(1), device(8)), (None, Some(0), Some(7)));
+        assert_eq!((device(i32::MIN), device(i32::MAX)), (None, None));
     }
 
     #[test]

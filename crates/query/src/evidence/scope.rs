@@ -70,23 +70,26 @@ impl Scope {
         }
     }
 
-    /// The same as a condition, to be put behind others. However many processes there are, it is one expression deep: the engine
-    /// takes no deep ones.
+    /// The same as a condition, to be put behind others. The engine takes neither deep nor long statements: however many processes there
+    /// are, it is a few expressions deep, and has `time`, which may be a statement of its own, once.
     pub(super) fn condition(&self, pid: &str, time: &str) -> String {
-        let by_process = |loops: &[(u32, Span)], within: &dyn Fn(Span) -> String, otherwise: u8| {
+        let by_process = |loops: &[(u32, Span)], bound: &dyn Fn(Span) -> u64, otherwise: i64| {
             let each: String =
-                loops.iter().map(|(of, span)| format!(" WHEN {of} THEN {}", within(*span))).collect();
-            match loops.is_empty() {
-                true => format!(" AND {otherwise}"),
-                false => format!(" AND CASE {pid}{each} ELSE {otherwise} END"),
+                loops.iter().map(|(of, span)| format!(" WHEN {of} THEN {}", bound(*span))).collect();
+            if loops.is_empty() {
+                otherwise.to_string()
+            } else {
+                format!("CASE {pid}{each} ELSE {otherwise} END")
             }
         };
         match self {
             Scope::All => String::new(),
-            Scope::Loop(loops) => {
-                by_process(loops, &|span| format!("{time} >= {} AND {time} < {}", begin(span), end(span)), 1)
-            }
-            Scope::Start(loops) => by_process(loops, &|span| format!("{time} < {}", begin(span)), 0),
+            Scope::Loop(loops) => format!(
+                " AND {time} BETWEEN {} AND {}",
+                by_process(loops, &begin, 0),
+                by_process(loops, &|span| end(span).saturating_sub(1), i64::MAX)
+            ),
+            Scope::Start(loops) => format!(" AND {time} < {}", by_process(loops, &begin, 0)),
         }
     }
 }
@@ -133,13 +136,17 @@ mod tests {
     }
 
     #[test]
-    fn hundreds_of_processes_make_no_deeper_condition() {
+    fn a_thousand_processes_make_a_shallow_and_short_condition() {
         let db = rusqlite::Connection::open_in_memory().unwrap();
         db.set_limit(rusqlite::limits::Limit::SQLITE_LIMIT_EXPR_DEPTH, 20).unwrap();
+        db.set_limit(rusqlite::limits::Limit::SQLITE_LIMIT_SQL_LENGTH, 128 << 10).unwrap();
         let span = Span { start_ns: 1_000_000_000, end_ns: 2_000_000_000 };
         let loops: Vec<(u32, Span)> = (1..=1_000).map(|pid| (pid, span)).collect();
         for scope in [Scope::Loop(loops.clone()), Scope::Start(loops)] {
-            let sql = format!("SELECT 1 WHERE 1{}", scope.condition("1000", "1500000000"));
+            let sql = format!(
+                "SELECT 1 WHERE 1{}",
+                scope.condition("1000", &format!("({} 1500000000)", " ".repeat(200)))
+            );
             let found = db.prepare(&sql).and_then(|mut statement| statement.exists([])).unwrap();
             assert_eq!(found, scope.has(1_000, 1_500_000_000));
         }

@@ -1,6 +1,6 @@
 //! Whatever other users of the host put in the way: the agent goes on, at no great cost, and traces whom it was tracing.
 
-use crate::support::{Ended, Running, Trace, alone, can_trace, skip};
+use crate::support::{Ended, Running, Trace, alone, can_trace, skip, wait_until};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -153,4 +153,36 @@ fn threads_that_parse_store_and_serve_may_do_nothing_else() {
     }
     running.stop();
     assert_eq!(trace.text("PRAGMA integrity_check"), "ok");
+}
+
+/// A host that starts programs from fresh copies of their libraries does so without end.
+#[test]
+fn libraries_that_are_deleted_are_closed_when_their_processes_have_ended() {
+    if !can_trace("libraries_that_are_deleted_are_closed_when_their_processes_have_ended") {
+        return;
+    }
+    let trace = Trace::new();
+    let running = Running::start(&trace, &[]);
+    let agent = running.child.id();
+    let folder = tempfile::tempdir().unwrap();
+    gpuwhy_simgpu::unpack(folder.path()).unwrap();
+    let path = folder.path().to_path_buf();
+    let open_files = || {
+        let links = fs::read_dir(format!("/proc/{agent}/fd"))
+            .unwrap()
+            .filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+        links.filter(|link| link.starts_with(&path)).count()
+    };
+    let mut work = Command::new(path.join(gpuwhy_simgpu::WORKLOAD))
+        .args(["launch", "--launches", "0", "--via", "driver", "--gap-us", "1000"])
+        .stdout(Stdio::null())
+        .spawn()
+        .map(Ended)
+        .unwrap();
+    wait_until("the libraries are attached", || open_files() > 0);
+    work.0.kill().unwrap();
+    work.0.wait().unwrap();
+    folder.close().unwrap();
+    wait_until("they are closed", || open_files() == 0);
+    running.stop();
 }

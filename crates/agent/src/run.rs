@@ -249,6 +249,7 @@ impl Run {
             if places_read.is_none_or(|read| read.elapsed() >= PLACES_EVERY) {
                 places_read = Some(Instant::now());
                 self.look_at_places(&mut batch);
+                self.release_libraries();
             }
             self.take_readings(&mut batch, updates)?;
             self.move_on(batch, updates)?;

@@ -101,6 +101,18 @@ impl Shares {
         }
     }
 
+    /// Files whose processes, as far as they are known, have all ended.
+    pub(crate) fn ended(&self, lives: impl Fn(u32) -> bool) -> Vec<FileId> {
+        let has_ended =
+            |held: &Held| !held.processes.is_empty() && !held.processes.iter().any(|pid| lives(*pid));
+        self.held.iter().filter(|(_, held)| has_ended(held)).map(|(file, _)| *file).collect()
+    }
+
+    /// It is not attached any more.
+    pub(crate) fn release(&mut self, file: FileId) {
+        self.held.remove(&file);
+    }
+
     /// One whose processes have all ended, else one that nobody has called for a while; the oldest first.
     fn least_used(&self, user: Option<u32>, now_ns: u64, lives: impl Fn(u32) -> bool) -> Option<FileId> {
         let candidates = self
@@ -167,6 +179,16 @@ mod tests {
             shares.call(inode as u32);
         }
         assert!(matches!(next(&mut shares, 8002, 0), Admission::Refuse(_)), "the new ones have time to call");
+    }
+
+    #[test]
+    fn files_whose_processes_have_ended_can_be_released() {
+        let mut shares = Shares::default();
+        full(&mut shares, STRANGER, 3, 0);
+        assert_eq!(shares.admit(file(9), None, 0, |_| true), Admission::Attach);
+        assert_eq!(shares.ended(|pid| pid != 1), [file(1)]);
+        shares.release(file(1));
+        assert!(shares.ended(|pid| pid != 1).is_empty());
     }
 
     #[test]

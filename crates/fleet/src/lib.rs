@@ -7,6 +7,7 @@ mod gently;
 pub mod ingest;
 pub mod journal;
 mod limits;
+mod log;
 pub mod peers;
 mod point;
 mod serve;

@@ -114,7 +114,7 @@ fn remember(store: &dyn Store, peers: &Peers) {
             calls.sort_by(|a, b| (&a.comm_id_hash, a.seq).cmp(&(&b.comm_id_hash, b.seq)));
             peers.remember(&calls);
         }
-        Err(error) => eprintln!("gpuwhy-fleet: the last collectives could not be read: {error}"),
+        Err(error) => crate::log::log!("the last collectives could not be read: {error}"),
     }
 }
 

@@ -31,7 +31,7 @@ pub use cgroup::{Cgroup, processes_in};
 pub use cgroup_names::CgroupNames;
 pub use gpu::{driver_version, gpus, nvidia_device_majors};
 pub use lookup::Lookup;
-pub use mapped::{mapped_file, mapped_files, pids};
+pub use mapped::{mapped_file, mapped_files, mapped_inodes, pids};
 pub use nvml::GpuMeter;
 pub use owner::Owner;
 pub use process::{describe, describe_at, exists, user_of};

@@ -20,6 +20,16 @@ pub fn mapped_files(pids: impl IntoIterator<Item = u32>, wanted: impl Fn(&str) -
         .collect()
 }
 
+/// The inode numbers of the executable files that processes map now under names that `wanted` accepts.
+pub fn mapped_inodes(wanted: impl Fn(&str) -> bool) -> HashSet<u64> {
+    let maps = pids().into_iter().filter_map(|pid| Maps::of(pid).ok());
+    let of_maps = |maps: Maps| {
+        let inodes = maps.iter().filter(|mapping| mapping.executable && wanted(mapping.name()));
+        inodes.map(|mapping| mapping.file.inode).collect::<Vec<_>>()
+    };
+    maps.flat_map(of_maps).collect()
+}
+
 /// The file that a process just mapped, if it still has it. The list of its mappings, whose reader holds up the process,
 /// is read only where the mapping has changed since.
 pub fn mapped_file(pid: u32, mapping: &Mapping) -> Option<MappedFile> {

@@ -63,6 +63,11 @@ impl TargetFile {
         &self.file
     }
 
+    /// It has no name any more; whoever has it open or mapped still has it.
+    pub fn is_deleted(&self) -> bool {
+        self.file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
+    }
+
     /// The file alone, if nobody else holds it.
     pub fn into_file(self) -> Option<File> {
         Arc::into_inner(self.file)
@@ -140,6 +145,7 @@ mod tests {
         fs::remove_file(&path).unwrap();
         fs::write(&path, "second").unwrap();
         assert_eq!(fs::read(file.path()).unwrap(), b"first");
+        assert!(file.is_deleted() && !TargetFile::at(&path).unwrap().is_deleted());
         assert!(TargetFile::at(folder.path()).is_none(), "a folder is no file");
         assert!(TargetFile::at(Path::new("/dev/null")).is_none(), "nor is a device");
     }

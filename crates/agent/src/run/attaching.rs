@@ -109,6 +109,23 @@ impl Run {
         }
     }
 
+    /// Lets go of library files that were deleted and whose processes have ended: they take descriptors and disk space, and
+    /// a host that starts programs from fresh copies makes them without end.
+    pub(super) fn release_libraries(&mut self) {
+        let mut gone = self.shares.ended(gpuwhy_host::exists);
+        gone.retain(|id| self.engine.is_deleted(*id));
+        if gone.is_empty() {
+            return;
+        }
+        // A child that nobody told of may have it from its parent.
+        let mapped = gpuwhy_host::mapped_inodes(discovery::is_library);
+        for id in gone.into_iter().filter(|id| !mapped.contains(&id.inode)) {
+            self.shares.release(id);
+            // Nobody is left whose calls would not be seen: there is nothing to report.
+            self.engine.detach_library(id, "");
+        }
+    }
+
     fn library_status(&self, file: &LibraryFile, state: ProbeState, reason: String) -> ProbeStatus {
         ProbeStatus {
             probe: file.library.probe().into(),

@@ -127,7 +127,7 @@ impl Log {
     /// That it cannot be written is said; nobody is refused for it.
     fn write(&self, line: &Value) {
         if let Err(error) = self.append(&format!("{line}\n")) {
-            eprintln!("gpuwhy-fleet: {} cannot be written: {error}", self.path.display());
+            crate::log::log!("{} cannot be written: {error}", self.path.display());
         }
     }
 

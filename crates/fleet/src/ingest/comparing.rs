@@ -64,6 +64,6 @@ fn judge(peers: &Peers, journal: &Journal) {
     let id = id("fleet", Signal::Logs, format!("{} {}", now.wall_ns, words.join(" ")).as_bytes());
     let batch = Batch { id, received_ns: now.wall_ns, findings, ..Batch::default() };
     if let Err(error) = journal.append_blocking(&batch) {
-        eprintln!("gpuwhy-fleet: what was found could not be stored: {error}");
+        crate::log::log!("what was found could not be stored: {error}");
     }
 }

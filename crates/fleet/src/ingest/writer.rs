@@ -172,7 +172,7 @@ impl Work {
             to.offset = part.to;
         }
         if bad > 0 {
-            eprintln!("gpuwhy-fleet: {bad} pushes of the journal cannot be read any more and are lost");
+            crate::log::log!("{bad} pushes of the journal cannot be read any more and are lost");
         }
         let group: Vec<&Batch> = batches.iter().collect();
         let oldest_ns = group.iter().map(|batch| batch.received_ns).min();
@@ -189,7 +189,7 @@ impl Work {
         self.tally.behind(self.progress.behind());
         if self.said.is_none_or(|said| said.elapsed() > SAY_EVERY) {
             self.said = Some(Instant::now());
-            eprintln!("gpuwhy-fleet: {error}; what was acknowledged is in the journal, and is tried again");
+            crate::log::log!("{error}; what was acknowledged is in the journal, and is tried again");
         }
         std::thread::sleep(PAUSE);
         // Whether the last group is in the store nobody knows; the store does.
@@ -210,7 +210,7 @@ impl Work {
         if self.store.write(&[], to).is_ok() {
             self.failures = 0;
             self.progress.stored(to);
-            eprintln!("gpuwhy-fleet: a push that cannot be stored was put into {}", file.display());
+            crate::log::log!("a push that cannot be stored was put into {}", file.display());
         }
     }
 
@@ -221,7 +221,7 @@ impl Work {
         // A clock that is ahead for a while must not make anything old.
         match self.store.forget(Now::read().earliest(), self.keep) {
             Ok(forgotten) => self.tally.forgotten(forgotten.rows),
-            Err(error) => eprintln!("gpuwhy-fleet: old rows could not be deleted: {error}"),
+            Err(error) => crate::log::log!("old rows could not be deleted: {error}"),
         }
     }
 }

@@ -248,7 +248,7 @@ impl Work {
         let error = format!("the journal in {} cannot be written to: {error}", self.folder.display());
         if self.said.is_none_or(|said| said.elapsed() > SAY_EVERY) {
             self.said = Some(Instant::now());
-            eprintln!("gpuwhy-fleet: {error}; those who push are told to come later");
+            crate::log::log!("{error}; those who push are told to come later");
         }
         for job in jobs {
             let _ = job.told.send(Err(NotStored::Failed(error.clone())));

@@ -37,7 +37,7 @@ impl Journal {
         let made = made.and_then(|()| std::fs::File::open(data)?.sync_all());
         made.map_err(|error| unusable(error.to_string()))?;
         let left = look(&folder, stored).map_err(&unusable)?;
-        left.said.iter().for_each(|sentence| eprintln!("gpuwhy-fleet: {sentence}"));
+        left.said.iter().for_each(|sentence| crate::log::log!("{sentence}"));
         let newest = left.segments.last_key_value().map_or(0, |(number, _)| *number);
         let progress = Arc::new(Progress::new(left.segments, stored));
         let (jobs, waiting) = sync_channel(WAITING);

@@ -59,8 +59,8 @@ pub struct Engine {
     pub(super) statuses: Vec<ProbeStatus>,
     pub(super) attached_files: HashSet<FileId>,
     pub(super) libraries: Vec<LibraryInfo>,
-    /// Where each of them can be opened from here.
-    pub(super) library_files: Vec<TargetFile>,
+    /// The files of each, as long as they are attached.
+    pub(super) library_files: Vec<Option<TargetFile>>,
     pub(super) losses: LossReader,
     pub(super) slots: Slots,
     /// Walks over all tasks, where the kernel can, by their programs' names.

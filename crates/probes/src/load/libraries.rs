@@ -42,7 +42,7 @@ impl Engine {
                 kind: file.library.name().into(),
                 file: file.shown_path.clone(),
             });
-            self.library_files.push(file.file.clone());
+            self.library_files.push(Some(file.file.clone()));
         }
         self.statuses.extend(fresh.iter().cloned());
         fresh
@@ -86,24 +86,36 @@ impl Engine {
 
     /// Where an attached collective library keeps a communicator's ranks.
     pub fn communicator_layout(&self, library: u16) -> Option<CommunicatorLayout> {
-        let file = self.library_files.get(usize::from(library).checked_sub(1)?)?;
+        let file = self.library_files.get(usize::from(library).checked_sub(1)?)?.as_ref()?;
         gpuwhy_confine::parse(|| CommunicatorLayout::of_library(file))?
     }
 
-    /// Detaches a file from all processes; it may be attached again. Traps end at once, as with slices.
+    /// Detaches a file from all processes, closes it, and says so of its functions; it may be attached again. Traps end at
+    /// once, as with slices.
     pub fn detach_library(&mut self, id: FileId, reason: &str) -> Vec<ProbeStatus> {
         self.attached_files.remove(&id);
         let (gone, stay): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.groups).into_iter().partition(|group| group.file.file.id() == id);
         self.groups = stay;
+        for file in &mut self.library_files {
+            file.take_if(|file| file.id() == id);
+        }
+        // What was said of it is said, and need not be remembered.
+        let is_left = |path: &str| self.groups.iter().any(|group| group.file.shown_path == path);
+        let forgotten = gone.first().map(|group| group.file.shown_path.clone()).filter(|path| !is_left(path));
+        self.statuses.retain(|status| Some(&status.file) != forgotten.as_ref());
         let now = self.now_ns();
-        let statuses: Vec<ProbeStatus> =
+        let statuses =
             gone.iter().flat_map(|group| group.refused(self.flavour.name(), now, reason)).collect();
         if !gone.is_empty() {
             std::thread::spawn(move || drop(gone));
         }
-        self.statuses.extend(statuses.iter().cloned());
         statuses
+    }
+
+    /// Whether the file of an attached library has no name any more.
+    pub fn is_deleted(&self, id: FileId) -> bool {
+        self.groups.iter().any(|group| group.file.file.id() == id && group.file.file.is_deleted())
     }
 
     pub fn is_attached(&self, id: FileId) -> bool {

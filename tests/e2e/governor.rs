@@ -102,9 +102,10 @@ fn what_slices_tell_is_near_the_truth_and_what_is_rare_is_exact() {
     let said = done(gpuwhy().arg("explain").arg(trace.file()).output().unwrap());
     assert!(said.contains("launches sampled ") && said.contains("% of the time: the budget is 1%"), "{said}");
     assert!(!said.contains("everything is seen"), "{said}");
-    let (late, interval) = told(&trace, "cuLaunchKernel", &["--since", "3s"]);
-    eprintln!("the last 3 s: {late} {interval:?}");
-    assert!((18_000.0..32_000.0).contains(&late), "8,000 a second for 3 s: {late} {interval:?}");
+    // On a busy machine there may be no slice for some seconds, and then nothing to estimate from.
+    let (late, interval) = told(&trace, "cuLaunchKernel", &["--since", "6s"]);
+    eprintln!("the last 6 s: {late} {interval:?}");
+    assert!((36_000.0..64_000.0).contains(&late), "8,000 a second for 6 s: {late} {interval:?}");
 }
 
 #[test]

@@ -92,6 +92,7 @@ docs: setup
 	$(TARGET)/debug/gpuwhy docs schema > docs/schema.md
 	$(TARGET)/debug/gpuwhy docs probes > docs/probes.md
 	$(TARGET)/debug/gpuwhy docs rules > docs/rules.md
+	$(TARGET)/debug/gpuwhy docs causes > docs/causes.md
 	$(TARGET)/debug/gpuwhy docs formats > docs/formats.md
 	$(TARGET)/debug/gpuwhy docs metrics > docs/metrics.md
 	$(TARGET)/debug/gpuwhy docs api > docs/api.md

@@ -71,6 +71,14 @@ def put(target, name, content):
     (folder / name).write_bytes(content)
 
 
+def described():
+    """Names and symbols with nothing else: where each is, in the bytes that the target reads of a number."""
+    names = b"\0cuLaunchKernel\0_PyRuntime\0"
+    symbols = b"".join(struct.pack("<IBBHQQ", place, 0x12, 0, 3, 0x20, 8) for place in (1, 16, 19))
+    numbers = [0, len(names), len(names), len(symbols)] * 2
+    return b"p" + b"".join(struct.pack("<HBB", number, 0, 0) for number in numbers) + names + symbols
+
+
 def unwind(elf):
     found = {name: (address, content) for name, address, content in sections(elf)}
     address, section = found[".eh_frame"]
@@ -110,10 +118,12 @@ def main():
         put("debug_lines", "split", lines(split))
         put("library_elf", "library", build(folder, "library", LIBRARY, "-O2", "-shared", "-fPIC"))
         put("library_elf", "protected", build(folder, "protected", LIBRARY, "-O0", "-shared", "-fPIC", "-fcf-protection", "-s"))
+        put("elf_symbols", "library", build(folder, "found", LIBRARY, "-O2", "-shared", "-fPIC", "-Wl,-rpath,/opt/gpu/lib"))
         hexed = "const unsigned long Py_Version = 0x030c04f0;"
         put("python_elf", "3.12", build(folder, "3.12", PYTHON % hexed, "-O1", "-shared", "-fPIC"))
         put("python_elf", "3.10", build(folder, "3.10", PYTHON % "", "-O1", "-shared", "-fPIC"))
         put("python_elf", "stripped", build(folder, "stripped", PYTHON % "", "-O1", "-static", "-s", "-Wl,-e,Py_GetVersion"))
+    put("elf_symbols", "described", described())
     put("symbol_elf", "mangled-cpp", b"m_ZN2at6native3addERKNS_6TensorE")
     put("symbol_elf", "mangled-rust", b"m_ZN4core3fmt5write17h0123456789abcdefE")
     put("symbol_elf", "mangled-v0", b"m_RNvC6_123foo3bar")

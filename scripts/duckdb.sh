@@ -5,15 +5,21 @@
 # the library that was looked at when this version was chosen.
 set -eu
 
-# The version that the `duckdb` crate of Cargo.lock is made for.
-version=1.5.6-r.1
 folder=${1:-${XDG_CACHE_HOME:-$HOME/.cache}/gpuwhy/duckdb}
 
-# With the SHA-256 of its library; both are changed together. What nobody has looked at is not fetched.
+# The version that the `duckdb` crate of Cargo.lock is made for, or one that has all functions it is linked to, with the SHA-256 of its
+# library; both are changed together. What nobody has looked at is not fetched.
 case $(uname -m) in
 x86_64)
     package=@duckdb/node-bindings-linux-x64
+    version=1.5.6-r.1
     digest=3f4962cdd266eab2b479a5b5a4a6d063d279b2954ae814ed00385d553b747633
+    ;;
+# The newest there is for arm64: it has each of the 121 functions that gpuwhy-fleet is linked to.
+aarch64)
+    package=@duckdb/node-bindings-linux-arm64
+    version=1.5.5-r.5
+    digest=d00d007f3f7ca1f2896a5e4b89c2ce141bf0508506a9d6d56f9598b8e59d074e
     ;;
 *) echo "no DuckDB library is pinned for $(uname -m); build with --features bundled" >&2; exit 1 ;;
 esac

@@ -28,6 +28,7 @@ pub(crate) fn measure(workload: &Workload, figures: &mut Figures) -> Result<()> 
     engine.detach()?;
     figures.add_limited("detach all", ms(began), "ms", Limit::AtMost(1000.0));
     drop(engine);
+    whole_traces(workload, figures)?;
 
     figures.add_limited(
         "memory of gpuwhy tracing an idle host",
@@ -43,6 +44,63 @@ pub(crate) fn measure(workload: &Workload, figures: &mut Figures) -> Result<()> 
         Limit::AtMost(120.0),
     );
     Ok(())
+}
+
+/// How often a trace is begun and ended; other programs of the host only add, so the best of them counts.
+const TRACES: usize = 5;
+
+/// From the first word to the last, of a command that does nothing and of a program that runs already.
+fn whole_traces(workload: &Workload, figures: &mut Figures) -> Result<()> {
+    let mut best = [f64::INFINITY; 3];
+    for _ in 0..TRACES {
+        let folder = tempfile::tempdir()?;
+        let mut config = Config::new(folder.path().join("true.db"));
+        config.command = Some(vec![OsString::from("true")]);
+        config.command_output = CommandOutput::Discard;
+        let began = Instant::now();
+        Agent::spawn(config)?.finish()?;
+        best[0] = best[0].min(ms(began));
+        let mut child = std::process::Command::new(workload.program())
+            .args(["launch", "--launches", "0", "--gap-us", "1000"])
+            .stdout(std::process::Stdio::null())
+            .spawn()?;
+        let [attach, detach] = attach_and_detach(child.id())?;
+        best[1] = best[1].min(attach);
+        best[2] = best[2].min(detach);
+        child.kill()?;
+        child.wait()?;
+    }
+    let names = ["trace of `true`", "attach to a running program", "detach from it"];
+    for (name, ms) in names.into_iter().zip(best) {
+        figures.add_limited_with_note(name, ms, "ms", Limit::AtMost(300.0), format!(" best of {TRACES}"));
+    }
+    Ok(())
+}
+
+fn attach_and_detach(pid: u32) -> Result<[f64; 2]> {
+    let folder = tempfile::tempdir()?;
+    let mut config = Config::new(folder.path().join("attach.db"));
+    config.pids = vec![pid];
+    let mut began = Instant::now();
+    let agent = Agent::spawn(config)?;
+    let mut times = [0.0; 2];
+    for update in agent.updates().iter() {
+        match update {
+            Update::Started { .. } => times[0] = ms(began),
+            // Its calls are being counted.
+            Update::Snapshot(_) if times[1] == 0.0 => {
+                began = Instant::now();
+                times[1] = f64::NAN;
+                agent.stop();
+            }
+            Update::Ended(result) => {
+                (*result)?;
+                times[1] = ms(began);
+            }
+            _ => {}
+        }
+    }
+    Ok(times)
 }
 
 fn ms(since: Instant) -> f64 {
@@ -69,7 +127,7 @@ fn rss_mb(workload: &Workload, load: Option<&[&str]>) -> Result<f64> {
     config.command = None::<Vec<OsString>>;
     let agent = Agent::spawn(config)?;
     let mut most = 0;
-    for update in agent.updates() {
+    for update in agent.updates().iter() {
         match update {
             Update::Snapshot(snapshot) => most = most.max(snapshot.own.rss_bytes),
             Update::Ended(result) => {

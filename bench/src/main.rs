@@ -4,6 +4,7 @@
 mod export;
 mod figures;
 mod governor;
+mod late;
 mod launch;
 mod lifecycle;
 mod pipeline;
@@ -50,6 +51,9 @@ fn main() -> Result<()> {
     }
     if wanted("lifecycle", "attach, detach, memory") {
         lifecycle::measure(&workload, &mut figures)?;
+    }
+    if wanted("late", "libraries loaded late") {
+        late::measure(&workload, if quick { 2 } else { 5 }, &mut figures)?;
     }
     if wanted("governor", "the worst case within a budget") {
         governor::measure(&workload, if quick { 1 } else { 3 }, &mut figures)?;

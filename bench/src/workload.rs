@@ -54,7 +54,13 @@ impl Workload {
             if let Some(library) = Library::of_file_name(file.name) {
                 let path = self.path(file.name);
                 let file = TargetFile::at(&path).context("a library cannot be read")?;
-                files.push(LibraryFile { library, file, shown_path: path.display().to_string(), pid: None });
+                files.push(LibraryFile {
+                    library,
+                    file,
+                    shown_path: path.display().to_string(),
+                    pid: None,
+                    sites: None,
+                });
             }
         }
         Ok(files)

@@ -34,6 +34,7 @@ pub struct Target {
 /// Every target there is.
 pub static TARGETS: &[Target] = &[
     targets::ring_records::TARGET,
+    targets::elf_symbols::TARGET,
     targets::library_elf::TARGET,
     targets::symbol_elf::TARGET,
     targets::unwind_tables::TARGET,

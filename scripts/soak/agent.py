@@ -5,6 +5,7 @@ import subprocess
 import threading
 
 from host import objects_of
+from started import popen
 
 PATIENCE_S = 60
 
@@ -15,7 +16,7 @@ class Agent:
     def __init__(self, program, out, *options, log=None):
         self.out, self.log = out, log or out.with_suffix(".log")
         self.said = open(self.log, "ab")
-        self.process = subprocess.Popen(
+        self.process = popen(
             [program, "trace", "--json", "--budget", "100%", "--out", out, *options],
             stdout=subprocess.PIPE, stderr=self.said)
         self.attached = threading.Event()

@@ -67,11 +67,46 @@ def changed_code(pid, library):
     return changed
 
 
+def other_agents(own):
+    """Whether somebody else traces this host: probes of theirs are in the same code as ours. `own` are ours."""
+    for comm in Path("/proc").glob("[0-9]*/comm"):
+        try:
+            if comm.read_text().strip() == "gpuwhy" and int(comm.parent.name) not in own:
+                words = (comm.parent / "cmdline").read_bytes().split(b"\0")
+                if {b"trace", b"demo", b"check", b"top", b"agent"} & set(words[1:2]):
+                    return True
+        except OSError:
+            continue
+    return False
+
+
+def code_left(pids, library, patience_s=60):
+    """Bytes of probes that are left in processes' code when our agent is gone. Nothing where others trace all the time."""
+    end = time.monotonic() + patience_s
+    while time.monotonic() < end:
+        if not other_agents(()):
+            changed = sum(changed_code(pid, library) for pid in pids)
+            # One that began meanwhile, or was just ending, has put them there.
+            if not changed or not other_agents(()):
+                return changed
+        time.sleep(0.2)
+    return None
+
+
 def rss_kib(pid):
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1])
     return 0
+
+
+def children_rss_kib(pid):
+    """Of the largest process that it has started and that has not ended."""
+    most = 0
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            most = max([most, *(rss_kib(child) for child in children.read_text().split())])
+    return most
 
 
 def slope(samples):

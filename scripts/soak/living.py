@@ -5,7 +5,7 @@ import threading
 import time
 
 from agent import Agent
-from host import Counted, changed_code, check_trace, left_of, objects_of, rss_kib, slope
+from host import Counted, changed_code, check_trace, children_rss_kib, code_left, left_of, objects_of, rss_kib, slope
 from workloads import Workloads
 
 # The agent's memory may grow by so much a minute, from when it has met all kinds of processes.
@@ -13,20 +13,27 @@ MOST_SLOPE_KIB = 2048
 
 
 class Memory(threading.Thread):
-    """Samples the memory of a process once a second."""
+    """Samples the memory of a process ten times a second, and what was done to the host when it had most."""
 
     def __init__(self, pid):
         super().__init__(daemon=True)
         self.pid, self.samples, self.over = pid, [], threading.Event()
+        self.doing, self.peak, self.child_kib = "nothing yet", (0, 0, ""), 0
         self.start()
 
     def run(self):
         began = time.monotonic()
-        while not self.over.wait(1):
+        while not self.over.wait(0.1):
             try:
-                self.samples.append((time.monotonic() - began, rss_kib(self.pid)))
+                sample = (time.monotonic() - began, rss_kib(self.pid))
+                self.child_kib = max(self.child_kib, children_rss_kib(self.pid))
             except OSError:
                 return
+            if not sample[1]:
+                # It has ended, and nobody has asked for its status yet.
+                return
+            self.samples.append(sample)
+            self.peak = max(self.peak, (sample[1], sample[0], self.doing))
 
     def figures(self):
         """First, most and last in MiB, and the slope of the second half in KiB a minute."""
@@ -52,11 +59,11 @@ def living(program, stand_in, folder, seconds, seed, report):
     rises = {}
     while time.monotonic() < end and agent.is_running():
         kind = kinds[workloads.random.randrange(len(kinds))]
-        before = rss_kib(agent.pid)
+        before, memory.doing = rss_kib(agent.pid), kind.__name__
         kind()
         rises[kind.__name__] = rises.get(kind.__name__, 0) + rss_kib(agent.pid) - before
         if workloads.random.random() < 0.1:
-            before = rss_kib(agent.pid)
+            before, memory.doing = rss_kib(agent.pid), "stopped agent"
             agent.process.send_signal(signal.SIGSTOP)
             storm = threading.Thread(target=workloads.storm)
             storm.start()
@@ -67,13 +74,14 @@ def living(program, stand_in, folder, seconds, seed, report):
             rises["stopped agent"] = rises.get("stopped agent", 0) + rss_kib(agent.pid) - before
     if not agent.is_running():
         report.fail(f"the agent ended by itself with {agent.process.returncode}")
+    memory.doing = "its end"
     time.sleep(2)
     probed = changed_code(lasting.pid, "libcuda.so.1")
     held = objects_of(agent.pid) if agent.is_running() else set()
     status = agent.end()
     first, most, last, grows = memory.figures()
     left = left_of(held)
-    behind = changed_code(lasting.pid, "libcuda.so.1")
+    behind = code_left([lasting.pid], "libcuda.so.1")
     stop.touch()
     workloads.note("lasting", lasting, exact=False)
     lasting_pid = lasting.pid
@@ -82,6 +90,8 @@ def living(program, stand_in, folder, seconds, seed, report):
     report.row("times the agent was stopped (SIGSTOP) for up to 2 s", paused)
     report.check("the agent's exit status after Ctrl-C", status, status == 0)
     report.row("agent's memory: first, most, last", f"{first:.0f}, {most:.0f}, {last:.0f} MiB")
+    report.row("the most that a process took which explained the trace meanwhile", f"{memory.child_kib / 1024:.0f} MiB")
+    report.row("when it had most", f"after {memory.peak[1]:.0f} s, during {memory.peak[2]}")
     report.row("what it rose by, in MiB, during each", ", ".join(f"{kind} {kib / 1024:.0f}" for kind, kib in rises.items()))
     report.check("slope of its memory in the second half", f"{grows:.0f} KiB a minute", grows <= MOST_SLOPE_KIB)
     report.check("bytes of probed code while it ran, and after", f"{probed}, {behind}", probed > 0 and behind == 0)

@@ -8,17 +8,45 @@ a quarter each agents and servers are killed, up to a hundred times. The host's 
 
 import contextlib
 import os
+import signal
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 
 from killed import full_disk, killed
 from living import living
 from report import Report
+from started import end_all
 from server import server_full_disk, server_killed
 
-TIMES = 100
+# In half an hour; of a shorter soak fewer.
+TIMES, WHOLE_S = 100, 1_800
+# Beyond a part's own time: for its checks, and for what it waits for.
+PATIENCE_S = 300
+
+
+@contextlib.contextmanager
+def guarded(report, seconds):
+    """A part that fails or hangs is said so, what it has started is ended, and the next one begins."""
+
+    def late(*_):
+        raise TimeoutError(f"it had not ended after {seconds + PATIENCE_S:.0f} s")
+
+    signal.signal(signal.SIGALRM, late)
+    signal.alarm(int(seconds + PATIENCE_S))
+    try:
+        yield
+    except Exception as error:  # whatever it is, the other parts are still to come
+        report.note(f"{type(error).__name__}: {error}"[:500])
+        traceback.print_exc()
+        report.fail("this part did not come to its end")
+    finally:
+        signal.alarm(0)
+        left = end_all()
+        if left:
+            report.note(f"ended: {', '.join(left)}"[:500])
 
 
 def main():
@@ -34,18 +62,20 @@ def main():
     with contextlib.ExitStack() as stack:
         kept = os.environ.get("SOAK_FOLDER")
         folder = Path(kept or stack.enter_context(tempfile.TemporaryDirectory(prefix="gpuwhy-soak-")))
+        times = max(2, round(TIMES * min(1, seconds / WHOLE_S)))
         parts = [
-            ("One agent lives through it", "living", lambda at: living(program, stand_in, at, seconds * 0.45, seed, report)),
-            ("Agents are killed", "killed", lambda at: killed(program, stand_in, at, TIMES, seconds * 0.3, seed, report)),
-            ("The disk is full", "full", lambda at: full_disk(program, stand_in, at, report)),
-            ("The server's disk is full", "server-full", lambda at: server_full_disk(fleet, at, report)),
-            ("Servers are killed", "server", lambda at: server_killed(fleet, at, TIMES, seconds * 0.25, seed, report)),
+            ("One agent lives through it", "living", seconds * 0.45, lambda at, for_s: living(program, stand_in, at, for_s, seed, report)),
+            ("Agents are killed", "killed", seconds * 0.3, lambda at, for_s: killed(program, stand_in, at, times, for_s, seed, report)),
+            ("The disk is full", "full", 0, lambda at, _: full_disk(program, stand_in, at, report)),
+            ("The server's disk is full", "server-full", 0, lambda at, _: server_full_disk(fleet, at, report)),
+            ("Servers are killed", "server", seconds * 0.25, lambda at, for_s: server_killed(fleet, at, times, for_s, seed, report)),
         ]
-        for title, name, run in parts:
+        for title, name, for_s, run in parts:
             report.part(title)
             at = folder / name
             at.mkdir(parents=True)
-            run(at)
+            with guarded(report, for_s):
+                run(at, for_s)
     took = (time.monotonic() - report.began) / 60
     if len(sys.argv) == 5:
         head = f"# Soak\n\n`make soak`, {took:.0f} minutes, seed {seed}, {os.cpu_count()} CPUs, Linux {os.uname().release.split('-')[0]}."

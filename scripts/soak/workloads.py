@@ -9,6 +9,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from started import popen
+
 V1 = Path("/sys/fs/cgroup/pids")
 
 
@@ -43,7 +45,7 @@ class Workloads:
 
     def popen(self, command, **more):
         began = time.time_ns()
-        started = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True, **more)
+        started = popen(command, stdout=subprocess.PIPE, text=True, **more)
         self.began[started.pid] = began
         return started
 

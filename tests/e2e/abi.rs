@@ -1,7 +1,7 @@
 //! What a trace says of a call is what was passed: every probed function is called by a workload that knows its
 //! arguments, and they come out one by one.
 
-use crate::support::{Trace, alone, can_trace, done, simwork, truth};
+use crate::support::{Trace, can_trace, done, simwork, truth};
 use gpuwhy_model::Role;
 use gpuwhy_probes::{Function, op_of_symbol};
 use serde_json::Value;
@@ -167,7 +167,6 @@ fn arguments_come_out_as_they_were_passed() {
     if !can_trace("arguments_come_out_as_they_were_passed") {
         return;
     }
-    let _turn = alone();
     for (workload, view) in [("mixed", "cuda_events"), ("hip-mixed", "hip_events")] {
         for attach in FLAVOURS {
             let trace = Trace::new();
@@ -261,7 +260,6 @@ fn arguments_of_collectives_come_out_as_they_were_passed() {
     if !can_trace("arguments_of_collectives_come_out_as_they_were_passed") {
         return;
     }
-    let _turn = alone();
     for attach in FLAVOURS {
         let trace = Trace::new();
         let truth = trace.of_simwork(&["--keep-all", "--attach", attach], &["nccl-mixed"]);
@@ -284,7 +282,6 @@ fn asynchronous_events_come_out_as_they_were_raised() {
     if !can_trace("asynchronous_events_come_out_as_they_were_raised") {
         return;
     }
-    let _turn = alone();
     for attach in FLAVOURS {
         let trace = Trace::new();
         let flags = ["--keep-all", "--rdma-verbs", "--attach", attach];

@@ -2,7 +2,7 @@
 //! harmed.
 
 use crate::refusal::{Frozen, Nobody, changed_by, open_to_all, recorded, recorded_trace, refused, sentence};
-use crate::support::{Gated, Running, Trace, alone, can_trace, done, gpuwhy, simwork, skip, wait_until};
+use crate::support::{Gated, Running, Trace, can_trace, done, gpuwhy, simwork, skip, wait_until};
 use rusqlite::Connection;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -95,7 +95,6 @@ fn what_is_no_trace_is_not_traced_into() {
     if !can_trace("what_is_no_trace_is_not_traced_into") {
         return;
     }
-    let _turn = alone();
     all_refused(not_traces(), |path| {
         let mut command = gpuwhy();
         command.args(["trace", "--duration", "1s", "--out"]).arg(path);
@@ -211,6 +210,13 @@ fn who_may_read_a_file_can_query_it_and_who_may_not_is_told() {
     before.assert_same(trace.folder.path(), "reading");
 }
 
+/// All of the trace is in the last five minutes: there is nothing before to compare with.
+#[test]
+fn a_time_longer_than_the_trace_is_refused_in_a_sentence() {
+    let trace = recorded_trace();
+    refused(gpuwhy().arg("compare").arg(trace.file()).args(["--since", "5m"]), 3, &["no calls in that time"]);
+}
+
 #[test]
 fn without_privileges_tracing_says_what_it_needs() {
     let Some(nobody) = Nobody::new("without_privileges_tracing_says_what_it_needs") else { return };
@@ -236,7 +242,8 @@ fn without_privileges_tracing_says_what_it_needs() {
 #[test]
 fn without_privileges_the_demo_is_replayed_and_says_so() {
     let Some(nobody) = Nobody::new("without_privileges_the_demo_is_replayed_and_says_so") else { return };
-    let text = done(nobody.gpuwhy().arg("demo").output().unwrap());
+    let kept = nobody.folder.path().join("demo.db");
+    let text = done(nobody.gpuwhy().args(["demo", "--out"]).arg(&kept).output().unwrap());
     assert!(text.contains("REPLAYED from a recording"), "{text}");
     assert!(text.contains("cpu.preempted") && text.contains("renice"), "{text}");
     assert_eq!(text.matches("A training loop").count(), 1, "{text}");
@@ -294,7 +301,6 @@ fn a_full_disk_ends_the_trace_in_words_and_the_file_still_answers() {
         return;
     }
     let Some(disk) = SmallDisk::new(TEST) else { return };
-    let _turn = alone();
     let workload = simwork();
     let mut trace = gpuwhy();
     trace.args(["trace", "--json", "--keep-all", "--out"]).arg(disk.file()).arg("--").arg(&workload);
@@ -349,7 +355,6 @@ fn a_trace_is_read_by_others_while_it_grows_and_written_by_nobody_else() {
     if !can_trace(TEST) {
         return;
     }
-    let _turn = alone();
     let trace = Trace::new();
     let stop = trace.folder.path().join("stop");
     let workload = Gated::start(
@@ -402,7 +407,6 @@ fn what_a_killed_trace_left_is_read_by_anybody_and_unchanged() {
         return;
     }
     let Some(nobody) = Nobody::new(TEST) else { return };
-    let _turn = alone();
     let trace = Trace::new();
     let stop = nobody.folder.path().join("stop");
     let workload = Gated::start(
@@ -451,4 +455,75 @@ fn what_a_killed_trace_left_is_read_by_anybody_and_unchanged() {
     assert_eq!(count(&mut nobody.gpuwhy()), seen);
     before.assert_same(trace.folder.path(), "reading");
     assert_eq!(fs::read_dir(nobody.folder.path()).unwrap().count(), 2, "copies are cleared away");
+}
+
+/// Nobody can be told anything: the exit status says it.
+#[test]
+fn full_outputs_end_a_command_with_its_status() {
+    let trace = recorded_trace();
+    let full = || fs::File::options().write(true).open("/dev/full").unwrap();
+    let status = |command: &mut Command| command.stdout(full()).stderr(full()).status().unwrap().code();
+    let file = trace.file();
+    assert_eq!(
+        status(gpuwhy().arg("explain").arg(&file)),
+        Some(1),
+        "what was asked for could not be written"
+    );
+    assert_eq!(status(gpuwhy().arg("query").arg(&file).arg("SELECT 1")), Some(1));
+    assert_eq!(status(gpuwhy().arg("explain").arg("/nowhere.db")), Some(1));
+    assert_eq!(status(gpuwhy().arg("--nonsense")), Some(2));
+}
+
+/// Another tool's file, and one whose writer was SQLite's own shell: both keep a log, and neither has one.
+#[test]
+fn reading_leaves_nothing_beside_a_file_whose_log_is_gone() {
+    let trace = recorded_trace();
+    let file = trace.file();
+    let db = Connection::open(&file).unwrap();
+    db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).unwrap();
+    db.execute_batch("CREATE TABLE IF NOT EXISTS extra (x); DROP TABLE extra").unwrap();
+    drop(db);
+    assert_eq!(fs::read_dir(trace.folder.path()).unwrap().count(), 1, "it has no log");
+    let names = || -> Vec<_> {
+        fs::read_dir(trace.folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+    };
+    let before = Frozen::of(trace.folder.path());
+    let ask = |command: &mut Command| {
+        done(command.arg("explain").arg(&file).arg("--quiet").output().unwrap());
+    };
+    ask(&mut gpuwhy());
+    done(gpuwhy().arg("query").arg(&file).arg("op_summary").output().unwrap());
+    assert_eq!(names().len(), 1, "{:?}", names());
+    // Whoever may not write there reads it in its place.
+    if let Some(nobody) = Nobody::new("reading_leaves_nothing_beside_a_file_whose_log_is_gone") {
+        open_to_all(trace.folder.path(), 0o555);
+        open_to_all(&file, 0o444);
+        let before = Frozen::of(trace.folder.path());
+        ask(&mut nobody.gpuwhy());
+        before.assert_same(trace.folder.path(), "reading");
+        assert_eq!(names().len(), 1, "{:?}", names());
+        return;
+    }
+    before.assert_same(trace.folder.path(), "reading");
+}
+
+/// Said before anything is loaded: without privileges nothing could be.
+#[test]
+fn a_target_that_cannot_be_written_is_refused_before_anything_is_loaded() {
+    let Some(nobody) = Nobody::new("a_target_that_cannot_be_written_is_refused_before_anything_is_loaded")
+    else {
+        return;
+    };
+    let other = nobody.folder.path().join("notes.txt");
+    fs::write(&other, "no trace").unwrap();
+    open_to_all(&other, 0o666);
+    for (out, words) in [
+        ("/nowhere/run.db", "its folder does not exist; create it first"),
+        ("/etc/run.db", "permission denied; write to another file"),
+        ("/etc", "folder"),
+        (other.to_str().unwrap(), "not a gpuwhy trace"),
+    ] {
+        refused(nobody.gpuwhy().args(["trace", "--out", out]), 1, &[words]);
+    }
+    assert_eq!(fs::read_to_string(&other).unwrap(), "no trace");
 }

@@ -82,7 +82,6 @@ fn a_mutex_shows_as_futex_with_its_waker() {
     if !can_trace("a_mutex_shows_as_futex_with_its_waker") {
         return;
     }
-    let _turn = alone();
     let trace = Trace::new();
     let truth = trace.of_simwork(&[], &["mutex", "--hold-ms", "20", "--rounds", "30"]);
     let waited_ms = truth["waited_ns"].as_i64().unwrap() / 1_000_000;
@@ -127,7 +126,6 @@ fn calls_are_counted_without_the_blame_clock() {
     if !can_trace("calls_are_counted_without_the_blame_clock") {
         return;
     }
-    let _turn = alone();
     let trace = Trace::new();
     trace.of_simwork(&["--probes", "cuda"], &["launch", "--launches", "1000", "--via", "driver"]);
     assert_eq!(trace.count_of("cuLaunchKernel"), 1000);

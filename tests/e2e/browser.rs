@@ -12,7 +12,7 @@ mod found;
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/e2e/browser/main.py");
 
 /// Python with Playwright and axe, and the system's Chromium; None, and a skip, where one cannot be had.
-fn browser(test: &str) -> Option<(PathBuf, PathBuf)> {
+pub(crate) fn browser(test: &str) -> Option<(PathBuf, PathBuf)> {
     match found::browser() {
         Ok(found) => Some(found.clone()),
         Err(reason) => {
@@ -23,7 +23,7 @@ fn browser(test: &str) -> Option<(PathBuf, PathBuf)> {
 }
 
 /// Runs a scenario of the scripts on a dashboard that is served at this address.
-fn driven((python, chromium): &(PathBuf, PathBuf), scenario: &str, address: &str) {
+pub(crate) fn driven((python, chromium): &(PathBuf, PathBuf), scenario: &str, address: &str) {
     let mut command = Command::new(python);
     command.env("PYTHONDONTWRITEBYTECODE", "1").env("GPUWHY_TOKEN", TOKEN);
     done(command.arg(SCRIPT).arg(chromium).args([scenario, address]).output().unwrap());
@@ -52,6 +52,19 @@ fn every_view_shows_what_the_api_says_and_everybody_can_use_it() {
         let (_server, address) = served(dashboard(&trace.file()).arg("--open"));
         driven(&browser, scenario, &address);
     }
+}
+
+/// A real PyTorch program on an H200, whose loader's worker computes.
+#[test]
+fn steps_threads_and_other_processes_are_told_apart() {
+    let Some(browser) = browser("steps_threads_and_other_processes_are_told_apart") else { return };
+    let trace = Trace::new();
+    let packed = concat!(env!("CARGO_MANIFEST_DIR"), "/../query/tests/recordings/loader_cpu.db.gz");
+    let unpacked = Command::new("gzip").args(["-dc", packed]).output().unwrap();
+    assert!(unpacked.status.success());
+    std::fs::write(trace.file(), unpacked.stdout).unwrap();
+    let (_server, address) = served(dashboard(&trace.file()).arg("--open"));
+    driven(&browser, "threads", &address);
 }
 
 #[test]

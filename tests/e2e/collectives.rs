@@ -140,7 +140,6 @@ fn one_process_with_many_ranks_has_one_communicator() {
     if !can_trace("one_process_with_many_ranks_has_one_communicator") {
         return;
     }
-    let _turn = alone();
     let trace = Trace::new();
     let truth = trace.of_simwork(&[], &["nccl-all", "--ranks", "4", "--iters", "5"]);
     let made = truth["collectives"].as_array().unwrap();
@@ -157,7 +156,6 @@ fn both_spellings_of_an_operation_find_its_calls() {
     if !can_trace("both_spellings_of_an_operation_find_its_calls") {
         return;
     }
-    let _turn = alone();
     let trace = Trace::new();
     trace.of_simwork(&[], &["nccl-all", "--ranks", "2", "--iters", "3"]);
     let rows = |op: &str| {
@@ -244,7 +242,6 @@ fn nccl_linked_into_another_library_is_found() {
     if !can_trace("nccl_linked_into_another_library_is_found") {
         return;
     }
-    let _turn = alone();
     // Some builds of PyTorch contain NCCL: the same functions under another file's name.
     let folder = tempfile::tempdir().unwrap();
     gpuwhy_simgpu::unpack(folder.path()).unwrap();

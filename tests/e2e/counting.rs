@@ -138,7 +138,6 @@ fn nested_calls_and_callbacks_are_counted_once() {
     if !can_trace("nested_calls_and_callbacks_are_counted_once") {
         return;
     }
-    let _turn = alone();
     for attach in ["session", "multi"] {
         let trace = Trace::new();
         let truth = trace.of_simwork(&["--attach", attach], &["nested", "--rounds", "200"]);
@@ -152,7 +151,6 @@ fn threads_and_processes_that_die_inside_a_call_leave_nothing_behind() {
     if !can_trace("threads_and_processes_that_die_inside_a_call_leave_nothing_behind") {
         return;
     }
-    let _turn = alone();
     for how in ["thread", "process", "exec", "fork", "kill"] {
         let trace = Trace::new();
         let truth = trace.of_simwork(&[], &["die", "--how", how]);
@@ -202,7 +200,6 @@ fn only_the_sample_is_unbiased_and_says_its_weight() {
     if !can_trace("only_the_sample_is_unbiased_and_says_its_weight") {
         return;
     }
-    let _turn = alone();
     let trace = Trace::new();
     trace.of_simwork(&[], &["launch", "--launches", "1000000", "--via", "driver"]);
     let stands_for = trace.number("SELECT sum(sample_weight) FROM cuda_events WHERE op = 'cuLaunchKernel'");

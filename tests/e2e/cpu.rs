@@ -117,3 +117,18 @@ fn any_subset_of_the_probes_can_be_traced() {
         assert_eq!(refused, 0, "{probes}");
     }
 }
+
+#[test]
+fn samples_alone_bring_what_follows_the_threads() {
+    let test = "samples_alone_bring_what_follows_the_threads";
+    if !can_trace(test) {
+        return;
+    }
+    let trace = Trace::new();
+    let busy = "import time\nend = time.time() + 1\nwhile time.time() < end: sum(range(1000))";
+    let mut command = gpuwhy();
+    command.args(["trace", "--probes", "cpu", "--out"]).arg(trace.file()).args(["--", "python3", "-c", busy]);
+    done(command.output().unwrap());
+    let samples = trace.number("SELECT count(*) FROM cpu_samples");
+    assert!(samples >= 5, "{samples} samples of a second of computing");
+}

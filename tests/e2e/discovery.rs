@@ -65,7 +65,6 @@ fn a_deleted_library_is_traced_through_its_mapping() {
     if !can_trace("a_deleted_library_is_traced_through_its_mapping") {
         return;
     }
-    let _turn = alone();
     let other = another_copy();
     let trace = Trace::new();
     let gated = Gated::start(
@@ -117,7 +116,6 @@ fn only_the_process_asked_for_is_traced() {
     if !can_trace("only_the_process_asked_for_is_traced") {
         return;
     }
-    let _turn = alone();
     let trace = Trace::new();
     let words = ["launch", "--launches", "3000", "--via", "driver"];
     let wanted = Gated::start(&simwork(), &words);
@@ -137,7 +135,6 @@ fn a_command_is_traced_from_its_first_call_with_its_children() {
     if !can_trace("a_command_is_traced_from_its_first_call_with_its_children") {
         return;
     }
-    let _turn = alone();
     let trace = Trace::new();
     let script = format!(
         "{0} launch --launches 700 --via driver & {0} launch --launches 800 --via driver; wait; exec {0} launch --launches 500 --via driver",
@@ -153,7 +150,6 @@ fn a_library_nobody_could_foresee_is_traced_late_and_that_is_said() {
     if !can_trace("a_library_nobody_could_foresee_is_traced_late_and_that_is_said") {
         return;
     }
-    let _turn = alone();
     let other = another_copy();
     // The path is put together only when it runs.
     let program = format!(
@@ -180,7 +176,6 @@ fn a_command_in_a_virtual_environment_is_traced_from_its_first_call() {
     if !can_trace("a_command_in_a_virtual_environment_is_traced_from_its_first_call") {
         return;
     }
-    let _turn = alone();
     let venv = tempfile::tempdir().unwrap();
     let wheel = venv.path().join("lib/python3.12/site-packages/nvidia/cu13/lib");
     std::fs::create_dir_all(&wheel).unwrap();
@@ -221,7 +216,6 @@ fn only_the_cgroup_asked_for_is_traced() {
     if !can_trace("only_the_cgroup_asked_for_is_traced") {
         return;
     }
-    let _turn = alone();
     let mut tried = 0;
     for root in cgroup_roots() {
         let group = Cgroup(root.join(format!("gpuwhy-test-{}", std::process::id())));

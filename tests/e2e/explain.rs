@@ -4,6 +4,8 @@
 use crate::refusal::refused;
 use crate::support::{Trace, done, gpuwhy};
 use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Each demonstration, and what its first finding has to say.
 const DEMOS: [(&str, &str); 14] = [
@@ -35,6 +37,14 @@ fn explained(trace: &Trace) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
+/// 24 lines of 80 columns, the verdict second.
+fn is_one_screen(what: &str, page: &str) {
+    assert!(page.lines().count() <= 24, "{what}: more than a screen\n{page}");
+    let wide: Vec<&str> = page.lines().filter(|line| line.chars().count() > 80).collect();
+    assert!(wide.is_empty(), "{what}: wider than a screen: {wide:?}");
+    assert!(page.lines().nth(1).is_some_and(|line| line.starts_with("=> ")), "{what}: no verdict\n{page}");
+}
+
 #[test]
 fn every_demo_says_what_is_wrong() {
     let list = done(gpuwhy().args(["demo", "--list"]).output().unwrap());
@@ -47,14 +57,19 @@ fn every_demo_says_what_is_wrong() {
         let first = &answer["findings"][0];
         assert_eq!(first["causes"][0]["class"], class, "{demo}: {}", first["title"]);
         assert!(first["explained_pct"].as_f64().unwrap() >= 60.0, "{demo}: {first}");
-        let page = done(gpuwhy().arg("explain").arg(trace.file()).output().unwrap());
-        for word in [class, "why", "cost", "do", "Coverage:"] {
-            assert!(page.contains(word), "{demo}: {word} is not in\n{page}");
+        let page =
+            |words: &[&str]| done(gpuwhy().arg("explain").arg(trace.file()).args(words).output().unwrap());
+        let first = page(&[]);
+        is_one_screen(demo, &first);
+        for word in [class, "why", "do", "Coverage:"] {
+            assert!(first.contains(word), "{demo}: {word} is not in\n{first}");
         }
-        assert!(
-            page.lines().take(16).any(|line| line.contains(class)),
-            "{demo}: not on the first lines:\n{page}"
-        );
+        let all = page(&["--verbose"]);
+        for word in [class, "why", "cost", "do", "see", "Coverage:"] {
+            assert!(all.contains(word), "{demo}: {word} is not in\n{all}");
+        }
+        let verdict = page(&["--quiet"]);
+        assert!(verdict.lines().count() == 1 && verdict.len() > 20, "{demo}: {verdict}");
     }
 }
 
@@ -118,6 +133,121 @@ fn the_document_has_the_fields_of_the_contract() {
     assert_eq!(again(), again());
 }
 
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Where `docs/screens.md` takes its traces from: a demonstration, or a recording of a program.
+pub(crate) fn example(name: &str, folder: &Path) -> PathBuf {
+    let file = folder.join(format!("{name}.db"));
+    let recordings = ["crates/query/tests/recordings", "tests/e2e/recordings"];
+    let packed = format!("{}.db.gz", name.replace('-', "_"));
+    let recording =
+        recordings.iter().map(|of| repository().join(of).join(&packed)).find(|path| path.exists());
+    if let Some(recording) = recording {
+        let unpacked = Command::new("gzip").arg("-dc").arg(recording).output().unwrap();
+        std::fs::write(&file, unpacked.stdout).unwrap();
+    } else {
+        done(gpuwhy().args(["demo", name, "--replay", "--out"]).arg(&file).output().unwrap());
+    }
+    file
+}
+
+/// The names of the traces on the page, and the page's screen of each.
+fn documented_screens() -> Vec<(String, String)> {
+    let page = std::fs::read_to_string(repository().join("docs/screens.md")).unwrap();
+    let screen = |block: &str| {
+        let (command, screen) = block.split_once('\n').unwrap();
+        let name = command.strip_prefix("$ gpuwhy explain ").and_then(|file| file.strip_suffix(".db"));
+        (name.unwrap().to_string(), screen.to_string())
+    };
+    page.split("```\n").skip(1).step_by(2).map(screen).collect()
+}
+
+/// With GPUWHY_WRITE_DOCS=1 the page gets what the program says; to be read before it is committed.
+#[test]
+fn first_screens_are_as_documented() {
+    let folder = tempfile::tempdir().unwrap();
+    let screens = documented_screens();
+    assert!(screens.len() >= 7, "{} screens", screens.len());
+    let page = repository().join("docs/screens.md");
+    let is_writing = std::env::var_os("GPUWHY_WRITE_DOCS").is_some();
+    for (name, screen) in screens {
+        let file = example(&name, folder.path());
+        let mut explain = gpuwhy();
+        explain.current_dir(folder.path()).arg("explain").arg(file.file_name().unwrap());
+        let said = done(explain.output().unwrap());
+        if is_writing {
+            let text = std::fs::read_to_string(&page).unwrap();
+            let head = format!("$ gpuwhy explain {name}.db\n");
+            std::fs::write(&page, text.replace(&format!("{head}{screen}"), &format!("{head}{said}")))
+                .unwrap();
+            continue;
+        }
+        is_one_screen(&name, &said);
+        is_plain(&name, &said);
+        assert_eq!(said, screen, "docs/screens.md, {name}");
+    }
+}
+
+/// The GPU's use comes early, findings have a time of day, and no sentence is cut.
+fn is_plain(what: &str, page: &str) {
+    let early: Vec<&str> = page.lines().take(7).collect();
+    assert!(
+        early.iter().any(|line| line.contains("GPU busy") || line.contains("GPU use")),
+        "{what}: no GPU use\n{page}"
+    );
+    let numbered =
+        |line: &&str| line.as_bytes().get(1).is_some_and(u8::is_ascii_digit) && line.starts_with(' ');
+    for (at, _) in page.lines().enumerate().filter(|(_, line)| numbered(line)) {
+        let title: String = page.lines().skip(at).take(3).collect();
+        assert!(title.contains(" UTC"), "{what}: a finding without a time of day\n{page}");
+    }
+    for word in ["…", "of its own accord", "governor ", " * in /"] {
+        assert!(!page.contains(word), "{what}: {word} in\n{page}");
+    }
+}
+
+/// What is suggested, from `gpuwhy` to the end of its line.
+fn suggested(page: &str) -> Vec<&str> {
+    page.lines()
+        .filter_map(|line| line.find("gpuwhy ").map(|at| &line[at..]))
+        .filter(|command| !command.starts_with("gpuwhy demo"))
+        .collect()
+}
+
+#[test]
+fn suggested_commands_can_be_pasted_and_have_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_gpuwhy")).parent().unwrap().to_path_buf();
+    let path = std::env::join_paths(
+        std::iter::once(program).chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+    )
+    .unwrap();
+    let names = documented_screens().into_iter().map(|(name, _)| name);
+    let demos = ["lock", "frees", "gpu-busy"].map(ToString::to_string);
+    let mut ran = 0;
+    for name in names.chain(demos) {
+        // A name that a shell would take apart.
+        let plain = example(&name, folder.path());
+        let file = folder.path().join(format!("my {name}.db"));
+        std::fs::rename(plain, &file).unwrap();
+        let page = |words: &[&str]| {
+            let mut explain = gpuwhy();
+            explain.current_dir(folder.path()).arg("explain").arg(file.file_name().unwrap()).args(words);
+            done(explain.output().unwrap())
+        };
+        for command in suggested(&page(&[])).into_iter().chain(suggested(&page(&["--verbose"]))) {
+            let mut shell = Command::new("sh");
+            shell.current_dir(folder.path()).env("PATH", &path).env_remove("GPUWHY_DB");
+            let said = done(shell.arg("-c").arg(command).output().unwrap());
+            assert!(said.lines().count() >= 2, "{name}: no rows of {command}\n{said}");
+            ran += 1;
+        }
+    }
+    assert!(ran >= 30, "{ran} commands");
+}
+
 #[test]
 fn what_is_chosen_is_told_and_nothing_else() {
     let trace = replayed("late-rank");
@@ -137,7 +267,93 @@ fn what_is_chosen_is_told_and_nothing_else() {
     );
     refused(gpuwhy().arg("explain").arg(trace.file()).args(["--pid", "1"]), 3, &["no calls of process 1"]);
     refused(gpuwhy().arg("explain").arg(trace.file()).args(["--from", "yesterday"]), 2, &["is no time"]);
+    refused(
+        gpuwhy().arg("explain").arg(trace.file()).args(["--pid", "nobody"]),
+        3,
+        &["no process is named", "simwork"],
+    );
+    let by_name = page(&["--pid", "simwork", "--json"]);
+    let by_name: Value = serde_json::from_str(&by_name).unwrap();
+    assert_eq!(by_name["findings"].as_array().unwrap().len(), all["findings"].as_array().unwrap().len());
     let compared = done(gpuwhy().arg("compare").arg(trace.file()).arg(trace.file()).output().unwrap());
     assert!(compared.contains("No difference is beyond noise."), "{compared}");
     refused(gpuwhy().arg("compare").arg(trace.file()), 2, &["only one trace"]);
+}
+
+#[test]
+fn a_part_of_the_time_is_asked_for_as_people_say_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = example("old-loader-sleep", folder.path());
+    let page = |words: &[&str]| done(gpuwhy().arg("explain").arg(&file).args(words).output().unwrap());
+    let json =
+        |words: &[&str]| -> Value { serde_json::from_str(&page(&[words, &["--json"]].concat())).unwrap() };
+    let (all, part) = (json(&[]), json(&["--from", "11:50:40", "--until", "11:50:43"]));
+    let length = |answer: &Value| {
+        answer["trace"]["end_ns"].as_u64().unwrap() - answer["trace"]["start_ns"].as_u64().unwrap()
+    };
+    assert_eq!(length(&part), 3_000_000_000);
+    // Events are those of the time that was asked about.
+    for (words, answer) in [("--from", &part), ("--since", &json(&["--since", "3s"]))] {
+        let (few, many) =
+            (answer["trace"]["events"].as_u64().unwrap(), all["trace"]["events"].as_u64().unwrap());
+        assert!(few > 0 && few * 2 < many, "{words}: {few} of {many}");
+    }
+    refused(gpuwhy().arg("explain").arg(&file).args(["--from", "12:00"]), 3, &["ends at", "11:50:46"]);
+    refused(gpuwhy().arg("explain").arg(&file).args(["--until", "03:00"]), 3, &["begins at", "11:50:26"]);
+    let wrong = ["--from", "11:50:43", "--until", "2026-11-16T11:50:40Z"];
+    refused(gpuwhy().arg("explain").arg(&file).args(wrong), 2, &["swap them"]);
+    // The name of the runtime finds what is counted at the driver.
+    let of_op = |op: &str| json(&["--op", op, "--tail", "p95"])["tail"].clone();
+    assert_eq!(of_op("cudaLaunchKernel"), of_op("cuLaunchKernel"));
+    assert!(page(&["--tail", "p95"]).contains("Calls at p95 and above"));
+}
+
+#[test]
+fn slower_steps_fail_and_twins_do_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| example(name, folder.path());
+    // One program, recorded twice; and with a sleep, and with computing, planted into its steps.
+    let (train, twin) = (file("train"), file("sliced-train"));
+    let compare = |a: &Path, b: &Path| {
+        let mut compare = gpuwhy();
+        compare.arg("compare").arg(a).arg(b).args(["--max-regression", "5%"]);
+        compare
+    };
+    for (planted, part) in [("sleep", "asleep in fetch"), ("compute", "computing in score")] {
+        let slow = file(planted);
+        let said = refused(
+            &mut compare(&train, &slow),
+            1,
+            &["the step of python3 is", "slower", "beyond noise", part],
+        );
+        assert!(said.contains("ms"), "{said}");
+        done(compare(&slow, &train).output().unwrap());
+    }
+    for (a, b) in [(&train, &twin), (&twin, &train), (&train, &train)] {
+        let said = done(compare(a, b).output().unwrap());
+        assert!(said.contains("No step is slower by more than 5% beyond noise."), "{said}");
+    }
+    // A slowdown that is allowed.
+    done(
+        gpuwhy()
+            .arg("compare")
+            .arg(&train)
+            .arg(file("sleep"))
+            .args(["--max-regression", "500%"])
+            .output()
+            .unwrap(),
+    );
+    // Nothing to compare is neither good nor bad.
+    let stepless = file("frees");
+    refused(&mut compare(&stepless, &train), 3, &["no process has a repeating step in both"]);
+    let page = done(gpuwhy().arg("compare").arg(&train).arg(&twin).output().unwrap());
+    for unit in ["GiB", " W", "°C", "MHz"] {
+        assert!(page.contains(unit), "{unit} is not in\n{page}");
+    }
+    assert!(!page.contains(" 0 > "), "{page}");
+    refused(
+        gpuwhy().arg("compare").arg(&train).arg(&twin).args(["--max-regression", "much"]),
+        2,
+        &["percentage"],
+    );
 }

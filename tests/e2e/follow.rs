@@ -121,7 +121,6 @@ fn a_forked_worker_is_followed_from_its_birth() {
     if !can_trace(TEST) || !has_python(TEST) {
         return;
     }
-    let _turn = alone();
     let trace = Trace::new();
     let program = trace.folder.path().join("train.py");
     std::fs::write(&program, [TRAIN, WORK, FORKS].concat()).unwrap();

@@ -67,7 +67,6 @@ fn without_a_driver_it_is_said_once() {
     if !can_trace("without_a_driver_it_is_said_once") {
         return;
     }
-    let _turn = alone();
     if std::path::Path::new("/proc/driver/nvidia/version").exists() {
         return;
     }
@@ -110,7 +109,6 @@ fn asynchronous_events_are_seen_when_asked_for() {
     if !can_trace("asynchronous_events_are_seen_when_asked_for") {
         return;
     }
-    let _turn = alone();
     for (flags, seen) in [(&["--rdma-verbs"][..], "IBV_EVENT_PORT_ERR"), (&[], "")] {
         let trace = Trace::new();
         let program = simwork();

@@ -31,7 +31,6 @@ fn a_replay_expands_to_what_was_captured() {
     if !can_trace("a_replay_expands_to_what_was_captured") {
         return;
     }
-    let _turn = alone();
     for mode in ["capture", "explicit", "two-streams", "update"] {
         let trace = Trace::new();
         let words = ["graph", "--replays", "100", "--nodes", "5", "--copies", "1", "--mode", mode];
@@ -63,7 +62,6 @@ fn a_child_graph_is_part_of_its_parent() {
     if !can_trace("a_child_graph_is_part_of_its_parent") {
         return;
     }
-    let _turn = alone();
     let trace = Trace::new();
     let truth = trace.of_simwork(&[], &["graph", "--replays", "10", "--nodes", "4", "--mode", "child"]);
     let mut expected = Vec::new();
@@ -82,7 +80,6 @@ fn captures_again_and_again_are_graphs_of_their_own() {
     if !can_trace("captures_again_and_again_are_graphs_of_their_own") {
         return;
     }
-    let _turn = alone();
     let trace = Trace::new();
     let truth =
         trace.of_simwork(&[], &["graph", "--replays", "40", "--nodes", "3", "--recapture-every", "10"]);
@@ -125,7 +122,6 @@ fn launches_have_names_and_exact_counts() {
     if !can_trace("launches_have_names_and_exact_counts") {
         return;
     }
-    let _turn = alone();
     let trace = Trace::new();
     let truth = trace.of_simwork(&["--keep-all"], &["coldstart", "--launches", "100"]);
     for (mangled, launches) in truth["launches_by_kernel"].as_object().unwrap() {
@@ -149,7 +145,6 @@ fn what_happens_once_is_an_event_of_its_own() {
     if !can_trace("what_happens_once_is_an_event_of_its_own") {
         return;
     }
-    let _turn = alone();
     let trace = Trace::new();
     let program = simwork();
     let words: Vec<&std::ffi::OsStr> = ["env", "SIMGPU_MODULE_US=2000", "SIMGPU_JIT_US=5000"]

@@ -14,7 +14,6 @@ fn a_static_runtime_is_traced_at_the_driver() {
     if !can_trace("a_static_runtime_is_traced_at_the_driver") {
         return;
     }
-    let _turn = alone();
     let trace = Trace::new();
     let program = sim().join(gpuwhy_simgpu::WORKLOAD_STATIC);
     let truth = trace.of_command(
@@ -38,7 +37,6 @@ fn two_versions_in_one_process_are_told_apart() {
     if !can_trace("two_versions_in_one_process_are_told_apart") {
         return;
     }
-    let _turn = alone();
     let trace = Trace::new();
     let truth = trace.of_simwork(&["--keep-all"], &["two-runtimes", "--n", "7"]);
     for (version, file) in [("v12", "libcudart.so.12"), ("v13", "libcudart.so.13")] {
@@ -56,7 +54,6 @@ fn what_a_version_does_not_have_is_in_probes() {
     if !can_trace("what_a_version_does_not_have_is_in_probes") {
         return;
     }
-    let _turn = alone();
     let trace = Trace::new();
     // A stand-in for a library of another time: it exports one of the functions, and the rest goes on.
     let folder = tempfile::tempdir().unwrap();
@@ -85,7 +82,6 @@ fn hip_runs_through_the_same_tables() {
     if !can_trace("hip_runs_through_the_same_tables") {
         return;
     }
-    let _turn = alone();
     let trace = Trace::new();
     let truth = trace.of_simwork(&["--keep-all"], &["hip-mixed"]);
     let mut made: BTreeMap<&str, i64> = BTreeMap::new();

@@ -55,6 +55,26 @@ fn a_kernel_without_btf_is_refused_in_a_sentence() {
 }
 
 #[test]
+fn a_trace_ends_with_the_status_of_its_command() {
+    if !can_trace("a_trace_ends_with_the_status_of_its_command") {
+        return;
+    }
+    let status = |flags: &[&str], script: &str| {
+        let trace = Trace::new();
+        let mut command = gpuwhy();
+        command.arg("trace").args(flags).arg("--out").arg(trace.file()).args(["--", "sh", "-c", script]);
+        let status = command.output().unwrap().status.code();
+        assert!(trace.file().exists(), "{script}");
+        status
+    };
+    assert_eq!(status(&[], "exit 0"), Some(0));
+    assert_eq!(status(&[], "exit 7"), Some(7));
+    assert_eq!(status(&["--json"], "exit 7"), Some(7));
+    assert_eq!(status(&["--no-status"], "exit 7"), Some(0));
+    assert_eq!(status(&[], "kill -9 $$"), Some(137));
+}
+
+#[test]
 fn a_host_without_gpu_libraries_is_traced_and_told_so() {
     if !can_trace("a_host_without_gpu_libraries_is_traced_and_told_so") {
         return;
@@ -69,7 +89,9 @@ fn a_host_without_gpu_libraries_is_traced_and_told_so() {
             .output()
             .unwrap(),
     );
-    assert!(text.contains("No process mapped a GPU library"), "{text}");
+    assert!(text.contains("No GPU calls were seen: no process mapped a GPU library"), "{text}");
+    // There is nothing to explain, so nobody is sent to explain.
+    assert!(!text.contains("gpuwhy explain"), "{text}");
     assert_eq!(trace.number("SELECT count(*) FROM call_stats"), 0);
 }
 
@@ -179,7 +201,6 @@ fn a_process_that_ends_while_traced_is_completed() {
     if !can_trace("a_process_that_ends_while_traced_is_completed") {
         return;
     }
-    let _turn = alone();
     let trace = Trace::new();
     let gated = Gated::start(&simwork(), &["launch", "--launches", "1000"]);
     let pid = u64::from(gated.pid());
@@ -224,4 +245,56 @@ fn a_signal_stops_the_command_too() {
 fn children_of(pid: u32) -> Vec<u32> {
     let output = Command::new("ps").args(["-o", "pid=", "--ppid", &pid.to_string()]).output().unwrap();
     String::from_utf8_lossy(&output.stdout).split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+/// The screen's words without a screen, and no file that stays.
+#[test]
+fn top_shows_every_gpu_process_and_keeps_nothing() {
+    const TEST: &str = "top_shows_every_gpu_process_and_keeps_nothing";
+    if !can_trace(TEST) {
+        return;
+    }
+    let _workload = endless();
+    let folder = tempfile::tempdir().unwrap();
+    let top = |words: &[&str]| {
+        let mut top = gpuwhy();
+        top.env("TMPDIR", folder.path()).args(["top", "--duration", "4s"]).args(words);
+        done(top.output().unwrap())
+    };
+    let text = top(&["--interval", "1s"]);
+    assert!(text.contains("calls/s") && text.contains("simwork["), "{text}");
+    let json = top(&["--json"]);
+    let last: serde_json::Value = serde_json::from_str(json.lines().last().unwrap()).unwrap();
+    assert_eq!(last["type"], "summary");
+    assert!(last["file"].is_null() && last["calls"].as_u64().unwrap() > 0, "{last}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
+}
+
+/// On a pipe somebody waits: a line now and then says that it goes on.
+#[test]
+fn a_trace_on_a_pipe_says_how_far_it_is() {
+    const TEST: &str = "a_trace_on_a_pipe_says_how_far_it_is";
+    if !can_trace(TEST) {
+        return;
+    }
+    let _workload = endless();
+    let traced = |words: &[&str]| {
+        let trace = Trace::new();
+        let mut run = gpuwhy();
+        run.args(["trace", "--duration", "13s", "--out"]).arg(trace.file()).args(words);
+        let output = run.output().unwrap();
+        let said = String::from_utf8(output.stderr.clone()).unwrap();
+        (done(output), said)
+    };
+    let (text, said) = traced(&[]);
+    let line = said.lines().find(|line| line.contains(" GPU calls, ")).unwrap_or_else(|| panic!("{said}"));
+    assert!(line.contains("process") && line.contains("lost"), "{line}");
+    // The answer comes last, and tables only where they are asked for.
+    assert!(text.trim_end().lines().last().unwrap().contains("gpuwhy explain "), "{text}");
+    assert!(text.contains("\n=> ") && !text.contains("\noperation "), "{text}");
+    let (text, said) = traced(&["--quiet"]);
+    assert!(!said.contains(" GPU calls, ") && text.lines().count() == 2, "{text}\n{said}");
+    let (text, _) = traced(&["--verbose"]);
+    let (tables, answer) = (text.find("\noperation ").unwrap(), text.find("\n=> ").unwrap());
+    assert!(tables < answer, "{text}");
 }

@@ -52,7 +52,7 @@ fn slow_steps_are_named_in_the_finding() {
     if !can_trace("slow_steps_are_named_in_the_finding") {
         return;
     }
-    let _alone = alone();
+    let _turn = alone();
     let trace = Trace::new();
     let flag = format!("--annotate={}", socket(&trace).display());
     let sim = sim().display().to_string();
@@ -81,7 +81,7 @@ fn slow_steps_are_named_in_the_finding() {
         &finding["steps"].as_array().unwrap().iter().find(|touched| touched["event"] == "step").unwrap();
     assert!(step["values"].as_str().unwrap().contains("140-152"), "{finding}");
     assert!(step["share_pct"].as_f64().unwrap() >= 80.0 && step["of"] == 300, "{step}");
-    let page = done(gpuwhy().arg("explain").arg(trace.file()).output().unwrap());
+    let page = done(gpuwhy().args(["explain", "--verbose"]).arg(trace.file()).output().unwrap());
     assert!(page.contains("      when   steps ") && page.contains("140-152"), "{page}");
     assert!(
         trace.text("SELECT steps FROM findings WHERE op = 'cuLaunchKernel'").contains("\"event\":\"step\"")
@@ -291,7 +291,7 @@ fn a_servers_latencies_stand_beside_the_findings() {
     let found = &worst["findings"][0];
     assert_eq!((&found["pid"], &found["same_process"]), (&pid.into(), &true.into()), "{server}");
     assert!(found["title"].as_str().unwrap().contains("cuLaunchKernel"), "{found}");
-    let page = done(gpuwhy().arg("explain").arg(trace.file()).output().unwrap());
+    let page = done(gpuwhy().args(["explain", "--verbose"]).arg(trace.file()).output().unwrap());
     for words in
         ["Server vllm at http://127.0.0.1:", "time to first token: p50", "in the server's own process"]
     {

@@ -7,7 +7,6 @@ fn every_path_of_allocation_counts_once() {
     if !can_trace("every_path_of_allocation_counts_once") {
         return;
     }
-    let _turn = alone();
     let trace = Trace::new();
     let truth = trace.of_simwork(&[], &["memory", "--rounds", "4"]);
     let pid = &truth["pid"];
@@ -67,7 +66,6 @@ fn out_of_memory_names_who_holds_it() {
     if !can_trace("out_of_memory_names_who_holds_it") {
         return;
     }
-    let _turn = alone();
     let trace = Trace::new();
     let truth = trace.of_simwork(&[], &["memory", "--oom"]);
     assert_eq!(trace.number("SELECT count(*) FROM memory_failures"), 1);
@@ -85,7 +83,6 @@ fn copies_are_summed_by_where_they_went() {
     if !can_trace("copies_are_summed_by_where_they_went") {
         return;
     }
-    let _turn = alone();
     let trace = Trace::new();
     let truth = trace.of_simwork(&["--keep-all"], &["mixed"]);
     let copies = "SELECT sum(count) FROM copy_stats";

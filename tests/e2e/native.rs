@@ -1,7 +1,7 @@
 //! Native frames on the stacks of GPU calls: unwound without frame pointers, named after the end of the process.
 
 use crate::frames::Stored;
-use crate::support::{Trace, alone, can_trace, done, sim, skip};
+use crate::support::{Trace, can_trace, done, sim, skip};
 use crate::victim::Victim;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -109,7 +109,6 @@ fn a_stack_without_frame_pointers_of_a_process_that_ended() {
     if !can_compile(test, "gcc") {
         return;
     }
-    let _turn = alone();
     let built = Built::new("gcc", "nested.c", &[]);
     let stored = built.trace(&[], &[("VICTIM_DELETE", built.library.as_os_str())]);
     assert!(!built.library.exists());
@@ -126,7 +125,6 @@ fn a_stripped_library_has_the_names_it_exports() {
     if !can_compile(test, "gcc") {
         return;
     }
-    let _turn = alone();
     let stored = Built::new("gcc", "nested.c", &["-s"]).trace(&[], &[]);
     check_nested(&stored, &steps("step"));
     assert!(!stored.has("allocate"), "it is not exported: {}", stored.shown());
@@ -138,7 +136,6 @@ fn inlined_functions_and_lines() {
     if !can_compile(test, "gcc") {
         return;
     }
-    let _turn = alone();
     let stored = Built::new("gcc", "inlined.c", &["-g"]).trace(&[], &[]);
     let source = std::fs::read_to_string(Path::new(SOURCES).join("inlined.c")).unwrap();
     let from = stored.position("innermost").unwrap_or_else(|| panic!("{}", stored.shown()));
@@ -166,7 +163,6 @@ fn names_of_cpp_are_readable() {
     if !can_compile(test, "g++") {
         return;
     }
-    let _turn = alone();
     let stored = Built::new("g++", "mangled.cpp", &[]).trace(&[], &[]);
     let name = "trainer::Model<float>::step(float*, unsigned long) const";
     check_nested(&stored, &[name.to_string()]);
@@ -179,7 +175,6 @@ fn code_made_at_run_time_has_the_names_of_its_map() {
     if !can_compile(test, "gcc") {
         return;
     }
-    let _turn = alone();
     let stored = Built::new("gcc", "jit.c", &[]).trace(&[], &[]);
     check_nested(&stored, &["allocate".into(), "jitted_step".into()]);
 }
@@ -190,7 +185,6 @@ fn check_call_inside_a_call(flavour: &str) {
     if !can_compile(&test, "gcc") {
         return;
     }
-    let _turn = alone();
     let built = Built::linked("gcc", "collective.c", &[], &[("nccl.c", "libnccl.so.2")]);
     if flavour == "single" {
         // The kernel takes its time to detach each of those.
@@ -228,7 +222,6 @@ fn the_same_path_in_two_mount_namespaces() {
     if !unshare.args(["--mount", "true"]).status().is_ok_and(|status| status.success()) {
         return skip(test, "no mount namespace can be made here");
     }
-    let _turn = alone();
     let red = Built::new("gcc", "nested.c", &["-DNAME=red"]);
     let blue = Built::new("gcc", "nested.c", &["-DNAME=blue"]);
     let seen_at = tempfile::tempdir().unwrap();
@@ -255,7 +248,6 @@ fn stacks_as_asked_for() {
     if !can_trace("stacks_as_asked_for") {
         return;
     }
-    let _turn = alone();
     let launch = ["launch", "--launches", "20000"];
     let sampled = "SELECT count(*) FROM cuda_events WHERE kept = 'sample' AND op = 'cuLaunchKernel'";
     for (mode, with, without) in [("off", false, true), ("auto", false, true), ("on", true, false)] {

@@ -163,7 +163,7 @@ fn four_nodes_answer_as_their_merged_file_does() {
         let (mut fanned, mut by_hand) = (comparable(fanned), comparable(by_hand));
         if words.len() == 4 {
             let events = [&mut fanned, &mut by_hand].map(|answer| answer["trace"]["events"].take().as_u64());
-            assert!(events[0] < events[1], "{events:?}");
+            assert_eq!(events[0], events[1], "those of the time asked about");
             [&mut fanned, &mut by_hand].into_iter().for_each(of_their_nodes);
         }
         assert_eq!(fanned, by_hand, "{words:?}");
@@ -457,7 +457,7 @@ fn of_a_long_trace_only_the_part_that_is_asked_about_is_fetched() {
     let calls = trace.number("SELECT count(*) FROM calls") as u64;
     assert!(rows(&part) + calls / 2 <= rows(&whole), "{} of {}", rows(&part), rows(&whole));
     assert_eq!(part["findings"], before["findings"]);
-    assert_ne!(whole["findings"], before["findings"]);
+    assert!(whole["trace"]["events"].as_u64() > part["trace"]["events"].as_u64());
 }
 
 #[test]

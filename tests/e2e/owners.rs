@@ -36,7 +36,6 @@ fn a_process_that_is_all_ranks_is_none_of_them() {
     if !can_trace("a_process_that_is_all_ranks_is_none_of_them") {
         return;
     }
-    let _turn = alone();
     let trace = Trace::new();
     trace.of_simwork(&[], &["nccl-all", "--ranks", "4", "--iters", "5"]);
     let several =
@@ -50,7 +49,6 @@ fn the_container_of_a_command_is_in_the_file() {
     if !can_trace(TEST) {
         return;
     }
-    let _turn = alone();
     let id = "c0ffee00".repeat(8);
     let Some(cgroup) = Cgroup::make(&format!("docker/{id}")) else {
         return skip(TEST, "no cgroup could be made");
@@ -87,7 +85,6 @@ fn the_pod_of_a_command_is_named() {
     if !can_trace(TEST) {
         return;
     }
-    let _turn = alone();
     let (id, uid) = ("beef0000".repeat(8), "0a1b2c3d-1111-2222-3333-444455556666");
     let Some(cgroup) = Cgroup::make(&format!("kubepods/burstable/pod{uid}/{id}")) else {
         return skip(TEST, "no cgroup could be made");

@@ -216,7 +216,7 @@ fn every_case_in_every_python() {
     if !can_trace(test) {
         return;
     }
-    let (pythons, _turn, trace) = (pythons(test), alone(), Trace::new());
+    let (pythons, trace) = (pythons(test), Trace::new());
     for (python, cases) in trace_to_end(test, &pythons, &trace, CASES) {
         for told in &cases {
             let stored = told.check(python, &trace);
@@ -265,7 +265,7 @@ fn a_python_that_ends_right_after_its_call() {
     if !can_trace(test) {
         return;
     }
-    let (pythons, _turn, trace) = (pythons(test), alone(), Trace::new());
+    let (pythons, trace) = (pythons(test), Trace::new());
     for (python, told) in trace_to_end(test, &pythons, &trace, "last") {
         told[0].check(python, &trace);
     }
@@ -277,7 +277,7 @@ fn a_python_that_becomes_another_one() {
     if !can_trace(test) {
         return;
     }
-    let (pythons, _turn, trace) = (pythons(test), alone(), Trace::new());
+    let (pythons, trace) = (pythons(test), Trace::new());
     let told = trace_to_end(test, &pythons, &trace, "replaced");
     for ((before, both), after) in told.into_iter().zip(pythons.iter().cycle().skip(1)) {
         assert_eq!(both.len(), 2, "{both:?}");
@@ -333,7 +333,7 @@ fn a_call_that_hangs_shows_its_line() {
         return;
     }
     let hang = [("SIMGPU_ALLOC_SLEEP_NS", OsStr::new("3000000000"))];
-    let (pythons, _turn, trace) = (pythons(test), alone(), Trace::new());
+    let (pythons, trace) = (pythons(test), Trace::new());
     let mut traced = Traced::start(&pythons, &trace, "callbacks,thread,fork", &hang);
     traced.pass_all();
     traced.victim.finish();
@@ -361,7 +361,7 @@ fn py_spy_agrees() {
     }
     let Some(readers) = readers(test) else { return };
     let spy = readers.with_file_name("py-spy");
-    let (pythons, _turn, trace) = (pythons(test), alone(), Trace::new());
+    let (pythons, trace) = (pythons(test), Trace::new());
     let sleep = [("SIMGPU_ALLOC_SLEEP_NS", OsStr::new("8000000000"))];
     let mut traced = Traced::start(&pythons, &trace, "callbacks", &sleep);
     traced.pass_all();

@@ -1,7 +1,7 @@
 //! The queries of the documentation, run as they are written.
 
 use crate::collectives::Ranks;
-use crate::support::{Running, Trace, alone, can_trace, done, gpuwhy, sim, skip};
+use crate::support::{Running, Trace, can_trace, done, gpuwhy, sim, skip};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::process::Command;
@@ -47,7 +47,6 @@ fn the_documented_queries_run_as_written() {
     if Command::new("python3").arg("--version").output().is_err() {
         return skip(TEST, "there is no python3");
     }
-    let _turn = alone();
     let trace = eventful_trace();
     let queries = queries_of("queries.md");
     assert!(queries.len() >= 9, "the page has its queries: {}", queries.len());

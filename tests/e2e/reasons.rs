@@ -118,7 +118,6 @@ fn sleep_is_the_threads_own() {
     if !can_trace("sleep_is_the_threads_own") {
         return;
     }
-    let _turn = alone();
     let (trace, truth) = hold("sleep", "sleep_ns", &[]);
     let asleep =
         "SELECT sum(ns) FROM blame WHERE op = 'cuLaunchKernel' AND cause = 'self.sleep' AND by_pid IS NULL";
@@ -130,7 +129,6 @@ fn a_futex_names_who_released_it() {
     if !can_trace("a_futex_names_who_released_it") {
         return;
     }
-    let _turn = alone();
     let (trace, truth) = hold("futex", "futex_ns", &[]);
     assert_partner_named(&trace, "lock.futex", &truth);
     let told = format!(
@@ -145,7 +143,6 @@ fn a_file_lock_is_the_files_with_its_path() {
     if !can_trace("a_file_lock_is_the_files_with_its_path") {
         return;
     }
-    let _turn = alone();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("locked").display().to_string();
     let (trace, truth) = hold("flock", "file_ns", &["--file", &file]);
@@ -163,7 +160,6 @@ fn a_socket_names_the_peer_and_the_connection() {
     if !can_trace("a_socket_names_the_peer_and_the_connection") {
         return;
     }
-    let _turn = alone();
     for how in ["socket", "socket-read"] {
         let (trace, truth) = hold(how, "socket_ns", &[]);
         assert_partner_named(&trace, "net.wait", &truth);
@@ -181,7 +177,6 @@ fn a_pipe_is_a_file() {
     if !can_trace("a_pipe_is_a_file") {
         return;
     }
-    let _turn = alone();
     let (trace, truth) = hold("pipe", "file_ns", &[]);
     assert_partner_named(&trace, "io.file", &truth);
 }
@@ -191,7 +186,6 @@ fn poll_names_who_made_it_ready() {
     if !can_trace("poll_names_who_made_it_ready") {
         return;
     }
-    let _turn = alone();
     let (trace, truth) = hold("poll", "poll_ns", &[]);
     assert_partner_named(&trace, "net.wait", &truth);
     let told = format!("SELECT count(*) FROM net_events WHERE event = 'poll' AND by_comm = '{PARTNER}'");
@@ -203,7 +197,6 @@ fn an_ioctl_is_the_drivers() {
     if !can_trace("an_ioctl_is_the_drivers") {
         return;
     }
-    let _turn = alone();
     let (trace, _) = hold("ioctl", "ioctl_ns", &[]);
     let told = "SELECT count(*) FROM io_events WHERE event = 'ioctl' AND file LIKE '/dev/%' AND fd >= 0";
     assert!(trace.number(told) >= 20, "the waits are told of with the device");
@@ -214,7 +207,6 @@ fn a_page_that_must_be_awaited_is_a_fault() {
     if !can_trace("a_page_that_must_be_awaited_is_a_fault") {
         return;
     }
-    let _turn = alone();
     let (trace, _) = hold("fault", "fault_ns", &[]);
     let told = "SELECT count(*) FROM mem_events WHERE event = 'fault' AND address LIKE '0x%000'";
     assert!(trace.number(told) >= 20, "the waits are told of with the page's address");
@@ -262,7 +254,6 @@ fn a_slow_disk_is_block_io() {
     if !can_trace(TEST) {
         return;
     }
-    let _turn = alone();
     let folder = tempfile::tempdir().unwrap();
     let Some((device, disk)) = device_below(folder.path()) else {
         return skip(TEST, "temporary files are on no disk");
@@ -484,10 +475,10 @@ fn the_gil_names_the_thread_that_has_it() {
     if !can_trace(TEST) {
         return;
     }
+    let _turn = alone();
     if Command::new("python3").arg("--version").output().is_err() {
         return skip(TEST, "there is no python3");
     }
-    let _turn = alone();
     let trace = Trace::new();
     let script = sim().join(gpuwhy_simgpu::WORKLOAD_PYTHON);
     // Whoever looks has found the interpreter by the time that the gate is opened.

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 use serde_json::Value;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -19,6 +19,8 @@ pub(crate) fn gpuwhy() -> Command {
     beside_others();
     let mut command = Command::new(env!("CARGO_BIN_EXE_gpuwhy"));
     command.env_remove("GPUWHY_DB").env("NO_COLOR", "1");
+    // What one test has found must not help another.
+    command.env("GPUWHY_LIBRARIES", "");
     // Tests count every call, at rates that no budget allows; those of the governor say what they want.
     command.env("GPUWHY_BUDGET", "100%");
     command
@@ -201,6 +203,8 @@ pub(crate) struct Running {
     lines: Receiver<String>,
     /// The most calls told so far, by process and operation.
     called: HashMap<(u64, String), u64>,
+    /// Library files whose calls are seen. One that is known from an earlier trace is attached before anything else is said.
+    attached: HashSet<String>,
 }
 
 impl Running {
@@ -221,7 +225,7 @@ impl Running {
         let (line, lines) = channel();
         let said = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || said.lines().map_while(Result::ok).try_for_each(|said| line.send(said)));
-        let mut running = Running { child, lines, called: HashMap::new() };
+        let mut running = Running { child, lines, called: HashMap::new(), attached: HashSet::new() };
         running.until("started", |_| true);
         running
     }
@@ -242,6 +246,9 @@ impl Running {
                     *most = (*most).max(row["count"].as_u64().unwrap());
                 }
             }
+            if value["type"] == "probe" && value["state"] == "attached" {
+                self.attached.extend(value["file"].as_str().map(str::to_string));
+            }
             if value["type"] == kind && fits(&value) {
                 return value;
             }
@@ -251,7 +258,9 @@ impl Running {
     /// Waits until calls of a library are seen.
     pub(crate) fn until_attached(&mut self, library: &Path) {
         let file = library.display().to_string();
-        self.until("probe", |probe| probe["file"] == file.as_str() && probe["state"] == "attached");
+        while !self.attached.contains(&file) {
+            self.until("probe", |_| true);
+        }
     }
 
     /// Waits until an operation of a process was called so often.
@@ -264,7 +273,7 @@ impl Running {
 
     /// Waits until all of these processes were seen to end, in whichever order.
     pub(crate) fn until_ended(&mut self, pids: &[u32]) {
-        let ended = RefCell::new(std::collections::HashSet::new());
+        let ended = RefCell::new(HashSet::new());
         self.until("process", |process| {
             if !process["end_ns"].is_null() {
                 ended.borrow_mut().insert(process["pid"].as_u64().unwrap() as u32);

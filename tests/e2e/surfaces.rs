@@ -5,6 +5,7 @@ use crate::support::{Trace, alone, can_trace, done, gpuwhy, skip};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Wrong usage: status 2, what is wrong in one sentence, nothing on stdout.
@@ -50,7 +51,11 @@ fn wrong_usage_is_named_and_has_its_status() {
         (&["query", "--limit", "many"], "many"),
         (&["query", "--format", "xml"], "xml"),
         (&["query", "--since", "yesterday"], "'yesterday' is not a duration"),
-        (&["query", "--pid", "me"], "me"),
+        (&["query", "--pid", "-1"], "'-1' is no process; give its number or its name"),
+        (&["trace", "--max-size", "1"], "'1' is less than a trace takes; give at least 4.00 MiB"),
+        (&["explain", "--from", "25:00"], "'25:00' is no time; write 03:00 (UTC) or 2026-11-15T03:00:00Z"),
+        (&["dashboard", "--port", "70000"], "70000"),
+        (&["dashboard", "--port", "80", "--listen", "127.0.0.1:80"], "--listen"),
         (&["query", "--json", "--format", "csv"], "--json"),
         (&["query", "a.db", "SELECT 1", "SELECT 2"], "SELECT 2"),
         (&["query", "a.db", "SELECT 1", "--op", "x"], "--op, --pid and --since are for queries without SQL"),
@@ -127,6 +132,53 @@ fn completions_and_version_are_for_everybody() {
     let version = done(gpuwhy().arg("version").output().unwrap());
     assert_eq!(version, format!("gpuwhy {}\n", env!("CARGO_PKG_VERSION")));
     assert_eq!(done(gpuwhy().arg("--version").output().unwrap()), version);
+}
+
+#[test]
+fn man_pages_are_made_of_the_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("man1");
+    let said = done(gpuwhy().arg("man").arg(&pages).output().unwrap());
+    let made = fs::read_dir(&pages).unwrap().count();
+    assert!(said.starts_with(&format!("{made} pages in ")) && made >= 14, "{said}");
+    let page = fs::read_to_string(pages.join("gpuwhy-explain.1")).unwrap();
+    for words in [".TH gpuwhy-explain 1", "\\-\\-min\\-severity", "Examples:"] {
+        assert!(page.contains(words), "{words} is not in\n{page}");
+    }
+    // What people are not to call has no page.
+    assert!(!pages.join("gpuwhy-sql-worker.1").exists());
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    refused(gpuwhy().arg("man").arg(&file), 1, &["cannot be written"]);
+}
+
+#[test]
+fn a_demo_leaves_nothing_behind_unless_it_is_asked_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = |words: &[&str]| {
+        done(
+            gpuwhy()
+                .env("TMPDIR", folder.path())
+                .args(["demo", "lock", "--replay"])
+                .args(words)
+                .output()
+                .unwrap(),
+        )
+    };
+    let text = demo(&[]);
+    assert!(text.contains("gpuwhy demo lock --out lock.db"), "{text}");
+    let json: Value = serde_json::from_str(&demo(&["--json"])).unwrap();
+    assert!(json["file"].is_null(), "{}", json["file"]);
+    demo_tour(folder.path());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+fn demo_tour(folder: &Path) {
+    let text = done(gpuwhy().env("TMPDIR", folder).args(["demo", "tour", "--replay"]).output().unwrap());
+    assert!(
+        text.contains("gpuwhy demo tour --out tour.db") && text.contains("gpuwhy query tour.db "),
+        "{text}"
+    );
 }
 
 #[test]
@@ -211,6 +263,14 @@ fn a_cut_answer_says_so() {
 }
 
 #[test]
+fn a_file_alone_is_explained() {
+    let trace = recorded_trace();
+    let page = |command: &mut Command| done(command.arg(trace.file()).arg("--verbose").output().unwrap());
+    assert_eq!(page(&mut gpuwhy()), page(gpuwhy().arg("explain")));
+    refused(gpuwhy().arg("no-such.db"), 2, &["no-such.db"]);
+}
+
+#[test]
 fn filters_without_sql_select_what_sql_selects() {
     let trace = recorded_trace();
     let pid = trace.number("SELECT pid FROM calls GROUP BY pid ORDER BY count(*) DESC LIMIT 1").to_string();
@@ -220,6 +280,7 @@ fn filters_without_sql_select_what_sql_selects() {
         done(command.output().unwrap()).lines().count() as i64 - 1
     };
     assert_eq!(rows(&[]), trace.number("SELECT count(*) FROM events"));
+    assert_eq!(rows(&["op_summary"]), trace.number("SELECT count(*) FROM op_summary"));
     assert_eq!(
         rows(&["--op", "cuLaunchKernel"]),
         trace.number("SELECT count(*) FROM events WHERE op = 'cuLaunchKernel'")
@@ -325,6 +386,10 @@ fn people_have_their_own_default_file() {
     let mut command = nobody.gpuwhy();
     command.env("HOME", nobody.folder.path().join("home")).arg("query");
     refused(&mut command, 1, &["there is no trace at", "home/.local/share/gpuwhy/trace.db"]);
+    // What root has traced is said where there is any.
+    let of_root = Path::new("/var/lib/gpuwhy").is_dir();
+    let said = String::from_utf8_lossy(&command.output().unwrap().stderr).into_owned();
+    assert_eq!(said.contains("sudo gpuwhy explain"), of_root, "{said}");
     // No home at all.
     refused(nobody.gpuwhy().arg("query"), 1, &["there is no trace at", "gpuwhy/trace.db"]);
 }
@@ -429,9 +494,9 @@ fn colour_is_for_terminals_that_want_it() {
 
 #[test]
 fn the_generated_docs_are_those_of_this_program() {
-    for page in ["schema", "probes", "formats"] {
+    for page in ["schema", "probes", "rules", "causes", "formats", "metrics", "api"] {
         let made = done(gpuwhy().args(["docs", page]).output().unwrap());
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/{page}.md"));
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/{page}.md"));
         assert_eq!(fs::read_to_string(path).unwrap(), made, "run `make docs`");
     }
 }

@@ -30,7 +30,7 @@ export function findingCard(finding, context, about, isOpen) {
     el(
       "summary",
       {},
-      badge(finding.severity),
+      badge(finding.severity, finding.by_design ? `as built: ${finding.by_design}` : undefined),
       el("h3", {}, finding.title),
       el("span", { class: "price" }, ms(finding.impact.excess_ms)),
     ),
@@ -45,12 +45,15 @@ export function findingCard(finding, context, about, isOpen) {
       "p",
       { class: "links" },
       el("a", { href: link("timeline", { pid: finding.pid ?? undefined, ...window, finding: finding.id }) }, "Timeline"),
-      el("a", { href: link("stacks", { pid: finding.pid ?? undefined, op: finding.op ?? undefined }) }, "Stacks"),
+      el("a", { href: link("stacks", { pid: finding.pid ?? undefined, ...stacksOf(finding), ...window }) }, "Stacks"),
       el("a", { href: link("sql", { sql: finding.sql }) }, "Evidence (SQL)"),
     ),
     evidence(finding),
   );
 }
+
+/** Stacks of the operation; of what is lost between calls those of all time. */
+const stacksOf = (finding) => (finding.op ? { of: "calls", op: finding.op } : {});
 
 /** Who was behind a tenth of it or more. */
 function culprits(finding) {

@@ -8,7 +8,7 @@ import { inWords } from "./api.js";
 const ROW = 22;
 /** Of a frame narrower than this share of the picture nothing can be seen. */
 const LEAST = 0.0015;
-const HUES = { python: 210, native: 25, kernel: 130, op: 340 };
+const HUES = { python: 210, native: 25, kernel: 130, op: 340, thread: 265, phase: 160, wait: 50, run: 95 };
 
 /** A tree from the list of frames, whose parents come before them. */
 export function tree(frames, total) {
@@ -38,7 +38,7 @@ export function flame({ at, total, icicle, search, measure, choose, tell }) {
   const layout = (node, left, width) => {
     boxes.push({ node, left, width, row: node.depth });
     let from = left;
-    for (const child of [...node.children].sort((a, b) => b.value - a.value)) {
+    for (const child of ordered(node.children)) {
       const share = node.value ? (width * child.value) / node.value : 0;
       if (share >= LEAST) layout(child, from, share);
       from += share;
@@ -83,6 +83,13 @@ export function flame({ at, total, icicle, search, measure, choose, tell }) {
   return { place, matched };
 }
 
+/** Phases in the order of time, everything else by its time. */
+const PHASES = ["start", "loop", "end"];
+const ordered = (nodes) => {
+  const phase = (node) => (node.frame?.kind === "phase" ? PHASES.indexOf(node.frame.function) : 0);
+  return [...nodes].sort((a, b) => phase(a) - phase(b) || b.value - a.value);
+};
+
 const hitAbove = (node, wanted) => {
   for (let above = node.parent; above?.frame; above = above.parent)
     if (nameOf(above).toLowerCase().includes(wanted)) return true;
@@ -92,7 +99,7 @@ const hitAbove = (node, wanted) => {
 function move(event, buttons, icicle, choose, at) {
   const node = [...buttons].find(([, button]) => button === event.target)?.[0];
   if (!node) return;
-  const beside = node.parent?.children.filter((one) => buttons.has(one)).sort((a, b) => b.value - a.value) ?? [];
+  const beside = ordered(node.parent?.children.filter((one) => buttons.has(one)) ?? []);
   const heaviest = node.children.filter((one) => buttons.has(one)).sort((a, b) => b.value - a.value)[0];
   const [up, down] = icicle ? [node.parent, heaviest] : [heaviest, node.parent];
   const next = {

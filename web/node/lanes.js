@@ -4,18 +4,20 @@
 import { duration, visible } from "../shared/format.js";
 import { colourOf, colourOfName } from "../shared/palette.js";
 
-const [LABEL, BAR, GAP, AXIS, MARK] = [15, 22, 7, 22, 18];
+const [LABEL, BAR, GAP, AXIS, MARK, UNDER] = [15, 22, 7, 22, 18, 14];
 /** Findings that are at the same time. */
 const ROWS = 6;
 
-/** Where each lane is; all of it follows from the answer. `since` makes nanoseconds after the trace's begin of a time. */
-export function lanesOf(answer, since) {
+/** Where each lane is; all of it follows from the answer. `since` makes nanoseconds after the trace's begin of a time; processes beside
+ * those that use a GPU are a lane each, unless `isOpen` says so. */
+export function lanesOf(answer, since, isOpen = () => true) {
   const lanes = [];
   let top = AXIS;
-  const add = (lane, height) => {
+  const add = (lane, height, gap = GAP) => {
     lanes.push({ ...lane, top, height });
-    top += height + GAP;
+    top += height + gap;
   };
+  const withTimes = (track) => track.slices.map((slice) => ({ ...slice, from: since(slice.start_ns), to: since(slice.end_ns) }));
   if (answer.findings.length) {
     const slices = answer.findings.map((mark) => ({
       from: since(mark.start_ns),
@@ -27,14 +29,69 @@ export function lanesOf(answer, since) {
     const name = shown.length < slices.length ? `findings, the worst ${shown.length} of ${slices.length}` : "findings";
     add({ kind: "finding", name, slices: shown }, LABEL + Math.max(...shown.map((one) => one.row + 1)) * MARK);
   }
-  // Processes that only used the driver come after those that are traced.
-  const traced = new Set(answer.tracks.filter((track) => track.kind !== "thread").map((track) => track.pid));
-  const isOther = (track) => Number(!traced.has(track.pid));
-  for (const track of [...answer.tracks].sort((a, b) => isOther(a) - isOther(b))) {
-    const slices = track.slices.map((slice) => ({ ...slice, from: since(slice.start_ns), to: since(slice.end_ns) }));
-    add({ ...track, slices }, LABEL + BAR);
+  const { loose, main, others } = byProcess(answer.tracks);
+  for (const track of loose) add({ ...track, slices: withTimes(track) }, LABEL + BAR);
+  const whole = ({ tracks }) => {
+    for (const track of tracks) {
+      // Waits of a thread stand under its calls, as one.
+      const under = track.kind === "waits" && lanes.at(-1)?.kind === "thread" && lanes.at(-1).tid === track.tid;
+      if (under) top -= GAP - 1;
+      add({ ...track, under, slices: withTimes(track) }, under ? UNDER : LABEL + BAR);
+    }
+  };
+  main.forEach(whole);
+  for (const group of others) {
+    const folds = { folds: group.pid, isOpen: isOpen(group.pid), count: group.tracks.length };
+    if (folds.isOpen) {
+      add({ kind: "group", name: group.name, pid: group.pid, slices: [], ...folds }, LABEL, 2);
+      whole(group);
+      continue;
+    }
+    const busiest = [...group.tracks].sort((a, b) => time(b) - time(a))[0];
+    add({ ...busiest, name: group.name, shows: busiest.kind, slices: withTimes(busiest), ...folds }, LABEL + BAR);
   }
-  return { lanes, height: top + 4 };
+  return { lanes, height: top + 4, others: others.map((group) => group.pid) };
+}
+
+const time = (track) => track.slices.reduce((sum, slice) => sum + slice.busy_ns, 0);
+
+/** Tracks by process, those of each in this order: all calls, threads with their waits, streams, ranks. Main are processes with work on
+ * a GPU, or where none has any, the first. */
+function byProcess(tracks) {
+  const groups = new Map();
+  for (const track of tracks.filter((one) => one.pid !== null)) {
+    if (!groups.has(track.pid)) groups.set(track.pid, []);
+    groups.get(track.pid).push(track);
+  }
+  const list = [...groups].map(([pid, own]) => ({ pid, name: nameOfProcess(pid, own), tracks: inOrder(pid, own) }));
+  const uses = ({ tracks: own }) => own.some((track) => ["stream", "rank"].includes(track.kind));
+  const main = list.some(uses) ? list.filter(uses) : list.slice(0, 1);
+  return {
+    loose: tracks.filter((one) => one.pid === null),
+    main,
+    others: list.filter((group) => !main.includes(group)),
+  };
+}
+
+function nameOfProcess(pid, tracks) {
+  const own = tracks.find((track) => track.kind === "process") ?? tracks.find((track) => track.tid === pid) ?? tracks[0];
+  const name = own.name.replace(/^waits of /, "").replace(/\[\d+\]$/, "");
+  return `${name}[${pid}]`;
+}
+
+function inOrder(pid, tracks) {
+  const of = (kind) => tracks.filter((track) => track.kind === kind);
+  const threads = new Map();
+  for (const track of [...of("thread"), ...of("waits")]) {
+    if (!threads.has(track.tid)) threads.set(track.tid, []);
+    threads.get(track.tid).push(track);
+  }
+  const calls = (own) => Number(own.some((track) => track.kind === "thread"));
+  const sorted = [...threads].sort(
+    ([a, ofA], [b, ofB]) => Number(b === pid) - Number(a === pid) || calls(ofB) - calls(ofA),
+  );
+  const rest = tracks.filter((track) => !["process", "thread", "waits"].includes(track.kind));
+  return [...of("process"), ...sorted.flatMap(([, own]) => own), ...rest];
 }
 
 /** Findings that are at the same time lie below each other. */
@@ -58,7 +115,14 @@ const KINDS = {
   rank: "collectives of",
   finding: "",
 };
-export const nameOfLane = (lane) => [KINDS[lane.kind], lane.name].filter(Boolean).join(" ");
+export const nameOfLane = (lane) => {
+  if (lane.folds !== undefined) {
+    const fold = lane.isOpen ? "▾" : "▸";
+    const tracks = `${lane.count} ${lane.count === 1 ? "track" : "tracks"}`;
+    return `${fold} ${lane.name}: ${lane.isOpen ? tracks : `${tracks}, folded; shown: ${KINDS[lane.shows] || lane.shows}`}`;
+  }
+  return [KINDS[lane.kind], lane.name].filter(Boolean).join(" ");
+};
 
 export function paint(pen, { lanes, view, width, height, chosen, colours }) {
   pen.clearRect(0, 0, width, height);
@@ -78,6 +142,7 @@ export function paint(pen, { lanes, view, width, height, chosen, colours }) {
         pen.strokeRect(box.x - 1, box.y - 1, box.width + 2, box.height + 2);
       }
     }
+    if (lane.under) continue;
     pen.fillStyle = lane === chosen?.lane ? colours.focus : colours.ink;
     pen.font = colours.small;
     pen.fillText(cut(pen, nameOfLane(lane), width - 8), 4, lane.top + 11);
@@ -86,14 +151,19 @@ export function paint(pen, { lanes, view, width, height, chosen, colours }) {
 
 function boxOf(lane, slice, x, width) {
   if (lane.kind === "finding") return { x, y: lane.top + LABEL + slice.row * MARK, width, height: MARK - 3 };
+  if (lane.under) return { x, y: lane.top, width, height: UNDER };
   return { x, y: lane.top + LABEL, width, height: BAR };
 }
 
 function fill(pen, lane, slice, { x, y, width, height }, colours) {
   const length = Math.max(1, slice.to - slice.from);
   if (lane.kind === "stream") {
-    band(pen, x, y, width, height, Math.min(1, slice.longest_ns / length), "hsl(210 45% 72%)");
-    band(pen, x, y, width, height, Math.min(1, slice.busy_ns / length), "hsl(210 45% 46%)");
+    // Up to the upper bound nobody knows: hatched. Proven is solid.
+    const [upper, lower] = [slice.longest_ns, slice.busy_ns].map((ns) => Math.min(1, ns / length));
+    band(pen, x, y, width, height, upper, hatched(pen));
+    pen.fillStyle = "hsl(210 45% 56%)";
+    if (upper > lower) pen.fillRect(x, y + height * (1 - upper), width, 1);
+    band(pen, x, y, width, height, lower, "hsl(210 45% 46%)");
     return;
   }
   pen.fillStyle = colours.pale;
@@ -112,7 +182,24 @@ function fill(pen, lane, slice, { x, y, width, height }, colours) {
     pen.fillStyle = colours.bad;
     pen.fillRect(x, y - 3, Math.max(3, width), 3);
   }
-  if (width > 40) label(pen, slice.count > 1 ? `${slice.name} ×${slice.count}` : slice.name, x, y, width, height, colours);
+  if (width > 40 && !lane.under) label(pen, slice.count > 1 ? `${slice.name} ×${slice.count}` : slice.name, x, y, width, height, colours);
+}
+
+let hatching;
+function hatched(pen) {
+  if (!hatching) {
+    const tile = Object.assign(document.createElement("canvas"), { width: 8, height: 8 });
+    const ink = tile.getContext("2d");
+    ink.strokeStyle = "hsl(210 45% 56%)";
+    ink.lineWidth = 1.5;
+    for (const at of [-8, 0, 8]) {
+      ink.moveTo(at, 8);
+      ink.lineTo(at + 8, 0);
+    }
+    ink.stroke();
+    hatching = pen.createPattern(tile, "repeat");
+  }
+  return hatching;
 }
 
 function band(pen, x, y, width, height, part, colour) {

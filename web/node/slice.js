@@ -39,7 +39,7 @@ export function told({ lane, slice }, timeline) {
       "p",
       { class: "row" },
       zoom,
-      isCall && el("a", { href: context.link("stacks", { pid: lane.pid, op: slice.name }) }, `Stacks of ${slice.name}`),
+      isCall && el("a", { href: context.link("stacks", { pid: lane.pid, of: "calls", op: slice.name }) }, `Stacks of ${slice.name}`),
     ),
   ];
 }

@@ -4,5 +4,6 @@ import { el } from "./dom.js";
 
 const MARKS = { critical: "■", high: "▲", medium: "◆", low: "●" };
 
-export const badge = (severity) =>
-  el("span", { class: `badge ${severity}` }, el("span", { "aria-hidden": "true" }, `${MARKS[severity] ?? ""} `), severity);
+/** `word` is said instead of the severity. */
+export const badge = (severity, word = severity) =>
+  el("span", { class: `badge ${severity}` }, el("span", { "aria-hidden": "true" }, `${MARKS[severity] ?? ""} `), word);

@@ -5,7 +5,7 @@ import { duration, percent, process } from "./format.js";
 import { colourOf, isUnexplained, PARTS } from "./palette.js";
 
 /** `parts` are `{class, share_pct, ms?, by?}`. */
-export function causeBar(parts, { legend = true, about = new Map() } = {}) {
+export function causeBar(parts, { legend = true, small = !legend, about = new Map() } = {}) {
   const sum = parts.reduce((total, part) => total + part.share_pct, 0);
   const rest = 100 - sum;
   const all = rest > 0.5 ? [...parts, { class: "unknown", share_pct: rest, by: [] }] : parts;
@@ -15,7 +15,7 @@ export function causeBar(parts, { legend = true, about = new Map() } = {}) {
     .join(", ");
   const bar = el(
     "div",
-    { class: legend ? "bar" : "bar small", role: "img", "aria-label": label || "nothing" },
+    { class: small ? "bar small" : "bar", role: "img", "aria-label": label || "nothing" },
     all.map((part) => segment(part.class, part.share_pct, colourOf(part.class))),
   );
   if (!legend) return bar;

@@ -16,9 +16,10 @@ const FAMILIES = {
   graph: [230, 45, 62],
   driver: [175, 70, 28],
   rank: [25, 80, 62],
+  proc: [25, 45, 45],
 };
-/** What a thread does by itself is no loss, and grey. */
-const PLAIN = { "cpu.self": "hsl(210 14% 64%)", "self.sleep": "hsl(210 8% 78%)", unknown: "hsl(0 0% 55%)" };
+/** What a thread does by itself is no loss: computing and sleeping are pale, and told apart. */
+const PLAIN = { "cpu.self": "hsl(42 70% 74%)", "self.sleep": "hsl(285 28% 68%)", unknown: "hsl(0 0% 55%)" };
 const SHADES = {
   "gpu.alloc": 16,
   "gpu.coldstart": -14,
@@ -33,6 +34,7 @@ const SHADES = {
   "net.tcp": -22,
   "rank.hang": -20,
   "python.gil": 16,
+  "python.gc": 28,
 };
 
 export function colourOf(cause) {
@@ -45,7 +47,7 @@ export function colourOf(cause) {
 export const isUnexplained = (cause) => cause === "unknown";
 
 /** Parts of a call's time, where the cause is not known. */
-export const PARTS = { "on CPU": "hsl(210 14% 64%)", runnable: "hsl(351 78% 64%)", blocked: "hsl(321 54% 43%)" };
+export const PARTS = { "on CPU": "hsl(42 70% 74%)", runnable: "hsl(351 78% 64%)", blocked: "hsl(321 54% 43%)" };
 
 /** Curves, in this order. */
 export const CURVES = ["#4477aa", "#ee6677", "#228833", "#aa3377", "#b8a32c", "#3ba7c9", "#ee8866", "#777777"];

@@ -6,9 +6,9 @@ import { read, write } from "./route.js";
 
 export const place = (id) => document.getElementById(id);
 
-/** `views` gives all of them, `filtersOf` what goes along from view to view, `context` what views get to know beside their address,
+/** `views` gives all of them, `filtersOf` what goes along from view to view, `asFilters` the same as questions are asked with, `context` what views get to know beside their address,
  * `drawFilters` puts the filters of a view into their form, `keys` are those of this page. */
-export function shell({ name, views, filtersOf, context, drawFilters, keys }) {
+export function shell({ name, views, filtersOf, asFilters = filtersOf, context, drawFilters, keys }) {
   let shown = null;
   let leaving = new AbortController();
 
@@ -16,7 +16,7 @@ export function shell({ name, views, filtersOf, context, drawFilters, keys }) {
     const { signal } = leaving;
     return {
       params: route.params,
-      filters: filtersOf(route.params),
+      filters: asFilters(route.params),
       signal,
       ...context(signal),
       link: (view, params = {}) => write(view, { ...filtersOf(route.params), ...params }),
@@ -28,6 +28,10 @@ export function shell({ name, views, filtersOf, context, drawFilters, keys }) {
       note: (params) => {
         Object.assign(route.params, params);
         history.replaceState(null, "", write(route.view, route.params));
+        // Links from here lead to the same process and time.
+        drawNav(route.view, route);
+        const view = views().find((one) => one.name === route.view);
+        if (view) drawFilters(view, route);
       },
     };
   }

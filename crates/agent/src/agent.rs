@@ -1,16 +1,16 @@
 //! A trace in a thread of its own, and the handle to it.
 
 use crate::run::Run;
+use crate::updates::{Updates, updates};
 use crate::{AgentError, Config, Summary, Update};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 
 /// A running trace.
 #[derive(Debug)]
 pub struct Agent {
-    updates: Receiver<Update>,
+    updates: Updates,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -18,7 +18,7 @@ pub struct Agent {
 impl Agent {
     /// Starts tracing in a thread of its own. Failing to start is the first and last update.
     pub fn spawn(config: Config) -> Result<Agent, AgentError> {
-        let (sender, updates) = channel();
+        let (sender, updates) = updates();
         let stop = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
@@ -32,7 +32,7 @@ impl Agent {
         Ok(Agent { updates, stop, thread: Some(thread) })
     }
 
-    pub fn updates(&self) -> &Receiver<Update> {
+    pub fn updates(&self) -> &Updates {
         &self.updates
     }
 
@@ -48,7 +48,7 @@ impl Agent {
     /// Waits for the end, discarding updates before it.
     pub fn finish(mut self) -> Result<Summary, AgentError> {
         let mut ended = Err(AgentError::Internal("the tracing thread ended without a word".into()));
-        for update in &self.updates {
+        for update in self.updates.iter() {
             if let Update::Ended(result) = update {
                 ended = *result;
             }

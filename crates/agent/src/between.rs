@@ -120,14 +120,15 @@ impl Looks {
     }
 }
 
-/// Adds samples of followed threads, with their Python frames. `look` lists them: a thread that is still in the same wait after
+/// Adds samples of followed threads, with their Python frames, which `read` gives for each, nothing where they cannot be
+/// read. `look` lists the threads: a thread that is still in the same wait after
 /// its frames were read has stood at that line all the time. One that runs is believed if it is in the same function when it is
 /// read again.
 pub(crate) fn meet(
     batch: &mut Batch,
     looks: &mut Looks,
     weight: Duration,
-    read: impl Fn(&BetweenCalls) -> Option<Vec<Frame>>,
+    read: impl Fn(&[BetweenCalls]) -> Vec<Option<Vec<Frame>>>,
     look: impl Fn() -> Vec<BetweenCalls>,
 ) {
     let weight_ns = weight.as_nanos() as u64;
@@ -137,12 +138,12 @@ pub(crate) fn meet(
         let (count, before) = (threads.len(), met.len());
         threads.rotate_left(*turn % count.max(1));
         let mut visited = 0_usize;
-        for thread in threads {
-            if met.len() == MOST_READ {
-                break;
-            }
-            visited += 1;
-            met.extend(read(&thread).map(|frames| (thread, frames)));
+        while met.len() < MOST_READ && !threads.is_empty() {
+            let later = threads.split_off(threads.len().min(MOST_READ - met.len()));
+            let now = std::mem::replace(&mut threads, later);
+            visited += now.len();
+            let frames = read(&now);
+            met.extend(now.into_iter().zip(frames).filter_map(|(thread, frames)| Some((thread, frames?))));
         }
         *turn = turn.wrapping_add(visited);
         // Those that were looked at stand for the others that are as urgent.
@@ -161,13 +162,27 @@ pub(crate) fn meet(
     }
     let again: HashMap<(u32, u32), BetweenCalls> =
         look().into_iter().map(|met| ((met.pid, met.tid), met)).collect();
+    let again = |met: &BetweenCalls| again.get(&(met.pid, met.tid));
+    let may_have_moved = |met: &BetweenCalls, now: &BetweenCalls| match met.part {
+        Part::OnCpu => true,
+        part => part == now.part && met.since_ns != now.since_ns,
+    };
+    let moved: Vec<BetweenCalls> = met
+        .iter()
+        .filter_map(|(met, _)| again(met).filter(|now| may_have_moved(met, now)).cloned())
+        .collect();
+    let mut read_again = read(&moved).into_iter();
     for (mut met, frames) in met {
-        let Some(now) = again.get(&(met.pid, met.tid)) else { continue };
-        let is_there_still = match met.part {
-            Part::OnCpu => read(now).is_some_and(|again| is_same_function(&frames, &again)),
-            part if part != now.part => false,
-            // One that sleeps again and again for less than a look takes is where it was if it is there again.
-            _ => met.since_ns == now.since_ns || read(now).is_some_and(|again| is_same_line(&frames, &again)),
+        let Some(now) = again(&met) else { continue };
+        let is_there_still = if may_have_moved(&met, now) {
+            let frames_now = read_again.next().flatten();
+            frames_now.is_some_and(|now| match met.part {
+                Part::OnCpu => is_same_function(&frames, &now),
+                // One that sleeps again and again for less than a look takes is where it was if it is there again.
+                _ => is_same_line(&frames, &now),
+            })
+        } else {
+            met.part == now.part
         };
         if let (true, Some(stack)) = (is_there_still, stack_of(met.pid, frames)) {
             met.stack_id = Some(stack.stack_id);
@@ -221,6 +236,12 @@ mod tests {
         }
     }
 
+    fn each(
+        read: impl Fn(&BetweenCalls) -> Option<Vec<Frame>>,
+    ) -> impl Fn(&[BetweenCalls]) -> Vec<Option<Vec<Frame>>> {
+        move |threads| threads.iter().map(&read).collect()
+    }
+
     #[test]
     fn only_a_thread_that_is_there_still_is_believed() {
         let looks = Cell::new(0);
@@ -236,7 +257,7 @@ mod tests {
         let read = |met: &BetweenCalls| {
             Some(vec![frame("load", if met.tid == 2 { met.since_ns as u32 } else { 3 })])
         };
-        meet(&mut batch, &mut Looks::default(), Duration::from_millis(50), read, look);
+        meet(&mut batch, &mut Looks::default(), Duration::from_millis(50), each(read), look);
         assert_eq!(batch.between_calls.iter().map(|met| met.tid).collect::<Vec<_>>(), [1]);
         assert_eq!(batch.between_calls[0].stack_id, Some(batch.stacks[0].stack_id));
         assert_eq!(batch.between_calls[0].weight_ns, 50_000_000);
@@ -251,7 +272,7 @@ mod tests {
         };
         let mut batch = Batch::default();
         let read = |_: &BetweenCalls| Some(vec![frame("poll", 3)]);
-        meet(&mut batch, &mut Looks::default(), Duration::from_millis(50), read, look);
+        meet(&mut batch, &mut Looks::default(), Duration::from_millis(50), each(read), look);
         assert_eq!(batch.between_calls.len(), 1);
     }
 
@@ -265,7 +286,7 @@ mod tests {
         };
         let look = || vec![met(1, Part::OnCpu, 1), met(2, Part::OnCpu, 1)];
         let mut batch = Batch::default();
-        meet(&mut batch, &mut Looks::default(), Duration::from_millis(50), read, look);
+        meet(&mut batch, &mut Looks::default(), Duration::from_millis(50), each(read), look);
         assert_eq!(batch.between_calls.iter().map(|met| met.tid).collect::<Vec<_>>(), [1]);
         assert_eq!(batch.stacks[0].frames[0].line, Some(1), "where it was when it was met");
     }
@@ -294,7 +315,7 @@ mod tests {
             // They wait anew each time, so that nothing is known of them.
             let look = || (0..many).map(|tid| met(tid, SLEEP, 5 + turn)).collect();
             let read = |_: &BetweenCalls| Some(vec![frame("load", 3)]);
-            meet(&mut batch, &mut looks, Duration::from_millis(16), read, look);
+            meet(&mut batch, &mut looks, Duration::from_millis(16), each(read), look);
         }
         let mut tids: Vec<u32> = batch.between_calls.iter().map(|met| met.tid).collect();
         assert_eq!(tids.len(), 8 * MOST_READ);
@@ -315,7 +336,7 @@ mod tests {
         };
         let mut sample = |since_ns| {
             let look = || vec![met(1, SLEEP, since_ns), met(2, SLEEP, 5)];
-            meet(&mut batch, &mut looks, Duration::from_millis(16), read, look);
+            meet(&mut batch, &mut looks, Duration::from_millis(16), each(read), look);
         };
         (0..3).for_each(|_| sample(5));
         assert_eq!(reads.get(), 2);
@@ -337,7 +358,7 @@ mod tests {
             (0..others).map(idle).chain([moved, met(others + 1, SLEEP, 50)]).collect()
         };
         let read = |_: &BetweenCalls| Some(vec![frame("wait", 3)]);
-        meet(&mut batch, &mut looks, Duration::from_millis(16), read, look);
+        meet(&mut batch, &mut looks, Duration::from_millis(16), each(read), look);
         let first: Vec<(u32, u64)> =
             batch.between_calls.iter().map(|met| (met.tid, met.weight_ns)).take(2).collect();
         assert_eq!(first, [(others + 1, 16_000_000), (others, 16_000_000)]);

@@ -2,22 +2,46 @@
 
 use crate::owners::Owners;
 use crate::ranks::Ranks;
-use gpuwhy_model::{Batch, Process, ProcessEventKind};
+use gpuwhy_model::{Batch, Process, ProcessEvent, ProcessEventKind};
 use std::collections::{HashMap, HashSet};
 
+/// Processes remembered that have mapped a GPU library and made no call yet; beyond it all are forgotten.
+/// A process that has ended is there until its parent has its status, which takes a moment.
+const LOOKS_AFTER_LOSS: u32 = 50;
+/// No process ends with it.
+const UNKNOWN_STATUS: i32 = -1;
+const MOST_MET: usize = 1024;
 /// Dead processes remembered for the screen; all of them are in the file.
 const MOST_DEAD: usize = 256;
 
 #[derive(Debug, Default)]
 pub(crate) struct Census {
     processes: HashMap<u32, Process>,
+    /// Those that may be gone when their first call is told of, as they were when they mapped a GPU library.
+    met: HashMap<u32, Process>,
     ranks: HashMap<u32, Ranks>,
     owners: Owners,
     dead: usize,
     forgotten: usize,
+    /// The newest time of lost records that may have been ends of processes.
+    lost_ns: u64,
+    /// Batches after which such ends are still looked for.
+    looks_left: u32,
 }
 
 impl Census {
+    /// A process maps a GPU library: it may make its calls and end before they are read.
+    pub(crate) fn meet(&mut self, pid: u32) {
+        let is_known = self.processes.get(&pid).is_some_and(|process| process.end_ns.is_none());
+        if is_known || self.met.contains_key(&pid) {
+            return;
+        }
+        if self.met.len() >= MOST_MET {
+            self.met.clear();
+        }
+        self.met.extend(gpuwhy_host::describe(pid).map(|process| (pid, process)));
+    }
+
     /// Adds to the batch what its events tell of processes; tells which ended ones are forgotten from now on.
     pub(crate) fn take(&mut self, batch: &mut Batch) -> Vec<u32> {
         let answers = self.owners.answers();
@@ -32,7 +56,9 @@ impl Census {
                     let start =
                         self.processes.get(&event.pid).filter(|p| p.end_ns.is_none()).map(|p| p.start_ns);
                     if start.is_none() || event.kind == ProcessEventKind::Exec {
-                        let mut process = describe(event.pid, &event.comm, event.time_ns);
+                        let met = self.met.remove(&event.pid);
+                        let met = met.filter(|_| event.kind == ProcessEventKind::Seen);
+                        let mut process = describe(event.pid, met, &event.comm, event.time_ns);
                         process.cgroup_id = event.cgroup_id;
                         process.start_ns = start.unwrap_or(process.start_ns);
                         self.owners.ask(&process);
@@ -42,18 +68,55 @@ impl Census {
                     }
                 }
                 ProcessEventKind::Exit => {
+                    self.met.remove(&event.pid);
                     if let Some(process) = self.processes.get_mut(&event.pid) {
+                        self.dead += usize::from(process.end_ns.is_none());
                         process.end_ns = Some(event.time_ns);
                         process.exit_code = Some(event.exit_code);
-                        self.dead += 1;
                         changed.insert(event.pid);
                     }
                 }
                 ProcessEventKind::Fork | ProcessEventKind::Thread | ProcessEventKind::ThreadExit => {}
             }
         }
+        self.end_unseen(batch, &mut changed);
         batch.processes.extend(changed.iter().filter_map(|pid| self.processes.get(pid).cloned()));
         self.forget_the_dead()
+    }
+
+    /// The end of a process may be among records that were lost: then /proc says who is gone. When exactly it ended, and with which
+    /// status, is not known.
+    fn end_unseen(&mut self, batch: &mut Batch, changed: &mut HashSet<u32>) {
+        if let Some(loss) =
+            batch.losses.iter().filter(|loss| loss.probe == "process").max_by_key(|loss| loss.end_ns)
+        {
+            self.lost_ns = self.lost_ns.max(loss.end_ns);
+            self.looks_left = LOOKS_AFTER_LOSS;
+        }
+        if self.looks_left == 0 {
+            return;
+        }
+        self.looks_left -= 1;
+        for process in self.processes.values_mut() {
+            if process.end_ns.is_none() && !gpuwhy_host::runs(process.pid) {
+                let time_ns = self.lost_ns.max(process.start_ns);
+                process.end_ns = Some(time_ns);
+                self.dead += 1;
+                changed.insert(process.pid);
+                // Others close what they hold of it when they read of its end.
+                batch.process_events.push(ProcessEvent {
+                    time_ns,
+                    kind: ProcessEventKind::Exit,
+                    pid: process.pid,
+                    tid: process.pid,
+                    child: 0,
+                    exit_code: UNKNOWN_STATUS,
+                    cgroup_id: process.cgroup_id,
+                    comm: process.comm.clone(),
+                    waits_only: false,
+                });
+            }
+        }
     }
 
     pub(crate) fn by_pid(&self) -> &HashMap<u32, Process> {
@@ -134,9 +197,9 @@ impl Census {
     }
 }
 
-/// A process that is already gone is known by what its event said.
-fn describe(pid: u32, comm: &str, time_ns: u64) -> Process {
-    gpuwhy_host::describe(pid).unwrap_or_else(|| Process {
+/// A process that is already gone is known by how it was met, else by what its event said.
+fn describe(pid: u32, met: Option<Process>, comm: &str, time_ns: u64) -> Process {
+    gpuwhy_host::describe(pid).or(met).unwrap_or_else(|| Process {
         pid,
         start_ns: time_ns,
         comm: comm.to_string(),
@@ -147,7 +210,7 @@ fn describe(pid: u32, comm: &str, time_ns: u64) -> Process {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gpuwhy_model::{Call, NcclCall, ProcessEvent};
+    use gpuwhy_model::{Call, NcclCall};
 
     fn event(kind: ProcessEventKind, pid: u32, time_ns: u64) -> ProcessEvent {
         ProcessEvent {
@@ -161,6 +224,38 @@ mod tests {
             comm: "x".into(),
             waits_only: false,
         }
+    }
+
+    #[test]
+    fn a_process_whose_end_was_lost_has_ended() {
+        let mut census = Census::default();
+        let gone = {
+            let mut child = std::process::Command::new("true").spawn().unwrap();
+            child.wait().unwrap();
+            child.id()
+        };
+        let own = std::process::id();
+        let seen = |pid| event(ProcessEventKind::Seen, pid, 5);
+        let mut batch = Batch { process_events: vec![seen(gone), seen(own)], ..Batch::default() };
+        census.take(&mut batch);
+        assert!(census.by_pid()[&gone].end_ns.is_none(), "nothing was lost: its end is on its way");
+        let loss = |probe: &str| gpuwhy_model::Loss {
+            start_ns: 6,
+            end_ns: 90,
+            probe: probe.into(),
+            cpu: 0,
+            reason: "ring full".into(),
+            count: 3,
+        };
+        census.take(&mut Batch { losses: vec![loss("cuda")], ..Batch::default() });
+        assert!(census.by_pid()[&gone].end_ns.is_none(), "ends are records of another probe");
+        let mut batch = Batch { losses: vec![loss("process")], ..Batch::default() };
+        census.take(&mut batch);
+        assert_eq!(batch.processes.iter().map(|process| process.pid).collect::<Vec<_>>(), [gone]);
+        assert_eq!((batch.processes[0].end_ns, batch.processes[0].exit_code), (Some(90), None));
+        let ends: Vec<_> = batch.process_events.iter().map(|event| (event.kind, event.pid)).collect();
+        assert_eq!(ends, [(ProcessEventKind::Exit, gone)], "others close what they hold of it");
+        assert!(census.by_pid()[&own].end_ns.is_none());
     }
 
     fn call(pid: u32, rank: i32, nranks: i32) -> NcclCall {
@@ -206,6 +301,25 @@ mod tests {
             Batch { process_events: vec![event(ProcessEventKind::Exec, PID, 20)], ..Batch::default() };
         census.take(&mut batch);
         assert_eq!((batch.processes[0].rank, batch.processes[0].start_ns), (None, 10));
+    }
+
+    #[test]
+    fn a_process_that_is_gone_is_known_as_it_was_when_it_mapped_a_library() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = child.id();
+        // The kernel lets the parent go on before the new program has its arguments.
+        while gpuwhy_host::describe(pid).is_none_or(|process| process.cmdline.is_empty()) {
+            std::thread::yield_now();
+        }
+        let mut census = Census::default();
+        census.meet(pid);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let mut batch =
+            Batch { process_events: vec![event(ProcessEventKind::Seen, pid, 10)], ..Batch::default() };
+        census.take(&mut batch);
+        assert_ne!(batch.processes[0].cmdline, "");
+        assert!(census.met.is_empty());
     }
 
     #[test]

@@ -16,6 +16,9 @@ pub(crate) struct Communicators {
     layouts: HashMap<u16, Option<CommunicatorLayout>>,
     /// Rank and number of ranks, by the kernel's number.
     ranks: HashMap<u64, (i32, i32)>,
+    /// Whether one was met that was made unseen, and whether that was told.
+    has_unseen: bool,
+    is_told: bool,
 }
 
 impl Communicators {
@@ -25,6 +28,7 @@ impl Communicators {
             self.ranks.clear();
         }
         for call in calls.iter_mut().filter(|call| call.communicator != 0) {
+            self.has_unseen |= call.comm_id_hash.is_none();
             let library = call.call.library;
             let layout = self.layouts.entry(library).or_insert_with(|| engine.communicator_layout(library));
             match call.rank.zip(call.nranks) {
@@ -44,6 +48,11 @@ impl Communicators {
                 }
             }
         }
+    }
+
+    /// True once, when a communicator was met that was made unseen.
+    pub(crate) fn has_news(&mut self) -> bool {
+        self.has_unseen && !std::mem::replace(&mut self.is_told, self.has_unseen)
     }
 
     /// The same for calls that have not returned.

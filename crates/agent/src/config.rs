@@ -41,6 +41,8 @@ pub struct Config {
     pub annotate: Option<PathBuf>,
     /// Inference servers to be asked for their metrics; nothing for none.
     pub servers: Option<Wanted>,
+    /// Where libraries of earlier traces are remembered; nothing to remember none.
+    pub known_libraries: Option<PathBuf>,
     /// The command line, for the record.
     pub flags: Vec<String>,
     /// Secrets on command lines are neither stored nor sent.
@@ -76,6 +78,7 @@ impl Config {
             nvml: None,
             annotate: None,
             servers: None,
+            known_libraries: None,
             flags: Vec::new(),
             mask: true,
             watch_batches: false,

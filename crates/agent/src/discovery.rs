@@ -7,22 +7,25 @@ use gpuwhy_proc::{MappedFile, TargetFile};
 use std::fs;
 use std::path::Path;
 
-/// Everything that can be found at the start.
-pub(crate) fn at_start(config: &Config) -> Vec<LibraryFile> {
+/// What the processes that were asked for by name map now.
+pub(crate) fn of_asked(config: &Config) -> Vec<LibraryFile> {
+    let mut files: Vec<LibraryFile> = mapped_libraries(config.pids.iter().copied()).collect();
+    if let Some(folder) = &config.cgroup {
+        files.extend(mapped_libraries(gpuwhy_host::processes_in(folder).unwrap_or_default()));
+    }
+    files
+}
+
+/// What else can be found at the start: what others map, where everybody is traced, and what lies where programs look.
+pub(crate) fn of_others(config: &Config) -> Vec<LibraryFile> {
     let mut files: Vec<LibraryFile> = Vec::new();
     if config.traces_everyone() {
         files.extend(mapped_libraries(pids()));
         files.extend(in_folders(None));
     }
-    files.extend(mapped_libraries(config.pids.iter().copied()));
-    if let Some(folder) = &config.cgroup {
-        files.extend(mapped_libraries(gpuwhy_host::processes_in(folder).unwrap_or_default()));
-    }
     if let Some(words) = &config.command {
         files.extend(in_folders(Some(&Program::inheriting(words))));
     }
-    // The runtime first: its calls must not be taken for calls straight into the driver.
-    files.sort_by_key(|file| file.library == Library::CudaDriver);
     files
 }
 
@@ -49,12 +52,24 @@ pub(crate) fn of_running(config: &Config, engine: &Engine) -> Vec<LibraryFile> {
     mapped_libraries(pids().into_iter().filter(is_traced)).collect()
 }
 
-/// The library a fresh mapping is of, if it is one and the trace wants that process.
-pub(crate) fn of_mapping(mapped: &Mapped, engine: &Engine, everyone: bool) -> Option<LibraryFile> {
-    if !is_library(mapped.mapping.name()) || !(everyone || engine.is_target(mapped.pid)) {
-        return None;
-    }
+/// The library a fresh mapping is of.
+pub(crate) fn of_mapping(mapped: &Mapped) -> Option<LibraryFile> {
     from_mapping(mapped_file(mapped.pid, &mapped.mapping)?)
+}
+
+/// Files that processes map, or may.
+pub(crate) fn from_mappings(files: Vec<MappedFile>) -> Vec<LibraryFile> {
+    files.into_iter().filter_map(from_mapping).collect()
+}
+
+/// In which order libraries are attached. The collective library has few functions, and a communicator that was made
+/// unseen stays unknown. The runtime comes before the driver: its calls must not be taken for calls straight into that.
+pub(crate) fn turn(library: Library) -> u8 {
+    match library {
+        Library::Nccl => 0,
+        Library::CudaDriver => 2,
+        _ => 1,
+    }
 }
 
 pub(crate) fn is_library(name: &str) -> bool {
@@ -67,7 +82,7 @@ fn mapped_libraries(pids: impl IntoIterator<Item = u32>) -> impl Iterator<Item =
 
 fn from_mapping(file: MappedFile) -> Option<LibraryFile> {
     let library = Library::of_file_name(file.path.rsplit('/').next()?)?;
-    Some(LibraryFile { library, file: file.file, shown_path: file.path, pid: Some(file.pid) })
+    Some(LibraryFile { library, file: file.file, shown_path: file.path, pid: Some(file.pid), sites: None })
 }
 
 fn in_folders(program: Option<&Program>) -> Vec<LibraryFile> {
@@ -86,7 +101,7 @@ fn on_disk(path: &Path) -> Option<LibraryFile> {
         return None;
     }
     let file = TargetFile::at(path)?;
-    Some(LibraryFile { library, file, shown_path: path.display().to_string(), pid: None })
+    Some(LibraryFile { library, file, shown_path: path.display().to_string(), pid: None, sites: None })
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! What the kernel could not say of the host's events: names of files, devices and threads, and whose socket it was.
 
 use gpuwhy_model::{Batch, Part, Process, ProcessEventKind, Reason};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
 /// All descriptors of all processes are gone through at most so often.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// A socket that was nobody's is looked for again after this time.
+const AGAIN_AFTER: Duration = Duration::from_millis(250);
 /// Sockets and names remembered; beyond it all are forgotten.
 const MOST_KNOWN: usize = 16_384;
 
@@ -17,8 +19,11 @@ pub(crate) struct HostEvents {
     sockets: HashMap<u64, u32>,
     threads: HashMap<(u32, u32), String>,
     looked: Option<Instant>,
-    /// Sockets that are nobody's just now: the kernel's, those of processes that are gone, and those not accepted yet.
-    nobodys: HashSet<u64>,
+    /// Sockets that were nobody's when they were last looked for: the kernel's, those of processes that are gone, and those
+    /// not accepted yet.
+    nobodys: HashMap<u64, Instant>,
+    /// The sockets of traced processes were listed for this batch.
+    is_listed: bool,
 }
 
 impl HostEvents {
@@ -51,7 +56,7 @@ impl HostEvents {
         for request in &mut batch.io_events {
             request.device_name = self.device_name(request.device);
         }
-        self.nobodys.clear();
+        self.is_listed = false;
         for event in &mut batch.tcp_events {
             if event.pid == 0 {
                 event.pid = self.owner_of(event.inode, processes).unwrap_or(0);
@@ -97,12 +102,15 @@ impl HostEvents {
         if let Some(pid) = self.sockets.get(&inode) {
             return Some(*pid);
         }
-        if self.nobodys.contains(&inode) {
+        if self.nobodys.get(&inode).is_some_and(|looked| looked.elapsed() < AGAIN_AFTER) {
             return None;
         }
         let found = self.find_owner(inode, traced);
         if found.is_none() {
-            self.nobodys.insert(inode);
+            if self.nobodys.len() >= MOST_KNOWN {
+                self.nobodys.clear();
+            }
+            self.nobodys.insert(inode, Instant::now());
         }
         found
     }
@@ -111,19 +119,33 @@ impl HostEvents {
         if self.sockets.len() >= MOST_KNOWN {
             self.sockets.clear();
         }
-        let mut living = traced.values().filter(|process| process.end_ns.is_none());
-        if let Some(process) = living.find(|process| sockets_of(process.pid).contains(&inode)) {
-            self.sockets.insert(inode, process.pid);
-            return Some(process.pid);
+        if !self.is_listed {
+            self.is_listed = true;
+            self.list_traced(traced);
+        }
+        if let Some(pid) = self.sockets.get(&inode) {
+            return Some(*pid);
         }
         if self.looked.is_some_and(|looked| looked.elapsed() < LOOK_EVERY) {
             return None;
         }
         self.looked = Some(Instant::now());
         for pid in gpuwhy_host::pids() {
-            self.sockets.extend(sockets_of(pid).into_iter().map(|inode| (inode, pid)));
+            self.list(pid);
         }
+        // What it shares with others is a traced process's.
+        self.list_traced(traced);
         self.sockets.get(&inode).copied()
+    }
+
+    fn list_traced(&mut self, traced: &HashMap<u32, Process>) {
+        for process in traced.values().filter(|process| process.end_ns.is_none()) {
+            self.list(process.pid);
+        }
+    }
+
+    fn list(&mut self, pid: u32) {
+        self.sockets.extend(sockets_of(pid).into_iter().map(|inode| (inode, pid)));
     }
 }
 
@@ -154,6 +176,13 @@ mod tests {
         let inode = fs::metadata(format!("/proc/self/fd/{}", one.as_raw_fd())).unwrap().ino();
         let own = std::process::id();
         assert!(sockets_of(own).contains(&inode));
-        assert_eq!(HostEvents::default().owner_of(inode, &HashMap::new()), Some(own));
+        let mut events = HostEvents::default();
+        assert_eq!(events.owner_of(inode, &HashMap::new()), Some(own));
+        // One that is not found is not looked for at once again.
+        let unknown = u64::MAX;
+        assert_eq!(events.owner_of(unknown, &HashMap::new()), None);
+        let looked = events.nobodys[&unknown];
+        assert_eq!(events.owner_of(unknown, &HashMap::new()), None);
+        assert_eq!(events.nobodys[&unknown], looked);
     }
 }

@@ -1,19 +1,22 @@
 //! Names for stacks, found in a thread of their own: the first look into a large library takes a while, and nothing else
 //! may wait for it.
 
-use crate::stacks::MOST_FRAMES;
-use gpuwhy_model::{Frame, FrameKind, Stack};
-use gpuwhy_symbols::{Limits, Met, Symbols};
+use crate::naming::name;
+use gpuwhy_confine::{Purpose, live};
+use gpuwhy_model::{Frame, Stack};
+use gpuwhy_symbols::{Answer, Limits, Met, Symbols, own_vdso};
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// The function that runs Python code: one of it is on the native stack for each run.
-const EVAL_LOOP: &str = "_PyEval_EvalFrameDefault";
+const NAME: &str = "gpuwhy-names";
 /// Stacks that wait for names; those beyond are stored as addresses.
 const MOST_WAITING: usize = 4_096;
 /// A trace that ends waits so long for the last names.
 const PATIENCE: Duration = Duration::from_millis(600);
+
+/// How often it is checked which tables of names nobody needs.
+const DROP_EVERY: Duration = Duration::from_secs(1);
 
 /// A stack without names of its native frames.
 #[derive(Debug)]
@@ -36,47 +39,62 @@ pub(crate) struct Ran {
     pub(crate) foot: Option<u64>,
 }
 
-enum Request {
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// What a process executes; its end may come before its names are looked for.
     Meet(u32, Met),
+    /// A child has its parent's mappings.
     Inherit(u32, u32),
     Forget(u32),
     Name(Unnamed),
+    /// All that there is to know of processes has been told again.
+    GoOn,
+}
+
+enum News {
+    Named(Stack),
+    /// The thread panicked, and has forgotten all processes; at this stack, if it was at one.
+    Restarted(Option<i64>),
 }
 
 #[derive(Debug)]
 pub(crate) struct Names {
     requests: Option<Sender<Request>>,
-    named: Receiver<Stack>,
+    news: Receiver<News>,
     /// As they are, should their names not come.
     waiting: HashMap<i64, Stack>,
     done: Vec<Stack>,
+    knows_nothing: bool,
 }
 
 impl Names {
     pub(crate) fn start() -> Self {
+        Names::naming(name)
+    }
+
+    fn naming(name: impl Fn(&mut Symbols, Unnamed) -> Stack + Send + 'static) -> Self {
         let (requests, inbox) = channel();
-        let (outbox, named) = channel();
-        let thread = std::thread::Builder::new().name("gpuwhy-names".into());
+        let (outbox, news) = channel();
+        let thread = std::thread::Builder::new().name(NAME.into());
+        let vdso = own_vdso();
+        let run = move || {
+            // Names can wait for the CPU, traced programs should not have to. Where it is refused, nothing changes.
+            let _ = rustix::process::nice(10);
+            run(&inbox, &outbox, vdso.as_ref(), name);
+        };
         // Without the thread, stacks are stored as addresses.
-        let requests = thread.spawn(move || run(&inbox, &outbox)).ok().map(|_| requests);
-        Names { requests, named, waiting: HashMap::new(), done: Vec::new() }
+        let requests = thread.spawn(run).ok().map(|_| requests);
+        Names { requests, news, waiting: HashMap::new(), done: Vec::new(), knows_nothing: false }
     }
 
-    /// What a process executes; its end may come before its names are looked for.
-    pub(crate) fn meet(&self, pid: u32, met: Met) {
-        self.send(Request::Meet(pid, met));
+    pub(crate) fn ask(&mut self, request: Request) {
+        match request {
+            Request::Name(unnamed) => self.ask_names(unnamed),
+            about_process => self.send(about_process),
+        }
     }
 
-    /// A child has its parent's mappings.
-    pub(crate) fn inherit(&self, parent: u32, child: u32) {
-        self.send(Request::Inherit(parent, child));
-    }
-
-    pub(crate) fn forget(&self, pid: u32) {
-        self.send(Request::Forget(pid));
-    }
-
-    pub(crate) fn ask(&mut self, unnamed: Unnamed) {
+    fn ask_names(&mut self, unnamed: Unnamed) {
         let mut plain = unnamed.stack.clone();
         plain.frames = unnamed.python.iter().map(|ran| ran.function.clone()).collect();
         if self.waiting.len() >= MOST_WAITING || self.requests.is_none() {
@@ -102,11 +120,36 @@ impl Names {
     /// Those that are ready.
     pub(crate) fn take(&mut self) -> Vec<Stack> {
         let mut ready = std::mem::take(&mut self.done);
-        ready.extend(self.named.try_iter());
-        for stack in &ready {
-            self.waiting.remove(&stack.stack_id);
+        while let Ok(news) = self.news.try_recv() {
+            ready.extend(self.hear(news));
         }
         ready
+    }
+
+    fn hear(&mut self, news: News) -> Option<Stack> {
+        match news {
+            News::Named(stack) => {
+                self.waiting.remove(&stack.stack_id);
+                Some(stack)
+            }
+            News::Restarted(at) => {
+                self.knows_nothing = true;
+                at.and_then(|stack_id| self.waiting.remove(&stack_id))
+            }
+        }
+    }
+
+    /// It panicked, and waits to be told of all processes again.
+    pub(crate) fn knows_nothing(&self) -> bool {
+        self.knows_nothing
+    }
+
+    /// Tells it of all processes again.
+    pub(crate) fn go_on(&mut self, met: Vec<Request>) {
+        self.knows_nothing = false;
+        for request in met.into_iter().chain([Request::GoOn]) {
+            self.send(request);
+        }
     }
 
     /// All of them: those that do not get ready in time as addresses.
@@ -115,11 +158,8 @@ impl Names {
         self.requests = None;
         let until = Instant::now() + PATIENCE;
         while !self.waiting.is_empty() {
-            match self.named.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(stack) => {
-                    self.waiting.remove(&stack.stack_id);
-                    ready.push(stack);
-                }
+            match self.news.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(news) => ready.extend(self.hear(news)),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             }
         }
@@ -128,243 +168,104 @@ impl Names {
     }
 }
 
-fn run(inbox: &Receiver<Request>, outbox: &Sender<Stack>) {
-    // Names can wait for the CPU, traced programs should not have to. Where it is refused, nothing changes.
-    let _ = rustix::process::nice(10);
-    gpuwhy_confine::confine(&gpuwhy_confine::Purpose::Parse);
-    let mut symbols = Symbols::new(Limits::default());
+/// Names stacks until nobody asks any more. What waits outlives a panic.
+fn run(
+    inbox: &Receiver<Request>,
+    outbox: &Sender<News>,
+    vdso: Option<&Vec<u8>>,
+    name: impl Fn(&mut Symbols, Unnamed) -> Stack,
+) {
     let mut stacks: VecDeque<Unnamed> = VecDeque::new();
-    loop {
-        // Processes first: a stack is not named before what its process executes is known.
-        let next = match stacks.is_empty() {
-            true => inbox.recv().ok(),
-            false => inbox.try_recv().ok(),
+    let mut at: Option<i64> = None;
+    let mut is_first = true;
+    live(NAME, &Purpose::Parse, || {
+        // Stacks are not named before it is known again what their processes execute.
+        let mut waits = !std::mem::take(&mut is_first);
+        if waits && outbox.send(News::Restarted(at.take())).is_err() {
+            return;
+        }
+        // Others open files, and tell what they met.
+        let mut symbols = Symbols::asking(Limits::default(), vdso.cloned(), |_| Answer::default());
+        let mut finish = |symbols: &mut Symbols, unnamed: Unnamed| {
+            at = Some(unnamed.stack.stack_id);
+            let named = name(symbols, unnamed);
+            at = None;
+            outbox.send(News::Named(named)).is_ok()
         };
-        match next {
-            Some(Request::Meet(pid, met)) => symbols.take(pid, met),
-            Some(Request::Inherit(parent, child)) => symbols.inherit(parent, child),
-            // Not before its stacks have their names.
-            Some(Request::Forget(pid)) => {
-                let (of_it, others): (Vec<_>, Vec<_>) =
-                    stacks.drain(..).partition(|unnamed| unnamed.stack.pid == pid);
-                stacks.extend(others);
-                for unnamed in of_it {
-                    let _ = outbox.send(name(&mut symbols, unnamed));
-                }
-                symbols.forget(pid);
+        let mut checked = Instant::now();
+        loop {
+            if checked.elapsed() >= DROP_EVERY {
+                checked = Instant::now();
+                symbols.drop_unused();
             }
-            Some(Request::Name(unnamed)) => stacks.push_back(unnamed),
-            None => match stacks.pop_front() {
-                Some(unnamed) => {
-                    if outbox.send(name(&mut symbols, unnamed)).is_err() {
-                        return;
+            // Processes first: a stack is not named before what its process executes is known.
+            let next = match waits || stacks.is_empty() {
+                true => match inbox.recv_timeout(DROP_EVERY) {
+                    Err(RecvTimeoutError::Timeout) => continue,
+                    request => request.ok(),
+                },
+                false => inbox.try_recv().ok(),
+            };
+            match next {
+                Some(Request::Meet(pid, met)) => symbols.take(pid, met),
+                Some(Request::Inherit(parent, child)) => symbols.inherit(parent, child),
+                // Not before its stacks have their names.
+                Some(Request::Forget(pid)) => {
+                    while let Some(index) = stacks.iter().position(|unnamed| unnamed.stack.pid == pid)
+                        && let Some(unnamed) = stacks.remove(index)
+                    {
+                        finish(&mut symbols, unnamed);
                     }
+                    symbols.forget(pid);
                 }
-                None => return,
-            },
+                Some(Request::Name(unnamed)) => stacks.push_back(unnamed),
+                Some(Request::GoOn) => waits = false,
+                None => match stacks.pop_front() {
+                    Some(unnamed) => {
+                        waits = false;
+                        if !finish(&mut symbols, unnamed) {
+                            return;
+                        }
+                    }
+                    None => return,
+                },
+            }
         }
-    }
-}
-
-fn name(symbols: &mut Symbols, unnamed: Unnamed) -> Stack {
-    let Unnamed { mut stack, stack_pointers, python, is_at_return } = unnamed;
-    let ends = stack_pointers.into_iter().skip(1).map(Some).chain(std::iter::repeat(None));
-    let native = stack.addresses.iter().zip(ends).enumerate().flat_map(|(depth, (address, end))| {
-        let frames = symbols.frames_at(stack.pid, *address, depth > 0 || is_at_return);
-        frames.into_iter().map(move |frame| (end, frame))
     });
-    let native = native.map(|(end, frame)| Native {
-        end,
-        function: Frame {
-            kind: FrameKind::Native,
-            function: frame.function,
-            file: frame.file,
-            line: frame.line,
-            module: frame.module,
-            address: frame.address,
-            inlined: frame.inlined,
-        },
-    });
-    stack.frames = merge(native, python);
-    stack
-}
-
-struct Native {
-    function: Frame,
-    /// Where its stack ends and its caller's begins, if that is known.
-    end: Option<u64>,
-}
-
-/// The functions of one run of the eval loop.
-#[derive(Default)]
-struct Run {
-    functions: Vec<Frame>,
-    foot: Option<u64>,
-}
-
-fn runs(python: Vec<Ran>) -> VecDeque<Run> {
-    let mut runs = VecDeque::new();
-    let mut run = Run::default();
-    for ran in python.into_iter().filter(|ran| !is_trampoline(&ran.function)) {
-        run.functions.push(ran.function);
-        if ran.entry {
-            run.foot = ran.foot;
-            runs.push_back(std::mem::take(&mut run));
-        }
-    }
-    if !run.functions.is_empty() {
-        runs.push_back(run);
-    }
-    runs
-}
-
-/// Each run of the eval loop gives way to the Python functions it ran: the native function whose stack it is on, else the
-/// next one with the loop's name. Python frames that no native one was found for come last, as the native stack was cut;
-/// or, in a program without names, inside of what started Python.
-fn merge(native: impl Iterator<Item = Native>, python: Vec<Ran>) -> Vec<Frame> {
-    let mut runs = runs(python);
-    let mut merged = Vec::new();
-    let mut loops = 0;
-    for Native { function, end } in native {
-        let is_here = |run: &Run| match (run.foot, end) {
-            (Some(foot), Some(end)) => foot < end,
-            _ => is_loop(&function),
-        };
-        // The loop's own parts, put into it by the compiler, are no run of their own.
-        let is_run = !function.inlined && runs.front().is_some_and(is_here);
-        if is_run && let Some(run) = runs.pop_front() {
-            loops += 1;
-            merged.extend(run.functions);
-        }
-        // Compilers make several functions of the loop, without names; or put it into another one, which stays.
-        if !is_run || !(is_loop(&function) || function.function.is_none()) {
-            merged.push(function);
-        }
-    }
-    let rest: Vec<Frame> = runs.into_iter().flat_map(|run| run.functions).collect();
-    let place = if loops == 0 { merged.iter().rposition(starts_python) } else { None };
-    let place = place.unwrap_or(merged.len());
-    merged.splice(place..place, rest);
-    // A stack that is too long loses native frames: the lines of the program are what is asked for first.
-    let cut = merged.split_off(merged.len().min(MOST_FRAMES));
-    merged.extend(cut.into_iter().filter(|frame| frame.kind == FrameKind::Python));
-    merged
-}
-
-fn is_loop(frame: &Frame) -> bool {
-    frame.function.as_deref().is_some_and(|name| {
-        name == EVAL_LOOP || name.strip_prefix(EVAL_LOOP).is_some_and(|rest| rest.starts_with('.'))
-    })
-}
-
-/// It is exported by every Python, and runs the outermost code of a program.
-fn starts_python(frame: &Frame) -> bool {
-    frame.function.as_deref() == Some("PyEval_EvalCode")
-}
-
-/// A frame the interpreter makes for itself: around a run of the loop (3.12), or to check what `__init__` returns once that
-/// is hot (3.12 and newer), which has one text for file and name, and no line.
-fn is_trampoline(frame: &Frame) -> bool {
-    let is_init = frame.line.is_none() && frame.function.is_some() && frame.function == frame.file;
-    is_init || frame.function.as_deref().is_some_and(|name| name.starts_with("<interpreter trampoline>"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn native(name: &str) -> Native {
-        Native { function: Frame { function: Some(name.into()), ..Frame::default() }, end: None }
+    fn unnamed(stack_id: i64) -> Request {
+        let stack = Stack { stack_id, pid: 7, addresses: vec![stack_id as u64], ..Stack::default() };
+        Request::Name(Unnamed { stack, stack_pointers: Vec::new(), python: Vec::new(), is_at_return: false })
     }
 
-    fn python(name: &str, entry: bool) -> Ran {
-        let function = Frame { kind: FrameKind::Python, function: Some(name.into()), ..Frame::default() };
-        Ran { function, entry, foot: None }
-    }
-
-    fn names(frames: &[Frame]) -> Vec<&str> {
-        frames.iter().filter_map(|frame| frame.function.as_deref()).collect()
-    }
-
+    /// A panic while one stack is named: that one comes without names, those behind it with.
     #[test]
-    fn python_functions_take_the_place_of_the_loop_that_ran_them() {
-        let natives = ["cuLaunchKernel", "call_it", EVAL_LOOP, "map_next", EVAL_LOOP, "main"].map(native);
-        let pythons = vec![
-            python("inner", false),
-            python("middle", true),
-            python("outer", false),
-            python("<module>", true),
-        ];
-        let merged = merge(natives.into_iter(), pythons);
-        assert_eq!(
-            names(&merged),
-            ["cuLaunchKernel", "call_it", "inner", "middle", "map_next", "outer", "<module>", "main"]
-        );
-    }
-
-    #[test]
-    fn a_loop_without_a_name_is_told_by_its_stack() {
-        let at = |name: Option<&str>, end| {
-            let function = Frame { function: name.map(Into::into), ..Frame::default() };
-            Native { function, end: Some(end) }
-        };
-        let natives = [
-            at(Some("cuLaunchKernel"), 10),
-            at(None, 20),
-            at(None, 30),
-            at(Some("map_next"), 40),
-            // Of another interpreter.
-            at(Some(EVAL_LOOP), 50),
-            // The loop was put into it.
-            at(Some("_PyEval_Vector"), 60),
-            at(Some("main"), 70),
-        ];
-        let ran = |name, foot: Option<u64>| Ran { foot, ..python(name, foot.is_some()) };
-        let pythons = vec![ran("inner", None), ran("middle", Some(25)), ran("outer", Some(55))];
-        assert_eq!(
-            merge(natives.into_iter(), pythons)
-                .iter()
-                .map(|frame| frame.function.as_deref())
-                .collect::<Vec<_>>(),
-            [
-                Some("cuLaunchKernel"),
-                None,
-                Some("inner"),
-                Some("middle"),
-                Some("map_next"),
-                Some(EVAL_LOOP),
-                Some("outer"),
-                Some("_PyEval_Vector"),
-                Some("main")
-            ]
-        );
-    }
-
-    #[test]
-    fn the_interpreters_own_frames_are_not_told() {
-        let mut check = python("__init__", false);
-        check.function.file = Some("__init__".into());
-        let frames = vec![python("Model.__init__", false), check, python("make", true)];
-        assert_eq!(names(&merge([native(EVAL_LOOP)].into_iter(), frames)), ["Model.__init__", "make"]);
-    }
-
-    #[test]
-    fn a_long_stack_keeps_its_python_functions() {
-        let natives = (0..MOST_FRAMES).map(|_| native("call_it"));
-        let natives = natives.chain([native(EVAL_LOOP), native("main")]);
-        let merged = merge(natives, vec![python("inner", true), python("outer", true)]);
-        assert_eq!(names(&merged)[MOST_FRAMES..], ["inner", "outer"]);
-    }
-
-    #[test]
-    fn what_finds_no_place_comes_last() {
-        let merged =
-            merge([native("cuLaunchKernel")].into_iter(), vec![python("inner", true), python("outer", true)]);
-        assert_eq!(names(&merged), ["cuLaunchKernel", "inner", "outer"]);
-        let natives = ["cuLaunchKernel", "PyEval_EvalCode", "main"].map(native);
-        let merged = merge(natives.into_iter(), vec![python("inner", true), python("outer", true)]);
-        assert_eq!(names(&merged), ["cuLaunchKernel", "inner", "outer", "PyEval_EvalCode", "main"]);
-        let merged = merge([native(EVAL_LOOP), native("main")].into_iter(), Vec::new());
-        assert_eq!(names(&merged), [EVAL_LOOP, "main"]);
+    fn a_panic_costs_the_names_of_one_stack() {
+        let mut names = Names::naming(|_, unnamed| {
+            assert_ne!(unnamed.stack.stack_id, 2);
+            let frames = vec![Frame::default()];
+            Stack { frames, ..unnamed.stack }
+        });
+        (1..=4).for_each(|stack_id| names.ask(unnamed(stack_id)));
+        let mut ready = Vec::new();
+        let until = Instant::now() + Duration::from_secs(20);
+        while ready.len() < 4 && Instant::now() < until {
+            ready.extend(names.take());
+            if names.knows_nothing() {
+                assert!(!names.has(3), "it waits for what is known of processes");
+                names.go_on(Vec::new());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        ready.sort_by_key(|stack| stack.stack_id);
+        let found: Vec<(i64, usize)> =
+            ready.iter().map(|stack| (stack.stack_id, stack.frames.len())).collect();
+        assert_eq!(found, [(1, 1), (2, 0), (3, 1), (4, 1)]);
+        assert_eq!(gpuwhy_confine::deaths()[NAME], 1);
     }
 }

@@ -2,8 +2,11 @@
 
 use crate::names::Ran;
 use crate::pythons::Pythons;
-use gpuwhy_model::ThreadRegisters;
-use gpuwhy_python::{Memory, ProcessMemory};
+use crate::reader::Reader;
+use crate::runtime::Runtime;
+use gpuwhy_model::{BetweenCalls, Frame, ThreadRegisters};
+use gpuwhy_python::{Memory, ProcessMemory, Thread};
+use std::sync::Arc;
 
 const PAGE: u64 = 4096;
 /// Of a stack, so many pages are copied.
@@ -33,13 +36,35 @@ pub(crate) fn read(
     target: Target,
     registers: Option<&ThreadRegisters>,
     pythons: &Pythons,
+    reader: &Reader,
 ) -> Option<Outside> {
     let Target { pid, tid, thread_pointer } = target;
-    let python = pythons.ran_in(pid, tid, thread_pointer).unwrap_or_default();
+    let python = pythons
+        .thread(pid, tid, thread_pointer)
+        .and_then(|(runtime, thread)| reader.run(move |_| runtime.frames(thread)))
+        .unwrap_or_default();
     let copied = registers.map(|registers| copy(pid, registers.sp)).unwrap_or_default();
     let registers = registers.filter(|_| !copied.is_empty()).cloned();
     let is_any = registers.is_some() || !python.is_empty();
     is_any.then_some(Outside { pid, registers, copied, python })
+}
+
+/// The Python frames of each thread, innermost first; none of one that runs no Python, nothing where they cannot be read.
+pub(crate) fn frames_of(
+    threads: &[BetweenCalls],
+    pythons: &Pythons,
+    reader: &Reader,
+) -> Vec<Option<Vec<Frame>>> {
+    let thread = |met: &BetweenCalls| pythons.thread(met.pid, met.tid, met.thread_pointer);
+    let found: Vec<Option<(Arc<Runtime>, Thread)>> = threads.iter().map(thread).collect();
+    if found.iter().all(Option::is_none) {
+        return vec![None; threads.len()];
+    }
+    let frames = |(runtime, thread): (Arc<Runtime>, Thread)| -> Vec<Frame> {
+        runtime.frames(thread).into_iter().map(|ran| ran.function).collect()
+    };
+    let read = reader.run(move |_| found.into_iter().map(|found| found.map(frames)).collect());
+    read.unwrap_or_else(|| vec![None; threads.len()])
 }
 
 /// Page by page, up to where the stack ends.

@@ -1,11 +1,15 @@
 //! Names of containers, pods and jobs, looked for in a thread of their own: files of a container may lie on a disk that
 //! does not answer, and a daemon may be slow, while records wait for nobody.
 
-use gpuwhy_host::Lookup;
+use gpuwhy_confine::{Parser, Purpose, live};
+use gpuwhy_host::{Lookup, Root};
 use gpuwhy_model::Process;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
+const NAME: &str = "gpuwhy-owners";
+/// Reads what files and daemons say.
+const PARSER: &str = "gpuwhy-answers";
 /// Processes that may wait for their names; more than that keep what is known at once.
 const QUEUE: usize = 1024;
 /// A thread that has not answered for so long is given up.
@@ -83,16 +87,18 @@ impl Thread {
         let (questions, asked) = sync_channel::<Process>(QUEUE);
         let (answer, answers) = channel();
         std::thread::Builder::new()
-            .name("gpuwhy-owners".into())
+            .name(NAME.into())
             .spawn(move || {
-                gpuwhy_confine::confine(&gpuwhy_confine::Purpose::Look);
-                let mut lookup = Lookup::default();
-                for mut process in asked {
-                    lookup.complete(&mut process);
-                    if answer.send(process).is_err() {
-                        return;
+                let parser = Parser::start(PARSER, Purpose::Talk);
+                let mut lookup = Lookup::reading_in(parser, Root::default());
+                live(NAME, &Purpose::Look, || {
+                    for mut process in &asked {
+                        lookup.complete(&mut process);
+                        if answer.send(process).is_err() {
+                            return;
+                        }
                     }
-                }
+                });
             })
             .ok()?;
         Some(Thread { questions, answers, open: 0, since: Instant::now() })

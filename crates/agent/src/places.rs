@@ -1,12 +1,16 @@
 //! Where threads run and where their memory lies: threads are asked of the kernel now and then, and what has changed is
 //! told; a process's memory is added up in a thread of its own, as the kernel takes its time over that.
 
+use gpuwhy_confine::{Parser, Purpose, live};
 use gpuwhy_host::numa;
 use gpuwhy_model::{MemoryPlace, ThreadPlace};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+const NAME: &str = "gpuwhy-places";
+/// Reads what the first one opens: names of files are in it, which anybody may choose.
+const PARSER: &str = "gpuwhy-maps";
 /// Processes whose memory is looked at in one go.
 const MOST_PROCESSES: usize = 64;
 
@@ -25,17 +29,17 @@ impl Places {
     pub(crate) fn start(now_ns: impl Fn() -> u64 + Send + 'static) -> Self {
         let (requests, inbox) = channel::<Vec<Asked>>();
         let (outbox, answers) = channel();
-        let thread = std::thread::Builder::new().name("gpuwhy-places".into());
-        let spawned = thread.spawn(move || {
-            for processes in inbox {
-                for (pid, gpu) in processes {
-                    if let Some(place) = look(pid, gpu, now_ns())
+        let spawned = std::thread::Builder::new().name(NAME.into()).spawn(move || {
+            let parser = Parser::start(PARSER, Purpose::Parse);
+            live(NAME, &Purpose::Look, || {
+                for (pid, gpu) in inbox.iter().flatten() {
+                    if let Some(place) = look(pid, gpu, now_ns(), &parser)
                         && outbox.send(place).is_err()
                     {
                         return;
                     }
                 }
-            }
+            });
         });
         Places { threads: HashMap::new(), requests: spawned.is_ok().then_some(requests), answers }
     }
@@ -62,8 +66,9 @@ impl Places {
     }
 }
 
-fn look(pid: u32, gpu: Option<u16>, time_ns: u64) -> Option<MemoryPlace> {
-    let nodes: Vec<(u32, u64)> = numa::nodes_of_memory(pid)?.into_iter().collect();
+fn look(pid: u32, gpu: Option<u16>, time_ns: u64, parser: &Parser) -> Option<MemoryPlace> {
+    let maps = numa::open_memory_maps(pid)?;
+    let nodes: Vec<(u32, u64)> = parser.parse(move || numa::nodes_of_maps(maps))??.into_iter().collect();
     let bus_ids = numa::gpu_bus_ids(Path::new("/"));
     let bus_id = gpu.and_then(|gpu| bus_ids.get(usize::from(gpu)));
     Some(MemoryPlace { time_ns, pid, nodes, gpu, gpu_node: bus_id.and_then(|bus_id| numa::gpu_node(bus_id)) })

@@ -1,6 +1,7 @@
-//! What nobody sends by itself: the GPU's counters and errors (NVML) once a second, the fabric's counters every five. A
-//! thread of their own reads them: a driver in trouble answers late, and the trace must not wait for it.
+//! What nobody sends by itself: the GPU's counters and errors (NVML) once a second, the fabric's counters every five. Threads
+//! of their own read them: a driver in trouble answers late, and the trace must not wait for it.
 
+use gpuwhy_confine::{Purpose, live};
 use gpuwhy_host::{GpuMeter, RdmaMeter};
 use gpuwhy_model::{GpuError, GpuSample, ProbeState, ProbeStatus, RdmaEvent};
 use std::path::{Path, PathBuf};
@@ -14,6 +15,10 @@ const FABRIC_EVERY: Duration = Duration::from_secs(5);
 /// How soon the thread notices that it is to end.
 const TURN: Duration = Duration::from_millis(50);
 const QUEUE: usize = 64;
+const GPUS_NAME: &str = "gpuwhy-pollers";
+const FABRIC_NAME: &str = "gpuwhy-fabric";
+/// Below which the fabric's counters lie, with the devices that they lead to.
+const SYSTEM: &str = "/sys";
 const FABRIC: &str = "/sys/class/infiniband";
 
 /// What one reading brought.
@@ -27,7 +32,7 @@ pub(crate) struct Reading {
     pub(crate) gpus: Vec<(u32, u16)>,
 }
 
-/// The thread, as long as this lives.
+/// The threads, as long as this lives.
 #[derive(Debug)]
 pub(crate) struct Pollers {
     readings: Receiver<Reading>,
@@ -36,14 +41,27 @@ pub(crate) struct Pollers {
 
 impl Pollers {
     /// `nvml` is a library to use instead of the one installed, `now_ns` the clock of all timestamps of the run.
-    pub(crate) fn start(nvml: Option<PathBuf>, now_ns: impl Fn() -> u64 + Send + 'static) -> Pollers {
+    pub(crate) fn start(nvml: Option<PathBuf>, now_ns: impl Fn() -> u64 + Clone + Send + 'static) -> Pollers {
         let (sender, readings) = sync_channel(QUEUE);
         let stop = Arc::new(AtomicBool::new(false));
+        let start = |name: &str, run: Box<dyn FnOnce() + Send>| {
+            // Without a thread there are no samples, and nothing else changes.
+            let _ = std::thread::Builder::new().name(name.into()).spawn(run);
+        };
+        let (outbox, flag, clock) = (sender.clone(), Arc::clone(&stop), now_ns.clone());
+        let gpus = move || {
+            // Loading the library may load the driver, which needs everything; asking it does not.
+            let mut gpus = nvml.as_deref().map_or_else(GpuMeter::open, GpuMeter::open_at);
+            live(GPUS_NAME, &Purpose::Drive, || poll_gpus(&outbox, &flag, &mut gpus, &clock));
+        };
+        start(GPUS_NAME, Box::new(gpus));
         let flag = Arc::clone(&stop);
-        // Without a thread there are no samples, and nothing else changes.
-        let _ = std::thread::Builder::new()
-            .name("gpuwhy-pollers".into())
-            .spawn(move || run(&sender, &flag, nvml.as_deref(), &now_ns));
+        let fabric = move || {
+            let mut fabric = RdmaMeter::new(Path::new(FABRIC));
+            let purpose = Purpose::Read(SYSTEM.into());
+            live(FABRIC_NAME, &purpose, || poll_fabric(&sender, &flag, &mut fabric, &now_ns));
+        };
+        start(FABRIC_NAME, Box::new(fabric));
         Pollers { readings, stop }
     }
 
@@ -58,36 +76,62 @@ impl Drop for Pollers {
     }
 }
 
-fn run(sender: &SyncSender<Reading>, stop: &AtomicBool, nvml: Option<&Path>, now_ns: &dyn Fn() -> u64) {
-    let mut gpus = nvml.map_or_else(GpuMeter::open, GpuMeter::open_at);
-    let mut fabric = RdmaMeter::new(Path::new(FABRIC));
+fn poll_gpus(
+    sender: &SyncSender<Reading>,
+    stop: &AtomicBool,
+    gpus: &mut Result<GpuMeter, String>,
+    now_ns: &dyn Fn() -> u64,
+) {
+    let status = gpu_status(gpus.as_ref().err(), now_ns());
+    send(sender, Reading { statuses: vec![status], ..Reading::default() });
+    // Where there is no GPU there is nothing more to ask.
+    let Ok(meter) = gpus else { return };
+    every(GPU_EVERY, stop, || {
+        let samples = meter.read(now_ns());
+        let errors = meter.errors(now_ns());
+        let gpus = gpus_of_processes(meter, &samples);
+        send(sender, Reading { samples, errors, gpus, ..Reading::default() });
+    });
+}
+
+fn poll_fabric(
+    sender: &SyncSender<Reading>,
+    stop: &AtomicBool,
+    fabric: &mut RdmaMeter,
+    now_ns: &dyn Fn() -> u64,
+) {
+    // What has counted up to now is not this trace's.
     fabric.read(now_ns());
-    let statuses = vec![gpu_status(gpus.as_ref().err(), now_ns()), fabric_status(fabric.ports(), now_ns())];
-    let mut reading = Reading { statuses, ..Reading::default() };
-    let mut gpus_read: Option<Instant> = None;
-    let mut fabric_read = Instant::now();
+    let statuses = vec![fabric_status(fabric.ports(), now_ns())];
+    send(sender, Reading { statuses, ..Reading::default() });
+    let mut is_first = true;
+    every(FABRIC_EVERY, stop, || {
+        if !std::mem::take(&mut is_first) {
+            send(sender, Reading { fabric: fabric.read(now_ns()), ..Reading::default() });
+        }
+    });
+}
+
+/// At once, and then at intervals until it is to stop.
+fn every(interval: Duration, stop: &AtomicBool, mut work: impl FnMut()) {
+    let mut worked: Option<Instant> = None;
     while !stop.load(Ordering::Relaxed) {
-        if let Ok(meter) = &mut gpus
-            && gpus_read.is_none_or(|read| read.elapsed() >= GPU_EVERY)
-        {
-            gpus_read = Some(Instant::now());
-            reading.samples = meter.read(now_ns());
-            reading.errors = meter.errors(now_ns());
-            reading.gpus = gpus_of_processes(meter, &reading.samples);
-        }
-        if fabric_read.elapsed() >= FABRIC_EVERY {
-            fabric_read = Instant::now();
-            reading.fabric = fabric.read(now_ns());
-        }
-        let empty = reading.statuses.is_empty()
-            && reading.samples.is_empty()
-            && reading.errors.is_empty()
-            && reading.fabric.is_empty();
-        // A full queue means that the trace is busy: this reading is left out.
-        if !empty {
-            let _ = sender.try_send(std::mem::take(&mut reading));
+        if worked.is_none_or(|worked| worked.elapsed() >= interval) {
+            worked = Some(Instant::now());
+            work();
         }
         std::thread::sleep(TURN);
+    }
+}
+
+fn send(sender: &SyncSender<Reading>, reading: Reading) {
+    let empty = reading.statuses.is_empty()
+        && reading.samples.is_empty()
+        && reading.errors.is_empty()
+        && reading.fabric.is_empty();
+    // A full queue means that the trace is busy: this reading is left out.
+    if !empty {
+        let _ = sender.try_send(reading);
     }
 }
 

@@ -1,21 +1,16 @@
-//! The Python interpreters of traced processes: found once each, told to the kernel, and read from outside where the
-//! kernel could not.
+//! The Python interpreters of traced processes: found once each, told to the kernel, and opened for those that read them
+//! from outside where the kernel could not.
 
 use crate::ended::Ended;
-use crate::names::Ran;
-use crate::stacks::MOST_FRAMES;
-use gpuwhy_model::{Batch, Frame, FrameKind, ProcessEventKind, RawCode};
+use crate::runtime::Runtime;
+use gpuwhy_model::{Batch, ProcessEventKind, RawCode};
 use gpuwhy_probes::Engine;
-use gpuwhy_python::{
-    Code, Interpreter, ProcessMemory, RawFrame, Thread, decode_text, find, gil_address, line_at, read_code,
-    stack,
-};
+use gpuwhy_python::{Interpreter, Thread, find};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
 
-/// Code objects remembered of all processes; beyond it all are forgotten, and read anew where their process lives.
-const MOST_CODES: usize = 65_536;
 /// Processes remembered as having no interpreter, so that nobody looks again.
 const MOST_WITHOUT: usize = 4_096;
 /// Processes whose interpreter is being loaded.
@@ -32,8 +27,8 @@ pub(crate) struct Pythons {
     plain: HashSet<(u64, u64)>,
     /// Targets that mapped an interpreter which cannot be read yet.
     starting: HashSet<u32>,
-    /// By process and the kernel's number of the code.
-    codes: HashMap<(u32, u64), Option<Code>>,
+    /// Processes that ended, whose code objects are still remembered.
+    forgotten: Vec<u32>,
     ended: Ended,
     /// What could not be read, in sentences.
     troubles: Vec<String>,
@@ -45,21 +40,9 @@ pub(crate) struct Pythons {
 struct Python {
     /// When it was looked for: a program that was started before that is the one it runs.
     looked_ns: u64,
-    interpreter: Interpreter,
+    runtime: Arc<Runtime>,
     /// Nothing until the interpreter has made it.
     gil: Option<u64>,
-    memory: Option<ProcessMemory>,
-}
-
-impl Python {
-    fn frame(&self, memory: &ProcessMemory, raw: &RawFrame) -> Frame {
-        let code = read_code(memory, &self.interpreter, raw.code);
-        let line = code
-            .as_ref()
-            .and_then(|code| line_at(&self.interpreter.version, code.first_line, &code.linetable, raw.instr));
-        let (function, file) = code.map(|code| (code.name, code.filename)).unzip();
-        Frame { kind: FrameKind::Python, function, file, line, ..Frame::default() }
-    }
 }
 
 impl Pythons {
@@ -92,9 +75,6 @@ impl Pythons {
             if self.starting.contains(&wait.pid) {
                 self.meet_early(wait.pid, engine);
             }
-        }
-        for code in &batch.raw_codes {
-            self.take_code(code);
         }
         for stack in batch.raw_stacks.iter().filter(|stack| stack.python_cut) {
             self.trouble(stack.pid, "its list of threads cannot be read to its end");
@@ -170,23 +150,23 @@ impl Pythons {
 
     /// What a process ran at a time. The kernel reads frames only after it was told how, so older ones are not of what it
     /// runs now.
-    fn at(&self, pid: u32, time_ns: u64) -> Option<&Python> {
+    pub(crate) fn at(&self, pid: u32, time_ns: u64) -> Option<Arc<Runtime>> {
         let now = self.processes.get(&pid).filter(|python| python.looked_ns <= time_ns);
-        now.or_else(|| self.replaced.get(&pid))
+        Some(Arc::clone(&now.or_else(|| self.replaced.get(&pid))?.runtime))
     }
 
     fn insert(&mut self, pid: u32, looked_ns: u64, interpreter: Interpreter) {
         self.starting.remove(&pid);
-        let memory = ProcessMemory::open(pid).ok();
-        self.processes.insert(pid, Python { looked_ns, interpreter, gil: None, memory });
+        let runtime = Arc::new(Runtime::open(pid, interpreter));
+        self.processes.insert(pid, Python { looked_ns, runtime, gil: None });
     }
 
     /// Tells the kernel, until all of it is known.
     fn tell(&mut self, pid: u32, engine: &Engine) {
         let Some(python) = self.processes.get_mut(&pid) else { return };
         if python.gil.is_none() {
-            python.gil = python.memory.as_ref().and_then(|memory| gil_address(memory, &python.interpreter));
-            let told = engine.add_python(pid, &python.interpreter, python.gil.unwrap_or(0));
+            python.gil = gpuwhy_confine::parse(|| python.runtime.gil_address()).flatten();
+            let told = engine.add_python(pid, &python.runtime.interpreter, python.gil.unwrap_or(0));
             if let Err(error) = told {
                 self.trouble(pid, error);
             }
@@ -207,9 +187,8 @@ impl Pythons {
     fn inherit(&mut self, parent: u32, child: u32) {
         let inherited = self.processes.get(&parent).map(|python| Python {
             looked_ns: python.looked_ns,
-            interpreter: python.interpreter.clone(),
+            runtime: Arc::new(Runtime::open(child, python.runtime.interpreter.clone())),
             gil: python.gil,
-            memory: ProcessMemory::open(child).ok(),
         });
         self.without.remove(&child);
         self.ended.remove(child);
@@ -225,7 +204,7 @@ impl Pythons {
         let replaced = self.replaced.remove(&pid);
         if self.processes.remove(&pid).or(replaced).is_some() {
             engine.forget_python(pid);
-            self.codes.retain(|(of, _), _| *of != pid);
+            self.forgotten.push(pid);
         }
     }
 
@@ -241,73 +220,25 @@ impl Pythons {
         std::mem::take(&mut self.troubles)
     }
 
-    fn take_code(&mut self, raw: &RawCode) {
-        let Some(python) = self.at(raw.pid, raw.time_ns) else { return };
-        // One that did not fit into its record is read whole.
-        let whole = match raw.lines_bytes > raw.lines.len() || raw.lines_bytes == 0 {
-            true => python.memory.as_ref().and_then(|m| read_code(m, &python.interpreter, raw.address)),
-            false => None,
-        };
-        let layout = &python.interpreter.layout;
-        let text = |text: &gpuwhy_model::RawText| decode_text(layout, text.state, text.length, &text.data);
-        let code = whole.unwrap_or_else(|| Code {
-            filename: text(&raw.file),
-            name: text(&raw.name),
-            first_line: raw.first_line,
-            linetable: raw.lines.clone(),
-        });
-        self.remember((raw.pid, raw.code), Some(code));
-    }
-
-    fn remember(&mut self, key: (u32, u64), code: Option<Code>) {
-        if self.codes.len() >= MOST_CODES {
-            self.codes.clear();
-        }
-        self.codes.insert(key, code);
+    /// Processes whose code objects are to be forgotten, and code objects that came, with what their processes ran.
+    pub(crate) fn take_codes(&mut self, batch: &mut Batch) -> (Vec<u32>, Vec<(RawCode, Arc<Runtime>)>) {
+        let codes = std::mem::take(&mut batch.raw_codes).into_iter();
+        let codes = codes.filter_map(|code| Some((self.at(code.pid, code.time_ns)?, code)));
+        let codes = codes.map(|(runtime, code)| (code, runtime)).collect();
+        (std::mem::take(&mut self.forgotten), codes)
     }
 
     pub(crate) fn are_known(&self) -> bool {
         !self.processes.is_empty()
     }
 
-    /// The frames of a thread in a call or in a wait, innermost first, read from outside; none of a thread that runs no Python. Nothing
-    /// where its process is not known to have an interpreter.
-    pub(crate) fn frames_in(&self, pid: u32, tid: u32, thread_pointer: u64) -> Option<Vec<Frame>> {
-        let ran = self.ran_in(pid, tid, thread_pointer)?;
-        Some(ran.into_iter().map(|ran| ran.function).collect())
-    }
-
-    /// The same, to be merged with native frames.
-    pub(crate) fn ran_in(&self, pid: u32, tid: u32, thread_pointer: u64) -> Option<Vec<Ran>> {
-        let python = self.processes.get(&pid)?;
-        let memory = python.memory.as_ref()?;
+    /// How the frames of a thread are read. Nothing where its process is not known to have an interpreter.
+    pub(crate) fn thread(&self, pid: u32, tid: u32, thread_pointer: u64) -> Option<(Arc<Runtime>, Thread)> {
+        let runtime = &self.processes.get(&pid)?.runtime;
+        runtime.has_memory().then_some(())?;
         let thread = Thread::of(pid, tid)?;
         let fs_base = cfg!(target_arch = "x86_64").then_some(thread_pointer);
-        let thread = Thread { fs_base, ..thread };
-        let frames = stack(memory, &python.interpreter, thread, MOST_FRAMES).unwrap_or_default();
-        let ran =
-            |frame: &RawFrame| Ran { function: python.frame(memory, frame), entry: frame.entry, foot: None };
-        Some(frames.iter().map(ran).collect())
-    }
-
-    /// File, function and line of a frame. A code object whose record got lost is read from the process.
-    pub(crate) fn line(
-        &mut self,
-        pid: u32,
-        time_ns: u64,
-        frame: &gpuwhy_model::PythonFrame,
-    ) -> Option<(String, String, Option<u32>)> {
-        let key = (pid, frame.code);
-        if !self.codes.contains_key(&key) {
-            let read = self
-                .at(pid, time_ns)
-                .and_then(|python| read_code(python.memory.as_ref()?, &python.interpreter, frame.address));
-            self.remember(key, read);
-        }
-        let version = &self.at(pid, time_ns)?.interpreter.version;
-        let code = self.codes.get(&key)?.as_ref()?;
-        let line = line_at(version, code.first_line, &code.linetable, frame.instr);
-        Some((code.filename.clone(), code.name.clone(), line))
+        Some((Arc::clone(runtime), Thread { fs_base, ..thread }))
     }
 }
 

@@ -3,6 +3,7 @@
 mod attaching;
 mod ending;
 mod moving;
+mod starting;
 
 use crate::annotating::Annotating;
 use crate::between::Looks;
@@ -10,31 +11,38 @@ use crate::callers::Callers;
 use crate::census::Census;
 use crate::command::Started;
 use crate::communicators::Communicators;
+use crate::deaths::Deaths;
+use crate::foresight::Foresight;
 use crate::governor::{Governor, budget_of};
 use crate::host_events::HostEvents;
 use crate::kernel_names::KernelNames;
 use crate::neighbours::Neighbours;
 use crate::places::Places;
 use crate::pollers::Pollers;
+use crate::preparing::{Preparer, SharedKnown};
 use crate::probe_states::ProbeStates;
 use crate::pythons::Pythons;
+use crate::reader::Reader;
 use crate::serving::Serving;
 use crate::shares::Shares;
 use crate::silent::Silent;
-use crate::sink::{Sink, session_info};
+use crate::sink::Sink;
 use crate::stacks::Stacks;
 use crate::stuck::Stuck;
+use crate::updates::Outbox;
 use crate::wakers::Wakers;
-use crate::{AgentError, Config, Overview, OwnMeter, Summary, Update, discovery, own, words_masked};
+use crate::{AgentError, Config, Overview, OwnMeter, Summary, Update, discovery, own};
 use gpuwhy_cause::Tallies;
 use gpuwhy_host::LoadMeter;
 use gpuwhy_ledger::Ledger;
 use gpuwhy_model::{Batch, Coverage, Histogram, OpId, Recording};
-use gpuwhy_probes::{Engine, MappingWatch, Scope, Settings};
-use std::collections::HashMap;
+use gpuwhy_probes::{Engine, LibraryFile, MappingWatch, Scope, Settings};
+use gpuwhy_proc::FileId;
+use starting::Starting;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 const SNAPSHOT_EVERY: Duration = Duration::from_secs(1);
@@ -60,6 +68,7 @@ pub(crate) struct Run {
     names: KernelNames,
     communicators: Communicators,
     pythons: Pythons,
+    reader: Reader,
     stacks: Stacks,
     stuck: Stuck,
     looks: Looks,
@@ -86,17 +95,23 @@ pub(crate) struct Run {
     limits: HashMap<OpId, u64>,
     coverage: Coverage,
     states: ProbeStates,
+    deaths: Deaths,
     recording: Option<Recording>,
     load: LoadMeter,
     own: OwnMeter,
     start_ns: u64,
     libraries: usize,
     shares: Shares,
+    /// Files of which it was said that they were attached late.
+    late: HashSet<FileId>,
+    preparer: Preparer,
+    foresight: Foresight,
+    known: SharedKnown,
     looked: Instant,
 }
 
 impl Run {
-    pub(crate) fn start(config: Config, updates: &Sender<Update>) -> Result<Run, AgentError> {
+    pub(crate) fn start(config: Config, updates: &Outbox) -> Result<Run, AgentError> {
         if let Some(pid) = config.pids.iter().find(|pid| !gpuwhy_host::exists(**pid)) {
             return Err(AgentError::NoProcess(*pid));
         }
@@ -117,14 +132,20 @@ impl Run {
             ..Settings::default()
         };
         own::raise_descriptor_limit();
-        let engine = Engine::load(&settings)?;
+        gpuwhy_probes::return_freed_memory();
+        let Starting { engine, mut sink, found, known } = Starting::begin(&config, settings)?;
         let clock_offset_ns = engine.clock_offset_ns();
         let annotating =
-            config.annotate.as_deref().map(|path| Annotating::open(path, clock_offset_ns)).transpose()?;
+            config.annotate.as_deref().map(|path| Annotating::open(path, clock_offset_ns)).transpose();
+        let annotating = match annotating {
+            Ok(annotating) => annotating,
+            Err(error) => {
+                sink.abandon();
+                return Err(error);
+            }
+        };
         let start_ns = engine.now_ns();
-        let flags = if config.mask { words_masked(&config.flags) } else { config.flags.clone() };
-        let session = session_info(start_ns, engine.clock_offset_ns(), flags);
-        let sink = Sink::open(&config.out, &session, engine.ops(), &config.store)?;
+        sink.start_at(start_ns, clock_offset_ns)?;
         let recording =
             config.record.then(|| Recording { start_ns, ops: engine.ops().to_vec(), ..Recording::default() });
         let budget = budget_of(config.budget.unwrap_or(1.0), engine.flavour(), engine.trap_cost());
@@ -136,6 +157,7 @@ impl Run {
             names: KernelNames::default(),
             communicators: Communicators::default(),
             pythons: Pythons::default(),
+            reader: Reader::start(),
             stacks: Stacks::default(),
             stuck: Stuck::default(),
             looks: Looks::default(),
@@ -166,16 +188,21 @@ impl Run {
             limits: HashMap::new(),
             coverage: Coverage::default(),
             states: ProbeStates::default(),
+            deaths: Deaths::from_now(),
             recording,
             load: LoadMeter::default(),
             own: OwnMeter::default(),
             start_ns,
             libraries: 0,
             shares: Shares::default(),
+            late: HashSet::new(),
+            preparer: Preparer::start(Arc::clone(&known)),
+            foresight: Foresight::start(Arc::clone(&known)),
+            known,
             looked: Instant::now(),
             config,
         };
-        match run.begin(updates) {
+        match run.begin(found, updates) {
             Ok(()) => Ok(run),
             Err(error) => {
                 run.sink.abandon();
@@ -185,7 +212,7 @@ impl Run {
     }
 
     /// Attaches what there is and starts the command.
-    fn begin(&mut self, updates: &Sender<Update>) -> Result<(), AgentError> {
+    fn begin(&mut self, found: Vec<LibraryFile>, updates: &Outbox) -> Result<(), AgentError> {
         let watched = self.governor.start();
         self.act(watched, &mut Batch::default(), updates)?;
         self.report(self.engine.statuses().to_vec(), updates)?;
@@ -200,8 +227,11 @@ impl Run {
         }
         self.follow_old_cgroup()?;
         self.follow_threads();
-        for file in discovery::at_start(&self.config) {
+        for file in found {
             self.attach(&file, updates)?;
+        }
+        for pid in self.config.pids.clone() {
+            self.foresee_from(pid);
         }
         if let Some(words) = self.config.command.clone() {
             self.command = Some(Started::start(&words, &self.config, &self.engine)?);
@@ -220,7 +250,7 @@ impl Run {
     pub(crate) fn until_stopped(
         mut self,
         stop: &AtomicBool,
-        updates: &Sender<Update>,
+        updates: &Outbox,
     ) -> Result<Summary, AgentError> {
         let began = Instant::now();
         let mut drained = Instant::now();
@@ -237,6 +267,7 @@ impl Run {
             }
             self.wait_for_news(updates)?;
             self.follow_threads();
+            std::thread::sleep(self.reader.pause());
             let mut batch = self.engine.poll(Duration::ZERO);
             if drained.elapsed() >= DRAIN_EVERY {
                 self.engine.drain(&mut batch)?;
@@ -256,6 +287,7 @@ impl Run {
             if shown.elapsed() >= SNAPSHOT_EVERY {
                 shown = Instant::now();
                 self.adapt_limits()?;
+                self.report_deaths(updates)?;
                 let snapshot = self.snapshot();
                 let _ = updates.send(Update::Snapshot(Box::new(snapshot)));
             }

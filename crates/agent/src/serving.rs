@@ -1,5 +1,6 @@
 //! Inference servers, asked once a second by a thread of their own: one that does not answer must not hold up the trace.
 
+use gpuwhy_confine::{Parser, Purpose, live};
 use gpuwhy_model::{Batch, ProbeState, ProbeStatus};
 use gpuwhy_servers::{Heard, ServerMeter, Wanted};
 use std::sync::Arc;
@@ -7,6 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
+const NAME: &str = "gpuwhy-servers";
+/// Reads what they answer.
+const PARSER: &str = "gpuwhy-pages";
 const ASK_EVERY: Duration = Duration::from_secs(1);
 /// How soon the thread notices that it is to end.
 const TURN: Duration = Duration::from_millis(50);
@@ -26,9 +30,9 @@ impl Serving {
         let stop = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stop);
         // Without a thread there are no samples, and nothing else changes.
-        let _ = std::thread::Builder::new().name("gpuwhy-servers".into()).spawn(move || {
-            gpuwhy_confine::confine(&gpuwhy_confine::Purpose::Look);
-            run(&sender, &flag, wanted, &now_ns);
+        let _ = std::thread::Builder::new().name(NAME.into()).spawn(move || {
+            let mut meter = ServerMeter::new(wanted, Parser::start(PARSER, Purpose::Talk));
+            live(NAME, &Purpose::Look, || run(&sender, &flag, &mut meter, &now_ns));
         });
         Serving { heard, stop }
     }
@@ -50,8 +54,12 @@ impl Drop for Serving {
     }
 }
 
-fn run(sender: &SyncSender<(Heard, u64)>, stop: &AtomicBool, wanted: Wanted, now_ns: &dyn Fn() -> u64) {
-    let mut meter = ServerMeter::new(wanted);
+fn run(
+    sender: &SyncSender<(Heard, u64)>,
+    stop: &AtomicBool,
+    meter: &mut ServerMeter,
+    now_ns: &dyn Fn() -> u64,
+) {
     let mut asked: Option<Instant> = None;
     while !stop.load(Ordering::Relaxed) {
         if asked.is_none_or(|asked| asked.elapsed() >= ASK_EVERY) {

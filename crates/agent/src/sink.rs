@@ -1,31 +1,47 @@
 //! The store's thread: takes batches from a bounded queue and commits several times a second. When the disk is slow
 //! the queue fills, the rings fill behind it, and the kernel counts what it then drops.
 
-use gpuwhy_confine::Purpose;
+use gpuwhy_confine::{Purpose, apart, live};
 use gpuwhy_model::{Batch, Facts, OpInfo, ProbeStatus};
 use gpuwhy_store::{Options, SessionInfo, StoreError, Writer};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+const NAME: &str = "gpuwhy-store";
+/// Opens the trace's files before, and puts them in order after.
+const FILES: &str = "gpuwhy-files";
 const QUEUE: usize = 16;
 /// With the half second of a window, its grace and the agent's turn, a killed agent loses 0.8 s at most.
 const COMMIT_EVERY: Duration = Duration::from_millis(100);
 
 enum Message {
+    Start(u64, u64),
     Batch(Box<(Batch, Facts)>),
     Probes(Vec<ProbeStatus>),
     Finish(u64),
     Abandon,
 }
 
+/// How a trace is to be closed.
+enum Close {
+    Finish(u64),
+    Abandon,
+    /// As it is, where the trace ends otherwise.
+    Leave,
+}
+
+/// What came of the thread, and the writer, which is closed elsewhere: that needs files to be removed.
+type Written = (Option<Writer>, Result<Close, StoreError>);
+
 /// The sending end.
 #[derive(Debug)]
 pub(crate) struct Sink {
+    folder: PathBuf,
     /// Nothing once the thread is to end.
     queue: Option<SyncSender<Message>>,
-    thread: Option<JoinHandle<Result<(), StoreError>>>,
+    thread: Option<JoinHandle<Written>>,
 }
 
 /// The session as this host and command line describe it.
@@ -49,18 +65,37 @@ impl Sink {
         ops: &[OpInfo],
         options: &Options,
     ) -> Result<Sink, StoreError> {
-        let writer = Writer::create_or_append(path, session, ops, options)?;
-        let (queue, inbox) = sync_channel(QUEUE);
+        options.make_folders(path)?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new(".")).to_path_buf();
+        let failed = |why: String| StoreError::Disk { path: path.to_path_buf(), why };
+        let open = || {
+            let writer = Writer::create_or_append(path, session, ops, options)?;
+            let purpose = match writer.has_all_files_open()? {
+                true => Purpose::Write,
+                false => Purpose::Store(folder.clone()),
+            };
+            Ok((writer, purpose))
+        };
+        let opened = apart(FILES, &Purpose::Open(folder.clone()), open);
+        let (writer, purpose) =
+            opened.unwrap_or_else(|| Err(failed(format!("opening it failed; {FAULT}"))))?;
+        let (queue, inbox) = sync_channel(QUEUE);
+        let file = path.to_path_buf();
         let thread = std::thread::Builder::new()
-            .name("gpuwhy-store".into())
+            .name(NAME.into())
             .spawn(move || {
-                gpuwhy_confine::confine(&Purpose::Store(folder));
-                run(writer, &inbox)
+                let mut writer = Some(writer);
+                let end = live(NAME, &purpose, || run(&mut writer, &file, &inbox));
+                (writer, end)
             })
-            .map_err(|error| StoreError::Disk { path: path.to_path_buf(), why: error.to_string() })?;
-        Ok(Sink { queue: Some(queue), thread: Some(thread) })
+            .map_err(|error| failed(error.to_string()))?;
+        Ok(Sink { folder, queue: Some(queue), thread: Some(thread) })
+    }
+
+    /// When the trace began: the file is made before that.
+    pub(crate) fn start_at(&mut self, start_ns: u64, clock_offset_ns: u64) -> Result<(), StoreError> {
+        self.send(Message::Start(start_ns, clock_offset_ns))
     }
 
     pub(crate) fn write(&mut self, batch: Batch, facts: Facts) -> Result<(), StoreError> {
@@ -92,10 +127,21 @@ impl Sink {
     }
 
     fn join(&mut self) -> Result<(), StoreError> {
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(result)) => result,
-            _ => Ok(()),
-        }
+        let Some(Ok((writer, end))) = self.thread.take().map(JoinHandle::join) else { return Ok(()) };
+        let Some(writer) = writer else { return end.map(drop) };
+        let path = writer.path().to_path_buf();
+        let close = move || match end {
+            Ok(Close::Finish(end_ns)) => writer.finish(end_ns),
+            Ok(Close::Abandon) => writer.abandon(),
+            Ok(Close::Leave) => Ok(()),
+            // The log goes into the file where that is possible.
+            Err(error) => {
+                drop(writer);
+                Err(error)
+            }
+        };
+        let closed = apart(FILES, &Purpose::Open(self.folder.clone()), close);
+        closed.unwrap_or_else(|| Err(StoreError::Disk { path, why: format!("closing it failed; {FAULT}") }))
     }
 }
 
@@ -108,20 +154,27 @@ impl Drop for Sink {
     }
 }
 
-fn run(mut writer: Writer, inbox: &Receiver<Message>) -> Result<(), StoreError> {
+const FAULT: &str = "this is a fault of gpuwhy's own";
+
+/// Until the trace ends, or the disk does not take it. A message that makes the writer panic is lost, and no other.
+fn run(open: &mut Option<Writer>, file: &Path, inbox: &Receiver<Message>) -> Result<Close, StoreError> {
     let mut committed = Instant::now();
-    loop {
+    while let Some(writer) = open {
         match inbox.recv_timeout(COMMIT_EVERY) {
+            Ok(Message::Start(start_ns, clock_offset_ns)) => {
+                writer.start_at(start_ns, clock_offset_ns as i64)?;
+            }
             Ok(Message::Batch(sent)) => writer.write(&sent.0, &sent.1)?,
             Ok(Message::Probes(probes)) => writer.write_probes(&probes)?,
-            Ok(Message::Finish(end_ns)) => return writer.finish(end_ns),
-            Ok(Message::Abandon) => return writer.abandon(),
+            Ok(Message::Finish(end_ns)) => return Ok(Close::Finish(end_ns)),
+            Ok(Message::Abandon) => return Ok(Close::Abandon),
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return writer.commit(),
+            Err(RecvTimeoutError::Disconnected) => return writer.commit().map(|()| Close::Leave),
         }
         if committed.elapsed() >= COMMIT_EVERY {
             writer.commit()?;
             committed = Instant::now();
         }
     }
+    Err(StoreError::Disk { path: file.into(), why: format!("there is no writer; {FAULT}") })
 }

@@ -16,6 +16,8 @@ pub enum Update {
     Attached(Vec<ProbeStatus>),
     /// What just came in, and what follows from it.
     Batch(Box<(Batch, Facts)>),
+    /// So many batches and snapshots were left out, as whoever watches did not keep up; the trace has what was in them.
+    Skipped(u64),
     /// Once a second.
     Snapshot(Box<Snapshot>),
     /// The last one.

@@ -8,15 +8,18 @@ use crate::budget::Budget;
 use crate::clock::{Clock, monotonic_ns};
 use crate::spans::Spans;
 use connection::{Connection, Judge, MOST_A_TURN};
+use gpuwhy_confine::{Purpose, live};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket::Socket;
 use std::io;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+const NAME: &str = "gpuwhy-annotate";
 const MOST_CONNECTIONS: usize = 256;
 const MOST_OF_A_USER: usize = 64;
 /// Taken up at one turn: whoever connects without end does not keep the others' lines from being read.
@@ -32,6 +35,8 @@ const PAUSE: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub struct Listener {
     path: PathBuf,
+    /// Nothing once it is closed.
+    socket: Option<Socket>,
     news: Arc<Mutex<News>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -45,11 +50,13 @@ impl Listener {
         let news = Arc::new(Mutex::new(News::default()));
         let stop = Arc::new(AtomicBool::new(false));
         let (sink, flag) = (Arc::clone(&news), Arc::clone(&stop));
-        let thread = std::thread::Builder::new().name("gpuwhy-annotate".into()).spawn(move || {
-            gpuwhy_confine::confine(&gpuwhy_confine::Purpose::Serve);
-            run(&socket, &sink, &flag, clock);
+        // The thread is another user, who may not take the file away.
+        let listener = socket.listener().try_clone()?;
+        let tracer = rustix::process::geteuid().as_raw();
+        let thread = std::thread::Builder::new().name(NAME.into()).spawn(move || {
+            live(NAME, &Purpose::Serve, || run(&listener, tracer, &sink, &flag, clock));
         })?;
-        Ok(Listener { path: path.into(), news, stop, thread: Some(thread) })
+        Ok(Listener { path: path.into(), socket: Some(socket), news, stop, thread: Some(thread) })
     }
 
     pub fn path(&self) -> &Path {
@@ -68,6 +75,7 @@ impl Listener {
             // What it had to say is in the news.
             let _ = thread.join();
         }
+        self.socket = None;
         std::mem::take(&mut *self.news.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -78,10 +86,9 @@ impl Drop for Listener {
     }
 }
 
-fn run(socket: &Socket, news: &Mutex<News>, stop: &AtomicBool, clock: Clock) {
+fn run(socket: &UnixListener, tracer: u32, news: &Mutex<News>, stop: &AtomicBool, clock: Clock) {
     let mut connections: Vec<Connection> = Vec::new();
     let (mut spans, mut budget) = (Spans::default(), Budget::default());
-    let tracer = rustix::process::geteuid().as_raw();
     loop {
         // Read before the last look: whatever was sent before the flag was set is seen.
         let last = stop.load(Ordering::Relaxed);
@@ -114,8 +121,8 @@ fn run(socket: &Socket, news: &Mutex<News>, stop: &AtomicBool, clock: Clock) {
 }
 
 /// Until somebody has something to say; whether that is so.
-fn wait(socket: &Socket, connections: &[Connection], last: bool) -> bool {
-    let mut looked: Vec<PollFd<'_>> = vec![PollFd::new(socket.listener(), PollFlags::IN)];
+fn wait(socket: &UnixListener, connections: &[Connection], last: bool) -> bool {
+    let mut looked: Vec<PollFd<'_>> = vec![PollFd::new(socket, PollFlags::IN)];
     looked.extend(connections.iter().map(|connection| PollFd::new(connection.stream(), PollFlags::IN)));
     let patience = if last { Timespec { tv_sec: 0, tv_nsec: 0 } } else { TURN };
     match poll(&mut looked, Some(&patience)) {
@@ -128,9 +135,9 @@ fn wait(socket: &Socket, connections: &[Connection], last: bool) -> bool {
     }
 }
 
-fn accept(socket: &Socket, connections: &mut Vec<Connection>, tracer: u32) {
+fn accept(socket: &UnixListener, connections: &mut Vec<Connection>, tracer: u32) {
     for _ in 0..MOST_NEW_A_TURN {
-        let Ok((stream, _)) = socket.listener().accept() else { return };
+        let Ok((stream, _)) = socket.accept() else { return };
         let Some(connection) = Connection::new(stream) else { continue };
         let of_user = connections.iter().filter(|other| other.uid() == connection.uid()).count();
         // Who traces has room of his own, however many others there are.
@@ -202,12 +209,12 @@ mod tests {
             .map(|_| UnixStream::connect(folder.path().join("a.sock")).unwrap())
             .collect();
         let mut connections = Vec::new();
-        let waits = || wait(&socket, &[], true);
+        let waits = || wait(socket.listener(), &[], true);
         for _ in 0..2 {
-            accept(&socket, &mut connections, u32::MAX);
+            accept(socket.listener(), &mut connections, u32::MAX);
             assert!(waits(), "there are more");
         }
-        accept(&socket, &mut connections, u32::MAX);
+        accept(socket.listener(), &mut connections, u32::MAX);
         assert_eq!((connections.len(), waits(), peers.len()), (MOST_OF_A_USER, false, 3 * MOST_NEW_A_TURN));
     }
 
@@ -261,7 +268,7 @@ mod tests {
         assert!(second.to_string().contains("another trace"), "{second}");
         drop(listener);
         // As somebody leaves it who was killed.
-        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        drop(UnixListener::bind(&path).unwrap());
         Listener::open(&path, 0).unwrap();
         let file = folder.path().join("file");
         std::fs::write(&file, "precious").unwrap();

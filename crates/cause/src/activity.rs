@@ -19,6 +19,8 @@ pub struct Activity {
     pub beat_counts: BTreeMap<(u32, BeatKind, u64), Vec<BeatCount>>,
     /// When something was loaded, compiled or launched for the first time, by process.
     pub cold: Vec<(u32, u64)>,
+    /// By process: when it first made a context or loaded a module. What runs already when the trace begins has done both.
+    pub first_load: BTreeMap<u32, u64>,
     /// The GPU's own busy counter: process, time, percent of the second before.
     pub busy: Vec<BusySample>,
     /// The GPUs each process is on, as the driver says.
@@ -137,6 +139,8 @@ pub enum BeatKind {
     Synchronisation,
     Copy,
     Wait,
+    /// One that comes once in a step, of a loop that does nothing but launch.
+    Kernel,
 }
 
 impl BeatKind {
@@ -149,6 +153,7 @@ impl BeatKind {
             BeatKind::Synchronisation => "synchronisations",
             BeatKind::Copy => "copies",
             BeatKind::Wait => "its regular waits",
+            BeatKind::Kernel => "launches of its rarest kernels",
         }
     }
 }

@@ -27,6 +27,8 @@ pub(crate) struct Draft {
     pub(crate) saves_ms_per_step: Option<f64>,
     /// Where computing itself is the answer, as its line is known.
     pub(crate) explained_pct: Option<f64>,
+    /// How the program is built, where nothing else is the matter.
+    pub(crate) by_design: Option<&'static str>,
 }
 
 impl Draft {
@@ -76,6 +78,11 @@ impl Draft {
             steps: Vec::new(),
             phase: case.evidence.phase.clone(),
             saves_ms_per_step: self.saves_ms_per_step,
+            // What departs from normal is a fault, however the program is built.
+            by_design: self
+                .by_design
+                .filter(|_| self.severity.is_none_or(|severity| severity == Severity::Low))
+                .map(Into::into),
         }
     }
 }

@@ -28,6 +28,7 @@ pub struct Evidence {
     pub wait_sites: Vec<WaitSite>,
     pub cold_calls: Vec<ColdCall>,
     pub graphs: Vec<GraphSum>,
+    pub kernels: Vec<KernelLaunches>,
     pub memory: Vec<MemoryUse>,
     pub memory_failures: Vec<MemoryFailure>,
     pub holders: Vec<HeldMemory>,
@@ -37,6 +38,7 @@ pub struct Evidence {
     pub failed_calls: Vec<FailedCalls>,
     pub fabric: Vec<RdmaEvent>,
     pub collectives: Vec<Arrival>,
+    pub unordered: Vec<Unordered>,
     pub in_flight: Vec<HangingCall>,
     pub retransmits: Vec<Retransmits>,
     pub kills: Vec<OomEvent>,
@@ -53,6 +55,14 @@ pub struct Evidence {
     pub activity: Activity,
     /// `start` or `loop`, where the rows are of that phase of each process alone.
     pub phase: Option<String>,
+}
+
+/// Launches of one kernel as far as they were watched, since the process began.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct KernelLaunches {
+    pub pid: u32,
+    pub launches: u64,
+    pub last_ns: u64,
 }
 
 /// A step, an epoch, a request that somebody marked.
@@ -350,6 +360,19 @@ pub struct Arrival {
     pub reduce_op: Option<String>,
     pub bytes: Option<u64>,
     pub stack_id: Option<i64>,
+}
+
+/// Collectives of a process on communicators that were made unseen.
+#[derive(Debug, Clone)]
+pub struct Unordered {
+    pub pid: u32,
+    /// The function, as `ncclAllReduce`.
+    pub op: String,
+    pub rank: Option<i32>,
+    pub nranks: Option<i32>,
+    pub calls: u64,
+    pub ns: u64,
+    pub first_ns: u64,
 }
 
 #[derive(Debug, Clone)]

@@ -7,9 +7,9 @@ use crate::path::ProcessPath;
 use crate::severity::percent;
 use gpuwhy_model::{Cause, CauseShare, Span};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Idle {
     pub pid: u32,
     pub process: Option<String>,

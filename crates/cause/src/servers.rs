@@ -6,11 +6,11 @@ use crate::severity::percent;
 use crate::when::{Known, descends, losses_of, within};
 use gpuwhy_model::{Finding, Latency, Quantile, ServerSample, Severity, Signal, Span};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A server over the whole time.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerReport {
     pub server: String,
     pub url: String,
@@ -33,7 +33,7 @@ pub struct ServerReport {
     pub worst: Vec<Worst>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyReport {
     pub count: u64,
     pub mean_us: Option<f64>,
@@ -54,7 +54,7 @@ impl LatencyReport {
 }
 
 /// The times in which a latency was worst.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Worst {
     pub signal: Signal,
     /// From when the slowest requests had begun.
@@ -66,7 +66,7 @@ pub struct Worst {
 }
 
 /// What lost more in those times than at others.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Coincidence {
     pub id: String,
     pub severity: Severity,

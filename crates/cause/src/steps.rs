@@ -237,6 +237,7 @@ mod tests {
             steps: Vec::new(),
             phase: None,
             saves_ms_per_step: None,
+            by_design: None,
         }
     }
 

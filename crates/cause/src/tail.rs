@@ -4,11 +4,11 @@ use crate::evidence::Evidence;
 use crate::severity::percent;
 use gpuwhy_model::{Blame, Cause, OpInfo, Part};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// An operation's calls at and above a quantile, by what their time was spent on.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tail {
     pub op: String,
     /// Of one process, with its rank and cgroup, where that was asked for.
@@ -24,7 +24,7 @@ pub struct Tail {
     pub by_cause: Vec<TailShare>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TailShare {
     pub class: Cause,
     pub share_pct: f64,

@@ -1,6 +1,6 @@
 //! One finding for one problem: what the path of a process and the calls of an operation both tell is told once.
 
-use gpuwhy_model::{Cause, Finding};
+use gpuwhy_model::{Cause, Finding, Severity};
 
 /// Rules about the calls of an operation.
 pub(crate) const OF_CALLS: [&str; 4] = ["slow_calls", "gpu_waits", "copies", "recaptures"];
@@ -22,40 +22,6 @@ pub(crate) fn join_twins(findings: &mut Vec<Finding>) {
         findings[twin] = joined(path, &findings[twin]);
         // What was behind it has moved up.
     }
-}
-
-/// A rank that is late is told with what keeps it, in one finding.
-pub(crate) fn join_stragglers(findings: &mut Vec<Finding>) {
-    let is_late = |finding: &Finding| class(finding) == Some(Cause::RankStraggler);
-    let late: Vec<usize> = (0..findings.len()).filter(|at| is_late(&findings[*at])).collect();
-    let mut told: Vec<String> = Vec::new();
-    for at in late {
-        let pid = findings[at].pid;
-        // Those that it waits for are not what keeps it.
-        let keeps = |finding: &&Finding| {
-            finding.rule == OF_PATH
-                && finding.pid == pid
-                && !matches!(class(finding), Some(Cause::GpuWait | Cause::NetWait | Cause::LaunchBound))
-        };
-        let worst = |finding: &&Finding| (finding.impact.excess_ms * 1e6) as u64;
-        let Some(why) = findings.iter().filter(keeps).max_by_key(worst).cloned() else { continue };
-        let finding = &mut findings[at];
-        finding.severity = finding.severity.min(why.severity);
-        if let Some(cause) = finding.causes.first_mut() {
-            cause.evidence.push(why.title.clone());
-        }
-        if finding.place.python.is_empty() {
-            finding.place = why.place.clone();
-        }
-        told.push(why.id);
-    }
-    // Who waits for the late rank says nothing new.
-    let is_late = findings.iter().any(|finding| class(finding) == Some(Cause::RankStraggler));
-    let waits = |finding: &Finding| {
-        let for_peers = matches!(class(finding), Some(Cause::GpuWait | Cause::NetWait | Cause::LockFutex));
-        is_late && finding.rank.is_some() && for_peers
-    };
-    findings.retain(|finding| finding.rule != OF_PATH || !(told.contains(&finding.id) || waits(finding)));
 }
 
 fn class(finding: &Finding) -> Option<Cause> {
@@ -81,8 +47,10 @@ fn joined(path: Finding, calls: &Finding) -> Finding {
         by.is_some_and(|by| by.pid != finding.pid || by.pid.is_none())
     };
     let severity = path.severity.min(calls.severity);
+    let of_either = path.by_design.clone().or_else(|| calls.by_design.clone());
+    let by_design = of_either.filter(|_| severity == Severity::Low);
     if other(&path) && !other(calls) {
-        return Finding { severity, op: calls.op.clone(), ..path };
+        return Finding { severity, by_design, op: calls.op.clone(), ..path };
     }
     let mut place = calls.place.clone();
     if place.python.is_empty() && !path.place.python.is_empty() {
@@ -94,13 +62,14 @@ fn joined(path: Finding, calls: &Finding) -> Finding {
     {
         first.by = of_path.by;
     }
-    Finding { severity, place, causes, saves_ms_per_step: path.saves_ms_per_step, ..calls.clone() }
+    let saves_ms_per_step = path.saves_ms_per_step;
+    Finding { severity, by_design, place, causes, saves_ms_per_step, ..calls.clone() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gpuwhy_model::{CauseShare, Culprit, Impact, Place, Severity, Span};
+    use gpuwhy_model::{CauseShare, Culprit, Impact, Place, Span};
 
     fn finding(rule: &str, class: Cause, excess_ms: f64, severity: Severity) -> Finding {
         let share =
@@ -127,6 +96,7 @@ mod tests {
             steps: Vec::new(),
             phase: None,
             saves_ms_per_step: (rule == OF_PATH).then_some(3.0),
+            by_design: None,
         }
     }
 

@@ -18,7 +18,6 @@ const COMPUTE: &[libc::c_long] = &[
     libc::SYS_fstat,
     libc::SYS_futex,
     libc::SYS_getpid,
-    libc::SYS_getpriority,
     libc::SYS_getrandom,
     libc::SYS_gettid,
     libc::SYS_lseek,
@@ -43,12 +42,45 @@ const COMPUTE: &[libc::c_long] = &[
     libc::SYS_sched_getaffinity,
     libc::SYS_sched_yield,
     libc::SYS_set_robust_list,
-    libc::SYS_setpriority,
     libc::SYS_sigaltstack,
     libc::SYS_statx,
     libc::SYS_tgkill,
     libc::SYS_write,
     libc::SYS_writev,
+];
+
+/// What is done with a connection once there is one.
+const CONNECTIONS: &[libc::c_long] = &[
+    libc::SYS_epoll_create1,
+    libc::SYS_epoll_ctl,
+    libc::SYS_epoll_pwait,
+    libc::SYS_eventfd2,
+    libc::SYS_getpeername,
+    libc::SYS_getsockname,
+    libc::SYS_getsockopt,
+    libc::SYS_ioctl,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_sendmsg,
+    libc::SYS_sendto,
+    libc::SYS_setsockopt,
+    libc::SYS_shutdown,
+];
+
+/// Threads of the same kind.
+const THREADS: &[libc::c_long] = &[libc::SYS_clone, libc::SYS_clone3];
+
+/// What a database does with files that it has open. The C library asks for a file's size by a call that takes a path.
+const WRITES: &[libc::c_long] = &[
+    libc::SYS_fallocate,
+    libc::SYS_fdatasync,
+    libc::SYS_fstatfs,
+    libc::SYS_fsync,
+    libc::SYS_ftruncate,
+    libc::SYS_geteuid,
+    libc::SYS_newfstatat,
+    libc::SYS_pwrite64,
+    libc::SYS_pwritev,
 ];
 
 /// What a database does with its files.
@@ -64,6 +96,7 @@ const FILES: &[libc::c_long] = &[
     libc::SYS_fsync,
     libc::SYS_ftruncate,
     libc::SYS_getcwd,
+    libc::SYS_getdents64,
     libc::SYS_geteuid,
     libc::SYS_getuid,
     libc::SYS_mkdirat,
@@ -82,6 +115,8 @@ const FILES: &[libc::c_long] = &[
 #[cfg(target_arch = "x86_64")]
 const OLD_COMPUTE: &[libc::c_long] = &[libc::SYS_poll, libc::SYS_time];
 #[cfg(target_arch = "x86_64")]
+const OLD_CONNECTIONS: &[libc::c_long] = &[libc::SYS_epoll_wait];
+#[cfg(target_arch = "x86_64")]
 const OLD_FILES: &[libc::c_long] = &[
     libc::SYS_access,
     libc::SYS_lstat,
@@ -95,6 +130,8 @@ const OLD_FILES: &[libc::c_long] = &[
 ];
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_COMPUTE: &[libc::c_long] = &[];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_CONNECTIONS: &[libc::c_long] = &[];
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_FILES: &[libc::c_long] = &[];
 
@@ -146,10 +183,21 @@ fn filter(purpose: &Purpose) -> Option<BpfProgram> {
     let refuse = SeccompAction::Errno(libc::EPERM as u32);
     let (calls, listed, others): (Vec<libc::c_long>, _, _) = match purpose {
         Purpose::Parse => ([COMPUTE, OLD_COMPUTE].concat(), SeccompAction::Allow, refuse),
-        Purpose::Store(_) => {
+        Purpose::Talk => {
+            ([COMPUTE, OLD_COMPUTE, CONNECTIONS, OLD_CONNECTIONS].concat(), SeccompAction::Allow, refuse)
+        }
+        Purpose::Compute => ([COMPUTE, OLD_COMPUTE, THREADS, WRITES].concat(), SeccompAction::Allow, refuse),
+        Purpose::Write => ([COMPUTE, OLD_COMPUTE, WRITES].concat(), SeccompAction::Allow, refuse),
+        Purpose::Read(_) | Purpose::Open(_) | Purpose::Store(_) => {
             ([COMPUTE, OLD_COMPUTE, FILES, OLD_FILES].concat(), SeccompAction::Allow, refuse)
         }
-        Purpose::Serve | Purpose::Look => (NEVER.to_vec(), refuse, SeccompAction::Allow),
+        Purpose::Serve | Purpose::Spool | Purpose::Look | Purpose::Drive => {
+            (NEVER.to_vec(), refuse, SeccompAction::Allow)
+        }
+        Purpose::Start => {
+            let but_programs = |call: &libc::c_long| ![libc::SYS_execve, libc::SYS_execveat].contains(call);
+            (NEVER.iter().copied().filter(but_programs).collect(), refuse, SeccompAction::Allow)
+        }
     };
     let rules = calls.into_iter().map(|call| (call, Vec::new())).collect();
     let machine = TargetArch::try_from(std::env::consts::ARCH).ok()?;

@@ -10,17 +10,18 @@ use std::path::Path;
 
 /// Whether the kernel keeps the thread to it; one that has no Landlock does not, and those that go anywhere are not asked.
 pub(crate) fn restrict(purpose: &Purpose) -> bool {
-    let folder = match purpose {
-        Purpose::Parse => None,
-        Purpose::Store(folder) => Some(folder),
-        Purpose::Serve | Purpose::Look => return false,
-    };
     let all = AccessFs::from_all(ABI::V3);
+    let folder = match purpose {
+        Purpose::Parse | Purpose::Compute | Purpose::Talk | Purpose::Write => None,
+        Purpose::Read(folder) => Some((folder, AccessFs::ReadFile | AccessFs::ReadDir)),
+        Purpose::Open(folder) | Purpose::Store(folder) => Some((folder, all)),
+        Purpose::Serve | Purpose::Spool | Purpose::Look | Purpose::Drive | Purpose::Start => return false,
+    };
     let restricted = || {
         let rules =
             Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(all)?.create()?;
         let rules = match folder {
-            Some(folder) => rules.add_rule(PathBeneath::new(PathFd::new(folder)?, all))?,
+            Some((folder, access)) => rules.add_rule(PathBeneath::new(PathFd::new(folder)?, access))?,
             None => rules,
         };
         Ok::<_, Box<dyn std::error::Error>>(rules.restrict_self()?)

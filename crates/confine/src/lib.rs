@@ -1,9 +1,18 @@
 //! Takes from a thread what it does not need. The agent is root because probes need it; a thread that reads strangers'
 //! files, stores or serves gives up its capabilities, most system calls and, where the kernel has Landlock, the file
-//! system, for good. All of it is the calling thread's alone, and of threads and processes that it starts.
+//! system, for good; and it becomes another user, unless files of root's are what it is for. All of it is the calling
+//! thread's alone, and of threads and processes that it starts.
 
 mod calls;
+mod deaths;
 mod files;
+mod helper;
+mod user;
+mod worker;
+
+pub use deaths::{deaths, live};
+pub use helper::{Helper, Limits, Reply, Trouble, die_with_parent};
+pub use worker::{Asker, Parser, Worker};
 
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};
 use std::path::PathBuf;
@@ -13,12 +22,47 @@ use std::path::PathBuf;
 pub enum Purpose {
     /// Reads what is open already, and computes.
     Parse,
+    /// The same, in several threads.
+    Compute,
+    /// The same as `Parse`, with connections that are open already.
+    Talk,
+    /// Writes files that are open already.
+    Write,
+    /// Reads files in a folder that everybody may read.
+    Read(PathBuf),
+    /// Opens, makes and removes files in a folder, for somebody who may not.
+    Open(PathBuf),
     /// Writes files in a folder.
     Store(PathBuf),
     /// Talks to others over sockets.
     Serve,
-    /// The same about other processes, whose files it opens.
+    /// The same, with files that wait to be sent.
+    Spool,
+    /// Opens files of other processes, and sockets that are root's.
     Look,
+    /// Asks a device driver which has answers for root alone.
+    Drive,
+    /// Starts programs that confine themselves.
+    Start,
+}
+
+impl Purpose {
+    fn has_own_user(&self) -> bool {
+        match self {
+            Purpose::Parse
+            | Purpose::Compute
+            | Purpose::Talk
+            | Purpose::Write
+            | Purpose::Read(_)
+            | Purpose::Serve => true,
+            Purpose::Open(_)
+            | Purpose::Store(_)
+            | Purpose::Spool
+            | Purpose::Look
+            | Purpose::Drive
+            | Purpose::Start => false,
+        }
+    }
 }
 
 /// What came of it. What a kernel lacks is not had; the rest holds.
@@ -27,6 +71,7 @@ pub struct Confined {
     pub has_no_capabilities: bool,
     pub has_filter: bool,
     pub has_files: bool,
+    pub has_own_user: bool,
 }
 
 /// Confines the calling thread.
@@ -35,37 +80,60 @@ pub fn confine(purpose: &Purpose) -> Confined {
     let no_new = set_no_new_privs(true).is_ok();
     let has_files = no_new && files::restrict(purpose);
     let kept = kept(purpose);
+    let has_own_user = purpose.has_own_user() && user::change();
     let sets = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
     let dropped = set_capabilities(None, sets).is_ok();
     let has_filter = no_new && calls::restrict(purpose);
-    Confined { has_no_capabilities: dropped && kept.is_empty(), has_filter, has_files }
+    Confined { has_no_capabilities: dropped && kept.is_empty(), has_filter, has_files, has_own_user }
 }
 
 /// Reads strangers' data in a thread of its own that can do nothing else. Nothing where the reader failed: a panic ends
 /// that thread alone.
 pub fn parse<T: Send>(read: impl FnOnce() -> T + Send) -> Option<T> {
+    apart(PARSER, &Purpose::Parse, read)
+}
+
+/// Does something in a thread of its own that is for nothing else, and waits for it. Nothing where it panicked.
+pub fn apart<T: Send>(name: &'static str, purpose: &Purpose, work: impl FnOnce() -> T + Send) -> Option<T> {
     std::thread::scope(|scope| {
         let confined = || {
-            confine(&Purpose::Parse);
-            read()
+            confine(purpose);
+            work()
         };
-        let thread = std::thread::Builder::new().name(PARSER.into()).spawn_scoped(scope, confined);
-        thread.ok()?.join().ok()
+        let thread = std::thread::Builder::new().name(name.into()).spawn_scoped(scope, confined);
+        thread.ok()?.join().inspect_err(|_| deaths::count(name)).ok()
     })
 }
 
 /// The name of threads that parse and end.
 const PARSER: &str = "gpuwhy-parse";
 
+const FILES_OF_OTHERS: CapabilitySet =
+    CapabilitySet::DAC_OVERRIDE.union(CapabilitySet::FOWNER).union(CapabilitySet::CHOWN);
+
 /// Capabilities that cannot be done without.
 fn kept(purpose: &Purpose) -> CapabilitySet {
     let needed = match purpose {
-        Purpose::Parse | Purpose::Serve => CapabilitySet::empty(),
+        Purpose::Parse
+        | Purpose::Compute
+        | Purpose::Talk
+        | Purpose::Write
+        | Purpose::Read(_)
+        | Purpose::Serve
+        | Purpose::Spool => CapabilitySet::empty(),
+        // The folder or the file may be somebody else's, and a group is given to the file.
+        Purpose::Open(_) => FILES_OF_OTHERS,
         // Files that it makes and removes are in somebody else's folder.
         Purpose::Store(folder) if !files::is_own(folder) => CapabilitySet::DAC_OVERRIDE,
         Purpose::Store(_) => CapabilitySet::empty(),
         // Roots of other users' processes.
         Purpose::Look => CapabilitySet::SYS_PTRACE | CapabilitySet::DAC_READ_SEARCH,
+        // Some of NVIDIA's counters are for administrators, and this is how the driver tells one.
+        Purpose::Drive => CapabilitySet::SYS_ADMIN,
+        // What it starts opens files and becomes another user, and is to end with it.
+        Purpose::Start => {
+            FILES_OF_OTHERS | CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::KILL
+        }
     };
     // Nothing can be kept that is not there.
     rustix::thread::capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.permitted & needed)
@@ -75,16 +143,19 @@ fn kept(purpose: &Purpose) -> CapabilitySet {
 mod tests {
     use super::*;
     use std::fs::{self, File};
-    use std::io::Read;
+    use std::io::{Read, Write};
+    use std::os::unix::fs::PermissionsExt;
 
     /// A thread's own lines of `/proc/thread-self/status`, read through a file that was opened before.
     fn status(mut file: &File) -> Vec<String> {
         let mut text = String::new();
         file.read_to_string(&mut text).unwrap();
         let wanted = |line: &&str| {
-            ["CapEff", "CapPrm", "Seccomp:", "NoNewPrivs"].iter().any(|name| line.starts_with(name))
+            ["CapEff", "CapPrm", "Seccomp:", "NoNewPrivs", "Uid", "Groups"]
+                .iter()
+                .any(|name| line.starts_with(name))
         };
-        text.lines().filter(wanted).map(|line| line.replace('\t', "")).collect()
+        text.lines().filter(wanted).map(|line| line.replacen('\t', "", 1).replace('\t', " ")).collect()
     }
 
     fn in_thread<T: Send>(run: impl FnOnce() -> T + Send) -> T {
@@ -101,16 +172,19 @@ mod tests {
             (confined, status(&own), File::open("/proc/version").is_ok(), socket)
         });
         assert!(confined.has_no_capabilities && confined.has_filter, "{confined:?}");
-        assert_eq!(
-            lines,
-            ["CapPrm:0000000000000000", "CapEff:0000000000000000", "NoNewPrivs:1", "Seccomp:2"]
-        );
+        let may = ["CapPrm:0000000000000000", "CapEff:0000000000000000", "NoNewPrivs:1", "Seccomp:2"];
+        assert_eq!(lines[2..], may, "{lines:?}");
+        if rustix::process::geteuid().is_root() {
+            assert!(confined.has_own_user && lines[1] == "Groups: ", "{lines:?}");
+            assert!(lines[0].split(' ').all(|id| id != "0"), "{lines:?}");
+        }
         assert!(!opened && !socket, "neither files nor sockets");
         let of =
             |text: &str, name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().to_string();
         let after = fs::read_to_string("/proc/thread-self/status").unwrap();
         assert_eq!(of(&before, "CapEff"), of(&after, "CapEff"));
         assert_eq!(of(&before, "Seccomp:"), of(&after, "Seccomp:"));
+        assert_eq!(of(&before, "Uid:"), of(&after, "Uid:"));
     }
 
     #[test]
@@ -136,6 +210,49 @@ mod tests {
         assert!(confined.has_no_capabilities && confined.has_filter, "{confined:?}");
         assert!(ran.is_err(), "no programs");
         assert_eq!(outside.is_err(), confined.has_files, "where the kernel has Landlock");
+    }
+
+    #[test]
+    fn who_writes_has_what_is_open_and_can_open_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("open");
+        let mut open = File::create(&path).unwrap();
+        let (confined, written, opened) = in_thread(|| {
+            let confined = confine(&Purpose::Write);
+            let written = open.write_all(b"written").and_then(|()| open.sync_all());
+            (confined, written, File::open(&path).is_ok() || fs::remove_file(&path).is_ok())
+        });
+        written.unwrap();
+        assert!(confined.has_no_capabilities && confined.has_filter && !opened, "{confined:?}");
+        assert_eq!(confined.has_own_user, rustix::process::geteuid().is_root());
+        assert_eq!(fs::read(&path).unwrap(), b"written");
+    }
+
+    #[test]
+    fn who_reads_a_folder_has_no_other_and_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let (inside, other) = (folder.path().join("a"), tempfile::NamedTempFile::new().unwrap());
+        fs::write(&inside, "a").unwrap();
+        fs::set_permissions(other.path(), fs::Permissions::from_mode(0o666)).unwrap();
+        let (confined, read, outside, changed) = in_thread(|| {
+            let confined = confine(&Purpose::Read(folder.path().into()));
+            let changed = fs::write(folder.path().join("b"), "b").is_ok();
+            (confined, fs::read(&inside), fs::read(other.path()).is_ok(), changed)
+        });
+        assert_eq!(read.unwrap(), b"a");
+        assert!(confined.has_no_capabilities && confined.has_filter, "{confined:?}");
+        assert_eq!((outside, changed), (!confined.has_files, !confined.has_files), "by Landlock");
+    }
+
+    #[test]
+    fn who_computes_has_threads_and_no_files() {
+        let (sum, opened, ran) = in_thread(|| {
+            confine(&Purpose::Compute);
+            let ran = std::process::Command::new("true").status().is_ok();
+            (in_thread(|| 3) + 4, File::open("/proc/version").is_ok(), ran)
+        });
+        assert_eq!((sum, opened, ran), (7, false, false));
     }
 
     #[test]

@@ -72,20 +72,7 @@ pub async fn told_to_end() -> Result<(), DoorError> {
 }
 
 impl Door {
-    /// Until `end` comes.
-    pub async fn serve<E>(
-        &self,
-        listener: TcpListener,
-        router: Router,
-        end: impl Future<Output = E>,
-    ) -> Option<E> {
-        tokio::select! {
-            ended = end => Some(ended),
-            () = self.accept(listener, router, None) => None,
-        }
-    }
-
-    /// The same where no address, and no user of this host, has more than `each` of the connections: more are closed at once.
+    /// Until `end` comes. No address, and no user of this host, has more than `each` of the connections: more are closed at once.
     pub async fn serve_shared<E>(
         &self,
         listener: TcpListener,
@@ -95,11 +82,11 @@ impl Door {
     ) -> Option<E> {
         tokio::select! {
             ended = end => Some(ended),
-            () = self.accept(listener, router, Some(Shares::new(each))) => None,
+            () = self.accept(listener, router, Shares::new(each)) => None,
         }
     }
 
-    async fn accept(&self, listener: TcpListener, router: Router, shares: Option<Arc<Shares>>) {
+    async fn accept(&self, listener: TcpListener, router: Router, shares: Arc<Shares>) {
         let turns = Arc::new(Semaphore::new(self.connections));
         while let Ok(turn) = turns.clone().acquire_owned().await {
             let Ok((stream, peer)) = listener.accept().await else {
@@ -107,18 +94,12 @@ impl Door {
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             };
-            let share = match &shares {
-                None => None,
-                Some(shares) => {
-                    let shares = Arc::clone(shares);
-                    // Whose a connection is may have to be read from a long table.
-                    let share = tokio::task::spawn_blocking(move || shares.take(peer)).await;
-                    let Ok(Some(share)) = share else { continue };
-                    Some(share)
-                }
-            };
             let (door, router) = (self.clone(), router.clone().layer(Extension(Peer(peer))));
+            let shares = shares.clone();
             tokio::spawn(async move {
+                // Whose a connection is may have to be read from a long table; the next one does not wait for that.
+                let share = tokio::task::spawn_blocking(move || shares.take(peer)).await;
+                let Ok(Some(share)) = share else { return };
                 door.connection(stream, router).await;
                 drop((turn, share));
             });

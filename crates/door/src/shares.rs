@@ -2,25 +2,25 @@
 //! is the user whose socket it is.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Whose a connection is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Owner {
-    /// Of IPv6 the network: a host has as many addresses in it as it likes.
-    Address(IpAddr),
-    User(u32),
-    /// Somebody on this host whom the kernel does not tell.
-    Local,
-}
-
-/// The connections there are, by the peer's address.
+/// The connections there are.
 #[derive(Debug)]
 pub struct Shares {
     /// One owner's at most.
     each: usize,
-    held: Mutex<HashMap<SocketAddr, usize>>,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    /// By address; of IPv6 by network: a host has as many addresses in it as it likes.
+    elsewhere: HashMap<IpAddr, usize>,
+    /// Of this host. Whose they are is looked up only where there are so many that somebody may have too many.
+    here: HashMap<SocketAddr, usize>,
 }
 
 /// A connection that counts until this is dropped.
@@ -46,23 +46,37 @@ impl Shares {
         users: impl FnOnce() -> HashMap<SocketAddr, u32>,
     ) -> Option<Share> {
         let peer = canonical(peer);
-        let mut held = self.held();
-        // As long as there are few nobody can have too many, and nobody is looked for.
-        if held.values().sum::<usize>() >= self.each {
-            let known = if peer.ip().is_loopback() { users() } else { HashMap::new() };
-            let owner = owner(peer, &known);
-            let same = |other: &SocketAddr| self::owner(*other, &known) == owner;
-            let has: usize = held.iter().filter(|(other, _)| same(other)).map(|(_, count)| count).sum();
-            if has >= self.each {
-                return None;
-            }
-        }
-        *held.entry(peer).or_default() += 1;
-        drop(held);
-        Some(Share { shares: Arc::clone(self), peer })
+        let is_taken = match peer.ip().is_loopback() {
+            false => self.take_elsewhere(network(peer.ip())),
+            true => self.take_here(peer, users),
+        };
+        is_taken.then(|| Share { shares: Arc::clone(self), peer })
     }
 
-    fn held(&self) -> MutexGuard<'_, HashMap<SocketAddr, usize>> {
+    fn take_elsewhere(&self, network: IpAddr) -> bool {
+        let mut held = self.held();
+        let count = held.elsewhere.entry(network).or_default();
+        let fits = *count < self.each;
+        *count += usize::from(fits);
+        fits
+    }
+
+    fn take_here(&self, peer: SocketAddr, users: impl FnOnce() -> HashMap<SocketAddr, u32>) -> bool {
+        let is_many = self.held().here.values().sum::<usize>() >= self.each;
+        // Others come and go meanwhile.
+        let known = if is_many { users() } else { HashMap::new() };
+        let mut held = self.held();
+        if is_many {
+            let same = held.here.iter().filter(|(other, _)| known.get(other) == known.get(&peer));
+            if same.map(|(_, count)| count).sum::<usize>() >= self.each {
+                return false;
+            }
+        }
+        *held.here.entry(peer).or_default() += 1;
+        true
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -70,28 +84,31 @@ impl Shares {
 impl Drop for Share {
     fn drop(&mut self) {
         let mut held = self.shares.held();
-        if let Some(count) = held.get_mut(&self.peer) {
-            *count -= 1;
-            if *count == 0 {
-                held.remove(&self.peer);
-            }
+        match self.peer.ip().is_loopback() {
+            false => give_back(&mut held.elsewhere, network(self.peer.ip())),
+            true => give_back(&mut held.here, self.peer),
         }
+    }
+}
+
+fn give_back<K: Eq + Hash>(held: &mut HashMap<K, usize>, key: K) {
+    if let Entry::Occupied(mut count) = held.entry(key) {
+        *count.get_mut() -= 1;
+        if *count.get() == 0 {
+            count.remove();
+        }
+    }
+}
+
+fn network(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & (!0 << 64)).into(),
+        ip => ip,
     }
 }
 
 fn canonical(peer: SocketAddr) -> SocketAddr {
     SocketAddr::new(peer.ip().to_canonical(), peer.port())
-}
-
-fn owner(peer: SocketAddr, users: &HashMap<SocketAddr, u32>) -> Owner {
-    match peer.ip() {
-        ip if ip.is_loopback() => users.get(&peer).map_or(Owner::Local, |user| Owner::User(*user)),
-        IpAddr::V6(ip) => {
-            let network = ip.to_bits() & (!0 << 64);
-            Owner::Address(Ipv6Addr::from_bits(network).into())
-        }
-        ip => Owner::Address(ip),
-    }
 }
 
 /// The users of all sockets of this host, by their own address.
@@ -151,7 +168,8 @@ mod tests {
         drop(held);
         assert!(take(&"10.0.0.1:1".parse().unwrap()).is_some());
         drop(other);
-        assert!(shares.held().is_empty());
+        let held = shares.held();
+        assert!(held.elsewhere.is_empty() && held.here.is_empty());
     }
 
     #[test]

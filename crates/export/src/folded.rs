@@ -1,5 +1,5 @@
-//! Folded stacks, as flame graph programs read them: frames from the outermost, `;` between them, a space, a number.
-//! The number is nanoseconds; the last frame is what they went to.
+//! Folded stacks, as flame graph programs read them: process, thread, frames from the outermost, `;` between them, a space, a
+//! number. The number is nanoseconds; the last frame is what they went to.
 
 use crate::profile::Profile;
 use crate::stacks::{Frame, Stacks};
@@ -14,6 +14,8 @@ pub(crate) fn write(source: &Source<'_>, out: &mut dyn Write) -> Result<Exported
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for (key, sums) in profile.samples().iter().filter(|(_, sums)| sums.ns > 0) {
         let mut line = word(&profile.names.title(key.pid));
+        line.push(';');
+        line.push_str(&word(&profile.names.thread_title(key.pid, key.tid)));
         for frame in profile.frames(source, &mut stacks, key)? {
             line.push(';');
             line.push_str(&word(&label(&frame)));

@@ -20,5 +20,5 @@ mod text;
 mod timeline;
 
 pub use error::ExportError;
-pub use format::{FORMATS, Files, Format, Shape, find};
+pub use format::{FORMATS, Files, Format, Shape, Unclear, find, of_file};
 pub use source::{Exported, Source};

@@ -33,9 +33,8 @@ impl Names {
         }
         names.read_processes(source)?;
         let Names { threads, kernels, libraries, .. } = &mut names;
-        texts(source, "SELECT comm, pid, tid FROM threads WHERE comm IS NOT NULL", |comm, record| {
-            threads.insert((number(record, 1), number(record, 2)), comm);
-        })?;
+        let named = gpuwhy_query::thread_names::<ExportError>(source.reader)?;
+        threads.extend(named.into_iter().map(|(thread, comm)| (thread, name(&comm).into_owned())));
         texts(source, "SELECT name, pid, handle FROM kernels WHERE name IS NOT NULL", |kernel, record| {
             if let Some(handle) = record.text(2).as_deref().and_then(address) {
                 kernels.insert((number(record, 1), handle), kernel);
@@ -99,6 +98,14 @@ impl Names {
         match self.comm(pid) {
             "" => format!("process {pid}"),
             comm => format!("{comm} {pid}"),
+        }
+    }
+
+    /// As `pt_autograd_0 4243`.
+    pub(crate) fn thread_title(&self, pid: u32, tid: u32) -> String {
+        match self.thread(pid, tid).unwrap_or_else(|| self.comm(pid)) {
+            "" => format!("thread {tid}"),
+            comm => format!("{comm} {tid}"),
         }
     }
 

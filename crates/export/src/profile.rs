@@ -1,4 +1,4 @@
-//! Kept calls summed by where they were made, by what, and by what their time went to: what every profile is made of.
+//! Kept calls, and what threads did between calls, summed by thread, stack and cause: what every profile is made of.
 
 use crate::names::Names;
 use crate::source::Meter;
@@ -11,7 +11,8 @@ use std::collections::HashMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub(crate) pid: u32,
-    /// Number of the operation's name.
+    pub(crate) tid: u32,
+    /// Number of the operation's name, or of what the thread did between calls.
     op: usize,
     pub(crate) cause: Cause,
     stack_id: Option<i64>,
@@ -19,7 +20,7 @@ pub(crate) struct Key {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Sums {
-    /// A call is counted where most of its time went.
+    /// A call is counted where most of its time went; what is between calls is none.
     pub(crate) calls: u64,
     pub(crate) ns: u64,
 }
@@ -47,10 +48,11 @@ impl Profile {
         };
         gather.calls(source)?;
         gather.collectives(source)?;
+        gather.between_calls(source)?;
         let Gather { names, meter, ops, sums, .. } = gather;
         let mut samples: Vec<(Key, Sums)> = sums.into_iter().collect();
         samples.sort_by(|(a, of_a), (b, of_b)| {
-            let order = |key: &Key| (key.pid, key.cause, key.stack_id);
+            let order = |key: &Key| (key.pid, key.tid, key.cause, key.stack_id);
             of_b.ns
                 .cmp(&of_a.ns)
                 .then_with(|| order(a).cmp(&order(b)))
@@ -75,7 +77,7 @@ impl Profile {
         pids
     }
 
-    /// The caller's frames, outermost first, and the operation itself.
+    /// The thread's frames, outermost first, and the operation itself, or what it did between calls.
     pub(crate) fn frames(
         &self,
         source: &Source<'_>,
@@ -120,7 +122,8 @@ impl Gather<'_> {
                     number
                 }
             };
-            let key = Key { pid: call.pid, op, cause: Cause::Unknown, stack_id: call.stack_id };
+            let key =
+                Key { pid: call.pid, tid: call.tid, op, cause: Cause::Unknown, stack_id: call.stack_id };
             self.add(key, call.duration_ns, &call.blame);
             Ok(())
         })
@@ -130,18 +133,19 @@ impl Gather<'_> {
         let (clause, values) = source.filter.clause("timestamp_ns");
         let parts: String = Reason::ALL.iter().map(|reason| format!(", {}", reason.column())).collect();
         let sql = format!(
-            "SELECT pid, function, op, duration_ns, stack_id, oncpu_ns, runq_ns{parts} FROM nccl_events{clause}"
+            "SELECT pid, function, op, duration_ns, stack_id, tid, oncpu_ns, runq_ns{parts} FROM nccl_events{clause}"
         );
         source.reader.stream::<ExportError>(&sql, &values, |record| {
             self.meter.row()?;
             let number = |at: usize| record.integer(at).unwrap_or(0).max(0) as u64;
             let function = record.text(1).or_else(|| record.text(2)).unwrap_or_default();
-            let mut blame = Blame { oncpu_ns: number(5), runq_ns: number(6), ..Blame::default() };
+            let mut blame = Blame { oncpu_ns: number(6), runq_ns: number(7), ..Blame::default() };
             for (at, ns) in blame.blocked_ns.iter_mut().enumerate() {
-                *ns = number(7 + at);
+                *ns = number(8 + at);
             }
             let key = Key {
                 pid: number(0) as u32,
+                tid: number(5) as u32,
                 op: self.number(&crate::text::name(&function)),
                 cause: Cause::Unknown,
                 stack_id: record.integer(4),
@@ -149,6 +153,19 @@ impl Gather<'_> {
             self.add(key, number(3), &blame);
             Ok(())
         })
+    }
+
+    /// Waits are clocked one by one; their lines, and the code that ran, are sampled.
+    fn between_calls(&mut self, source: &Source<'_>) -> Result<(), ExportError> {
+        let meter = &self.meter;
+        let filter = &source.filter;
+        let between = gpuwhy_query::between_calls(source.reader, filter, &|_, _| 0, &mut || meter.row())?;
+        for one in between {
+            let op = self.number(&one.what);
+            let key = Key { pid: one.pid, tid: one.tid, op, cause: one.cause, stack_id: one.stack_id };
+            self.sums.entry(key).or_default().ns += one.ns;
+        }
+        Ok(())
     }
 
     fn number(&mut self, op: &str) -> usize {

@@ -1,4 +1,4 @@
-//! speedscope's file format: a sampled profile for each process, whose weights are nanoseconds. Samples are sums over
+//! speedscope's file format: a sampled profile for each process, threads outermost, whose weights are nanoseconds. Samples are sums over
 //! the whole time, so they are in no order of time.
 
 use crate::about::About;
@@ -39,8 +39,9 @@ pub(crate) fn write(source: &Source<'_>, out: &mut dyn Write) -> Result<Exported
         write!(out, ",\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":{total},\"samples\":[")?;
         let mut commas = Commas::default();
         for (key, _) in mine() {
-            let mut stack: Vec<usize> =
-                profile.frames(source, &mut stacks, key)?.into_iter().map(&mut number).collect();
+            let thread = Frame::word(profile.names.thread_title(key.pid, key.tid));
+            let frames = profile.frames(source, &mut stacks, key)?;
+            let mut stack: Vec<usize> = [thread].into_iter().chain(frames).map(&mut number).collect();
             stack.push(number(Frame::word(format!("[{}]", key.cause.name()))));
             commas.next(out, ",\n")?;
             serde_json::to_writer(&mut *out, &stack)?;

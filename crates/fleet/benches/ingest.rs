@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use bytes::Bytes;
+use gpuwhy_cohort::shares::Sharing;
 use gpuwhy_fleet_core::ingest::{Format, Ingest, Signal};
 use gpuwhy_fleet_core::peers::Peers;
 use gpuwhy_fleet_core::store::{Filter, Stop, Store};
@@ -46,6 +47,8 @@ const METRICS: [&str; 9] = [
     "errors",
     "lost_records",
 ];
+/// Shares are counted as where there are several tenants.
+const SHARING: Sharing = Sharing { tokens: true, clusters: true };
 /// Of one push, as an agent with eight ranks sends it.
 const POINTS: usize = RANKS as usize * (METRICS.len() + CLASSES.len());
 /// Pushes on their way at a time.
@@ -119,8 +122,8 @@ fn bare(rows: &[Event]) -> Rate {
 fn whole(messages: &[Bytes]) -> Rate {
     let folder = tempfile::tempdir_in(".").unwrap();
     let store: Arc<dyn Store> = Arc::new(opened(&folder));
-    let (peers, tally) = (Arc::new(Peers::default()), Arc::new(Tally::default()));
-    let (limits, keep) = (Limits::default(), Retention::default());
+    let (peers, tally) = (Arc::new(Peers::new(SHARING)), Arc::new(Tally::default()));
+    let (limits, keep) = (Limits { sharing: SHARING, ..Limits::default() }, Retention::default());
     let ingest = Ingest::new(folder.path(), store, peers, tally.clone(), limits, keep).unwrap();
     let ingest = Arc::new(ingest);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap();
@@ -160,8 +163,8 @@ async fn push(ingest: &Arc<Ingest>, message: Bytes) {
 fn paced(messages: &[Bytes]) {
     let folder = tempfile::tempdir_in(".").unwrap();
     let store: Arc<dyn Store> = Arc::new(opened(&folder));
-    let (peers, tally) = (Arc::new(Peers::default()), Arc::new(Tally::default()));
-    let (limits, keep) = (Limits::default(), Retention::default());
+    let (peers, tally) = (Arc::new(Peers::new(SHARING)), Arc::new(Tally::default()));
+    let (limits, keep) = (Limits { sharing: SHARING, ..Limits::default() }, Retention::default());
     let ingest = Arc::new(Ingest::new(folder.path(), store, peers, tally, limits, keep).unwrap());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap();
     let mut took: Vec<Duration> = runtime.block_on(async {

@@ -1,15 +1,9 @@
-//! The server's own messages, on standard error: `eprintln!` panics where that cannot be written, as on a full disk.
+//! The server's own messages.
 
-/// One line, or nothing.
+/// One line on standard error, or nothing where that cannot be written.
 macro_rules! log {
     ($($words:tt)*) => {
-        $crate::log::write(format_args!($($words)*))
+        gpuwhy_model::log::write("gpuwhy-fleet", format_args!($($words)*))
     };
 }
 pub(crate) use log;
-
-pub(crate) fn write(words: std::fmt::Arguments<'_>) {
-    use std::io::Write;
-    // There is no other place for it.
-    let _ = writeln!(std::io::stderr(), "gpuwhy-fleet: {words}");
-}

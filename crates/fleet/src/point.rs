@@ -118,6 +118,8 @@ pub struct Batch {
     pub collectives: Vec<Collective>,
     pub findings: Vec<Found>,
     pub nodes: Vec<Seen>,
+    /// The token that pushed it: the beginning of its digest. None is 0: it is the server's own, or of an earlier version.
+    pub sender: u32,
 }
 
 impl Batch {

@@ -12,13 +12,20 @@ use crate::tally::Tally;
 use crate::tokens::Tokens;
 use gpuwhy_cohort::Rates;
 use gpuwhy_door::{Door, DoorError, Protocol, Tls, addresses, bind, told_to_end};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 
-/// Agents keep their connections.
-const CONNECTIONS: usize = 30_000;
+/// Agents keep their connections: so many at each of the doors for pushes, where there are descriptors for them.
+const PUSHING: usize = 30_000;
+/// Of people, programs and assistants.
+const ASKING: usize = 4_096;
+/// For files, threads and processes of our own.
+const OWN_DESCRIPTORS: usize = 256;
+/// No address has more than one in so many; all agents of a site may come through one.
+const PART: usize = 3;
 
 /// How often it is looked whether refusals that were counted are to be written down.
 const SETTLE_EVERY: Duration = Duration::from_secs(10);
@@ -66,7 +73,7 @@ pub struct Addresses {
 pub fn serve(options: &Serve, ready: impl FnOnce(&Addresses)) -> Result<(), FleetError> {
     let failed = |error: std::io::Error| FleetError::Failed(error.to_string());
     let store: Arc<dyn Store> = Arc::new(DuckStore::open(&options.data, options.duck.clone())?);
-    let audit = Arc::new(Audit::open(&options.data).map_err(failed)?);
+    let audit = Arc::new(Audit::open(&options.data, options.tokens.count()).map_err(failed)?);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(failed)?;
     let sharing = options.tokens.sharing();
     let (peers, tally) = (Arc::new(Peers::new(sharing)), Arc::new(Tally::default()));
@@ -83,9 +90,13 @@ pub fn serve(options: &Serve, ready: impl FnOnce(&Addresses)) -> Result<(), Flee
         let (http, http_at) = listener(&options.http, options.tls.is_some()).await?;
         let (api, api_at) = listener(&options.api, options.tls.is_some()).await?;
         ready(&Addresses { grpc: grpc_at, http: http_at, api: api_at });
-        let door = Door { tls: options.tls.clone(), protocol: Protocol::Http1, connections: CONNECTIONS };
+        let descriptors = raise_descriptors().saturating_sub(OWN_DESCRIPTORS);
+        let (pushing, asking) =
+            (PUSHING.min(descriptors / 5 * 2).max(PART), ASKING.min(descriptors / 5).max(PART));
+        let door = Door { tls: options.tls.clone(), protocol: Protocol::Http1, connections: asking };
+        let other = Door { connections: pushing, ..door.clone() };
         let tls = options.tls.as_ref().map(Tls::for_http2);
-        let h2 = Door { tls, protocol: Protocol::Http2, connections: CONNECTIONS };
+        let h2 = Door { tls, protocol: Protocol::Http2, connections: pushing };
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(SETTLE_EVERY).await;
@@ -93,10 +104,10 @@ pub fn serve(options: &Serve, ready: impl FnOnce(&Addresses)) -> Result<(), Flee
             }
         });
         let (pushes, calls) = (http_router(&gate), grpc_router(&gate));
-        tokio::spawn(async move { h2.serve(grpc, calls, std::future::pending::<()>()).await });
-        let other = door.clone();
-        tokio::spawn(async move { other.serve(http, pushes, std::future::pending::<()>()).await });
-        door.serve(api, router(site), told_to_end()).await.transpose()?;
+        let (never, each) = (std::future::pending::<()>, pushing / PART);
+        tokio::spawn(async move { h2.serve_shared(grpc, calls, never(), each).await });
+        tokio::spawn(async move { other.serve_shared(http, pushes, never(), each).await });
+        door.serve_shared(api, router(site), told_to_end(), asking / PART).await.transpose()?;
         Ok(())
     });
     // Whoever waits for an answer is told to come later; what was acknowledged is on disk.
@@ -116,6 +127,14 @@ fn remember(store: &dyn Store, peers: &Peers) {
         }
         Err(error) => crate::log::log!("the last collectives could not be read: {error}"),
     }
+}
+
+/// As many as may be open at a time; how many that are.
+fn raise_descriptors() -> usize {
+    let before = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: before.maximum, ..before };
+    let now = if setrlimit(Resource::Nofile, raised).is_ok() { raised } else { before };
+    now.current.map_or(usize::MAX, |max| usize::try_from(max).unwrap_or(usize::MAX))
 }
 
 async fn listener(address: &str, secure: bool) -> Result<(TcpListener, String), DoorError> {

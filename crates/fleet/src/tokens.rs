@@ -87,6 +87,10 @@ impl Tokens {
         Ok(Tokens(tokens))
     }
 
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// Whether pushes come from more than one token, and may be of more than one cluster.
     pub(crate) fn sharing(&self) -> Sharing {
         let pushing = || self.0.iter().map(|(_, grant)| grant).filter(|grant| grant.has(Scope::Push));

@@ -1,9 +1,16 @@
 //! The command line: what users type.
 
-use clap::builder::{PossibleValue, PossibleValuesParser};
+mod top;
+
+pub(crate) use top::TopOptions;
+
+use crate::chosen::{Moment, Who};
+use crate::commands::report::ReportOptions;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use gpuwhy_model::units::{parse_duration, parse_size};
-use gpuwhy_probes::{Flavour, PROBES, StackMode, When};
+use gpuwhy_model::Severity;
+use gpuwhy_model::units::{parse_duration, parse_size, size};
+use gpuwhy_probes::{Flavour, PROBES, Probe, StackMode, When};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,8 +30,10 @@ Examples:
   gpuwhy demo                       a stall, injected and explained, with no GPU
   gpuwhy trace --duration 60s       record every GPU process of the host for a minute
   gpuwhy trace -- python train.py   start a command and trace it and its children
+  gpuwhy top                        the same as a live screen, nothing recorded
   gpuwhy explain                    why did the GPU stall? of the trace just made
-  gpuwhy query \"SELECT * FROM op_summary\""
+  gpuwhy run.db                     the same of a file
+  gpuwhy query op_summary           a table or view of it, or any SELECT"
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -37,6 +46,8 @@ pub(crate) enum Command {
     Check(CheckOptions),
     /// Record GPU calls and what held them up into one SQLite file
     Trace(Box<TraceOptions>),
+    /// The live screen of every GPU process; nothing is recorded
+    Top(TopOptions),
     /// Ask a trace: SQL, or filters without SQL
     Query(QueryOptions),
     /// Why the GPU stalled: causes, culprits, lines of code, costs and fixes
@@ -47,6 +58,8 @@ pub(crate) enum Command {
     Compare(CompareOptions),
     /// Write a trace in another tool's format: Perfetto, Chrome, pprof, speedscope, flame graphs, Parquet
     Export(ExportOptions),
+    /// The answer on one self-contained HTML page, for a ticket
+    Report(ReportOptions),
     /// Traces of several nodes in one file, clocks aligned, nothing lost
     Merge(MergeOptions),
     /// Serve a trace to an AI assistant (MCP), on standard input and output or over HTTP
@@ -60,12 +73,22 @@ pub(crate) enum Command {
     /// Print completions for a shell
     #[command(after_help = "Example:\n  gpuwhy completions bash > /etc/bash_completion.d/gpuwhy")]
     Completions { shell: clap_complete::Shell },
+    /// Write the man pages, one a command
+    #[command(after_help = "Example:\n  gpuwhy man /usr/local/share/man/man1 && man gpuwhy-explain")]
+    Man {
+        /// The folder they are written to; it is made where it is missing
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+    },
     /// Print a page of the documentation that is made from the program's own tables
     #[command(hide = true)]
     Docs { page: DocsPage },
     /// Answer one SQL statement about a trace, within limits that the kernel keeps; started by gpuwhy itself
     #[command(hide = true)]
     SqlWorker { file: PathBuf },
+    /// Explain a trace that is being made, in a process without privileges; started by gpuwhy itself
+    #[command(hide = true)]
+    ExplainWorker { file: PathBuf },
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -76,6 +99,7 @@ pub(crate) enum DocsPage {
     Formats,
     Metrics,
     Api,
+    Causes,
 }
 
 #[derive(Debug, Args)]
@@ -138,7 +162,7 @@ pub(crate) struct TraceOptions {
     #[arg(long, env = "GPUWHY_BUDGET", value_name = "PERCENT", allow_hyphen_values = true, default_value = "1%", value_parser = parse_budget)]
     pub(crate) budget: f64,
     /// The oldest data is dropped when the file passes this size: 500M, 10G
-    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, default_value = "10G", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, default_value = "10G", value_parser = parse_max_size)]
     pub(crate) max_size: u64,
     /// Let this group read the trace and the folders made for it, which are their owner's alone else
     #[arg(long, value_name = "NAME", value_parser = parse_group)]
@@ -184,7 +208,16 @@ pub(crate) struct TraceOptions {
     /// Use this kind of probe instead of the best the kernel has
     #[arg(long, value_enum, hide_short_help = true)]
     pub(crate) attach: Option<AttachKind>,
-    /// A command to start and trace, with its children
+    /// At the end the tables of all topics too: operations, kernels, memory, collectives, GPUs
+    #[arg(long, short, conflicts_with_all = ["json", "quiet"])]
+    pub(crate) verbose: bool,
+    /// No lines of progress, and at the end the file and one sentence
+    #[arg(long, short, conflicts_with = "json")]
+    pub(crate) quiet: bool,
+    /// End with 0 where the trace is whole, whatever status the command ended with
+    #[arg(long)]
+    pub(crate) no_status: bool,
+    /// A command to start and trace, with its children; gpuwhy ends with its status
     #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pids", "cgroup"])]
     pub(crate) command: Vec<OsString>,
 }
@@ -199,15 +232,27 @@ fn parse_budget(text: &str) -> Result<f64, String> {
     }
 }
 
-/// RFC 3339, as unix time in nanoseconds.
-fn parse_time(text: &str) -> Result<u64, String> {
-    let wrong = || format!("'{text}' is no time; write it as 2026-11-15T03:00:00Z");
-    let time: jiff::Timestamp = text.parse().map_err(|_| wrong())?;
-    u64::try_from(time.as_nanosecond()).map_err(|_| wrong())
+/// A smaller limit could not be kept.
+fn parse_max_size(text: &str) -> Result<u64, String> {
+    let max_size = parse_size(text)?;
+    match max_size >= gpuwhy_store::MIN_SIZE {
+        true => Ok(max_size),
+        false => Err(format!(
+            "'{text}' is less than a trace takes; give at least {}",
+            size(gpuwhy_store::MIN_SIZE)
+        )),
+    }
+}
+
+/// In percent.
+fn parse_regression(text: &str) -> Result<f64, String> {
+    let wrong = || format!("'{text}' is no share of a step; give a percentage such as 5%");
+    let percent: f64 = text.strip_suffix('%').unwrap_or(text).trim().parse().map_err(|_| wrong())?;
+    if percent.is_finite() && percent >= 0.0 { Ok(percent) } else { Err(wrong()) }
 }
 
 /// A group's number, by its name or itself.
-fn parse_group(text: &str) -> Result<u32, String> {
+pub(crate) fn parse_group(text: &str) -> Result<u32, String> {
     if let Ok(number) = text.parse() {
         return Ok(number);
     }
@@ -217,7 +262,7 @@ fn parse_group(text: &str) -> Result<u32, String> {
     }
 }
 
-fn parse_pid(text: &str) -> Result<u32, String> {
+pub(crate) fn parse_pid(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("'{text}' is not a process number; `ps` lists them"))
 }
 
@@ -225,11 +270,14 @@ fn probes_help() -> String {
     let names = |fits: fn(When) -> bool| {
         PROBES.iter().filter(|probe| fits(probe.when)).map(|probe| probe.name).collect::<Vec<_>>().join(", ")
     };
+    let brings = |probe: &&Probe| Some(format!("{} brings {}", probe.name, probe.needs?));
+    let bringing: Vec<String> = PROBES.iter().filter_map(brings).collect();
     format!(
-        "Only these probes, comma-separated: {} (always on: {}; only when asked for: {})",
+        "Only these probes, comma-separated: {} (always on: {}; only when asked for: {}; {})",
         names(|when| when != When::Always),
         names(|when| when == When::Always),
         names(|when| when == When::Asked),
+        bringing.join(", "),
     )
 }
 
@@ -276,7 +324,11 @@ Exit status 3 if the trace has no calls to explain.
 Examples:
   gpuwhy explain run.db
   gpuwhy explain run.db --since 5m --pid 4242
+  gpuwhy explain run.db --from 03:00 --until 03:10 --pid train.py
   gpuwhy explain --op cudaStreamSynchronize --tail p99.9
+  gpuwhy explain run.db --verbose
+  gpuwhy explain run.db --quiet
+  gpuwhy explain run.db --top 1 --min-severity high
   gpuwhy explain run.db --per-process
   gpuwhy explain run.db --json | jq '.findings[0] | {title, causes, where}'
   gpuwhy explain --nodes node-a:7777,node-b:7777 --token-file tokens --ca ca.pem --since 5m")]
@@ -290,16 +342,16 @@ pub(crate) struct ExplainOptions {
     /// Only the last so long before the newest event in the file: 90s, 5m, 2h, 1d
     #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = parse_duration, conflicts_with_all = ["from", "to"])]
     pub(crate) since: Option<Duration>,
-    /// Only from this time on, as 2026-11-15T03:00:00Z
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    pub(crate) from: Option<u64>,
+    /// Only from this time on: 03:00 (UTC, of the trace's last day) or 2026-11-15T03:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
+    pub(crate) from: Option<Moment>,
     /// Only before this time
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    pub(crate) to: Option<u64>,
-    /// Only findings of this process
-    #[arg(long, value_name = "P", value_parser = parse_pid, allow_negative_numbers = true)]
-    pub(crate) pid: Option<u32>,
-    /// Only findings of this operation, such as cuLaunchKernel
+    #[arg(long, visible_alias = "until", value_name = "TIME", value_parser = Moment::parse)]
+    pub(crate) to: Option<Moment>,
+    /// Only findings of this process: its number, or the name of it, its program or its script
+    #[arg(long, value_name = "P", value_parser = Who::parse, allow_negative_numbers = true)]
+    pub(crate) pid: Option<Who>,
+    /// Only findings of this operation, such as cuLaunchKernel; cudaLaunchKernel finds it, too
     #[arg(long, value_name = "OP")]
     pub(crate) op: Option<String>,
     /// Findings under the process they are of
@@ -308,11 +360,42 @@ pub(crate) struct ExplainOptions {
     /// What the slowest calls of each operation spent their time on
     #[arg(long, value_enum, value_name = "Q")]
     pub(crate) tail: Option<Quantile>,
+    /// All findings with their evidence, statements and costs, and all that was not seen
+    #[arg(long, short, conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
+    /// One sentence: what bounds the program
+    #[arg(long, short, conflicts_with_all = ["json", "tail"])]
+    pub(crate) quiet: bool,
+    /// At most so many findings [default: 3, with --verbose all]
+    #[arg(long, value_name = "N")]
+    pub(crate) top: Option<usize>,
+    /// Only findings at least this bad
+    #[arg(long, value_name = "S", value_parser = severities(), default_value = Severity::Low.name())]
+    pub(crate) min_severity: Severity,
+    /// Colours: where stdout is a terminal and NO_COLOR is not set (auto), always or never
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Colour::Auto)]
+    pub(crate) color: Colour,
     /// One JSON document on stdout
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) fan: NodesOptions,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Colour {
+    Auto,
+    Always,
+    Never,
+}
+
+/// By its name, as findings have it.
+fn severities() -> impl TypedValueParser<Value = Severity> {
+    // Names are checked before they are mapped.
+    let named = |name: String| {
+        Severity::ALL.into_iter().find(|severity| severity.name() == name).unwrap_or(Severity::Low)
+    };
+    PossibleValuesParser::new(Severity::ALL.map(Severity::name)).map(named)
 }
 
 #[derive(Debug, Args)]
@@ -358,6 +441,7 @@ Examples:
   gpuwhy compare before.db after.db
   gpuwhy compare run.db --since 5m                          the last five minutes against what was before
   gpuwhy compare run.db --split 2026-11-15T03:00:00Z
+  gpuwhy compare before.db after.db --max-regression 5%     for CI: status 1 where a step is slower beyond noise
   gpuwhy compare before.db after.db --json | jq '.said'")]
 pub(crate) struct CompareOptions {
     /// The first trace
@@ -369,9 +453,12 @@ pub(crate) struct CompareOptions {
     /// Compare the last so long of one trace with what was before: 90s, 5m, 2h, 1d
     #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = parse_duration, conflicts_with_all = ["b", "split"])]
     pub(crate) since: Option<Duration>,
-    /// Compare what was before this time with what was after, as 2026-11-15T03:00:00Z
-    #[arg(long, value_name = "TIME", value_parser = parse_time, conflicts_with = "b")]
-    pub(crate) split: Option<u64>,
+    /// Compare what was before this time with what was after: 03:00 (UTC) or 2026-11-15T03:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = Moment::parse, conflicts_with = "b")]
+    pub(crate) split: Option<Moment>,
+    /// Fail with status 1 where a step is slower by more than this share, beyond noise: 5%
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true, value_parser = parse_regression)]
+    pub(crate) max_regression: Option<f64>,
     /// One JSON document on stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -380,6 +467,7 @@ pub(crate) struct CompareOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Quantile {
     P50,
+    P95,
     P99,
     #[value(name = "p99.9")]
     P999,
@@ -389,6 +477,7 @@ impl Quantile {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Quantile::P50 => "p50",
+            Quantile::P95 => "p95",
             Quantile::P99 => "p99",
             Quantile::P999 => "p99.9",
         }
@@ -417,9 +506,9 @@ pub(crate) struct QueryOptions {
     /// Only calls of this operation
     #[arg(long, value_name = "OP")]
     pub(crate) op: Option<String>,
-    /// Only this process
-    #[arg(long, value_name = "P", value_parser = parse_pid, allow_negative_numbers = true)]
-    pub(crate) pid: Option<u32>,
+    /// Only this process: its number, or the name of it, its program or its script
+    #[arg(long, value_name = "P", value_parser = Who::parse, allow_negative_numbers = true)]
+    pub(crate) pid: Option<Who>,
     /// Only the last so long before the newest event in the file: 90s, 5m, 2h, 1d
     #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = parse_duration)]
     pub(crate) since: Option<Duration>,
@@ -491,6 +580,7 @@ The link that is printed has a token in it, made for this run: browsers log in w
 
 Examples:
   gpuwhy dashboard run.db
+  gpuwhy dashboard run.db --port 8080 --browse       and open it in a browser
   gpuwhy dashboard run.db --listen 127.0.0.1:0       any free port
   ssh -L 7777:127.0.0.1:7777 node gpuwhy dashboard   a remote node, through ssh
   gpuwhy dashboard --listen 0.0.0.0:7777 --tls-cert cert.pem --tls-key key.pem --token-file tokens")]
@@ -504,6 +594,12 @@ pub(crate) struct DashboardOptions {
     /// The address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7777")]
     pub(crate) listen: String,
+    /// Listen on this port of the loopback; 0 for any free one
+    #[arg(long, value_name = "PORT", conflicts_with = "listen")]
+    pub(crate) port: Option<u16>,
+    /// Open the page in a browser: that of $BROWSER, else the desktop's
+    #[arg(long)]
+    pub(crate) browse: bool,
     #[command(flatten)]
     pub(crate) door: DoorOptions,
 }
@@ -540,11 +636,11 @@ pub(crate) enum Format {
 What is written appears under its name only when it is whole. Exit status 3 if the trace has no such data.
 
 Examples:
-  gpuwhy export run.db --format perfetto -o run.pftrace       then open it at ui.perfetto.dev
+  gpuwhy export run.db -o run.pftrace       then open it at ui.perfetto.dev
+  gpuwhy export run.db -o run.pb.gz && go tool pprof -top run.pb.gz
   gpuwhy export run.db --format chrome -o run.json --since 30s
-  gpuwhy export run.db --format pprof -o run.pb.gz && go tool pprof -top run.pb.gz
   gpuwhy export run.db --format folded -o - | flamegraph.pl --countname ns > run.svg
-  gpuwhy export run.db --format parquet -o run/ && duckdb -c \"SELECT * FROM 'run/op_summary.parquet'\"
+  gpuwhy export run.db -o run/ && duckdb -c \"SELECT * FROM 'run/op_summary.parquet'\"
   gpuwhy export --nodes node-a:7777,node-b:7777 --token-file tokens --format perfetto -o job.pftrace")]
 pub(crate) struct ExportOptions {
     /// The trace file
@@ -553,9 +649,9 @@ pub(crate) struct ExportOptions {
     /// The trace file
     #[arg(long, env = "GPUWHY_DB", value_name = "FILE")]
     pub(crate) db: Option<PathBuf>,
-    /// What to write
+    /// What to write; without it the name of OUT says so, as run.pftrace or run.folded
     #[arg(long, short, value_parser = formats())]
-    pub(crate) format: String,
+    pub(crate) format: Option<String>,
     /// Where to: a file, a folder for Parquet, or - for stdout
     #[arg(long, short, value_name = "OUT")]
     pub(crate) output: PathBuf,
@@ -565,18 +661,18 @@ pub(crate) struct ExportOptions {
     /// Replace what is there
     #[arg(long)]
     pub(crate) force: bool,
-    /// Only this process
-    #[arg(long, value_name = "P", value_parser = parse_pid, allow_negative_numbers = true)]
-    pub(crate) pid: Option<u32>,
+    /// Only this process: its number, or the name of it, its program or its script
+    #[arg(long, value_name = "P", value_parser = Who::parse, allow_negative_numbers = true)]
+    pub(crate) pid: Option<Who>,
     /// Only the last so long before the newest event in the file: 90s, 5m, 2h, 1d
     #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = parse_duration, conflicts_with = "from")]
     pub(crate) since: Option<Duration>,
-    /// Only what began from this time on, as 2026-11-15T03:00:00Z
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    pub(crate) from: Option<u64>,
+    /// Only what began from this time on: 03:00 (UTC, of the trace's last day) or 2026-11-15T03:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
+    pub(crate) from: Option<Moment>,
     /// Only what began before this time
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    pub(crate) to: Option<u64>,
+    #[arg(long, visible_alias = "until", value_name = "TIME", value_parser = Moment::parse)]
+    pub(crate) to: Option<Moment>,
     #[command(flatten)]
     pub(crate) fan: NodesOptions,
 }

@@ -1,14 +1,20 @@
 //! Findings for people: what, why, who, where and what to do first, then the evidence.
 
+pub(crate) mod coverage;
+pub(crate) mod first_screen;
 mod servers;
 pub(crate) mod steps;
+pub(crate) mod wrap;
 
+use crate::cli::Colour;
+use crate::shell;
 use crate::summary::write_coverage;
 use gpuwhy_cause::{Idle, Tail};
 use gpuwhy_model::units::{self, count, duration, printable};
 use gpuwhy_model::{Cause, CauseShare, Estimate, Finding, Severity, Touched};
 use gpuwhy_query::Explained;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 /// Errors and memory cost no time by themselves.
 const LEAST_MS: f64 = 0.001;
@@ -32,13 +38,17 @@ pub(crate) struct Style {
 }
 
 impl Style {
-    /// As fits what stdout is.
-    pub(crate) fn of_stdout(per_process: bool) -> Style {
-        let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    pub(crate) fn of(colour: Colour, per_process: bool) -> Style {
+        let colour = match colour {
+            Colour::Always => true,
+            Colour::Never => false,
+            Colour::Auto => io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+        };
         Style { colour, per_process, nodes: false }
     }
 }
 
+/// All of it.
 pub(crate) fn write(explained: &Explained, style: Style, out: &mut impl Write) -> io::Result<()> {
     let trace = &explained.trace;
     writeln!(
@@ -53,8 +63,7 @@ pub(crate) fn write(explained: &Explained, style: Style, out: &mut impl Write) -
         },
         count(trace.events)
     )?;
-    let first_pid = explained.findings.first().and_then(|finding| finding.pid);
-    steps::write(&explained.steps, first_pid, out)?;
+    steps::write(explained, out)?;
     if explained.findings.is_empty() {
         writeln!(out, "\nNothing was found: no calls were slow beyond the usual, and no rule applies.")?;
     } else if style.per_process {
@@ -96,17 +105,7 @@ fn write_by_process(explained: &Explained, style: Style, out: &mut impl Write) -
 }
 
 fn write_findings(findings: &[&Finding], file: &str, style: Style, out: &mut impl Write) -> io::Result<()> {
-    write_some(findings, file, MOST_IN_FULL, style, out)
-}
-
-fn write_some(
-    findings: &[&Finding],
-    file: &str,
-    most: usize,
-    style: Style,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    let (full, rest) = in_full(findings, most);
+    let (full, rest) = in_full(findings, MOST_IN_FULL);
     for (number, finding) in full {
         write_finding(number + 1, finding, file, style, out)?;
     }
@@ -114,13 +113,7 @@ fn write_some(
         if at == 0 {
             writeln!(out, "\nAlso:")?;
         }
-        writeln!(
-            out,
-            "{:>2}. {} {}",
-            number + 1,
-            severity(finding.severity, style),
-            printable(&finding.title)
-        )?;
+        writeln!(out, "{:>2}. {} {}", number + 1, severity(finding, style), printable(&finding.title))?;
     }
     if rest.len() > MOST_LINES {
         writeln!(out, "    and {} more; --json has them all", rest.len() - MOST_LINES)?;
@@ -148,20 +141,11 @@ fn in_full<'a>(findings: &[&'a Finding], most: usize) -> (Numbered<'a>, Numbered
     (full, rest)
 }
 
-/// The worst ones in full, the rest in a line each.
-pub(crate) fn write_first(explained: &Explained, most: usize, out: &mut impl Write) -> io::Result<()> {
-    write_some(
-        &explained.findings.iter().collect::<Vec<_>>(),
-        &explained.trace.file,
-        most,
-        Style::default(),
-        out,
-    )
-}
-
-fn severity(severity: Severity, style: Style) -> String {
-    let word = format!("{:<8}", severity.name());
-    let code = match severity {
+/// How bad it is; of what follows from how the program is built, that.
+fn severity(finding: &Finding, style: Style) -> String {
+    let word = if finding.by_design.is_some() { "as built" } else { finding.severity.name() };
+    let word = format!("{word:<8}");
+    let code = match finding.severity {
         Severity::Critical => "1;31",
         Severity::High => "31",
         Severity::Medium => "33",
@@ -178,12 +162,7 @@ fn write_finding(
     out: &mut impl Write,
 ) -> io::Result<()> {
     let bold = |text: String| if style.colour { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text };
-    writeln!(
-        out,
-        "\n{number:>2}. {} {}",
-        severity(finding.severity, style),
-        bold(printable(&finding.title))
-    )?;
+    writeln!(out, "\n{number:>2}. {} {}", severity(finding, style), bold(printable(&finding.title)))?;
     let mut label = "why";
     for share in finding.causes.iter().filter(|share| share.share_pct >= LEAST_SHARE_PCT) {
         writeln!(out, "      {label:<6} {}", cause_line(share, finding.pid))?;
@@ -197,21 +176,27 @@ fn write_finding(
     }
     let mut label = "when";
     for touched in &finding.steps {
-        writeln!(out, "      {label:<6} {}", printable(&steps(touched)))?;
+        writeln!(out, "      {label:<6} {}", printable(&touched_steps(touched)))?;
         label = "";
     }
     writeln!(out, "      cost   {}", cost(finding))?;
     let mut label = "do";
     for fix in finding.fixes.iter().take(MOST_FIXES) {
-        writeln!(out, "      {label:<6} {}", printable(fix))?;
-        label = "";
+        let (words, command) = shell::advice(fix, file);
+        for line in [Some(words), command].into_iter().flatten().filter(|line| !line.is_empty()) {
+            writeln!(out, "      {label:<6} {line}")?;
+            label = "";
+        }
     }
     let nodes = if style.nodes { "--nodes " } else { "" };
-    writeln!(out, "      see    gpuwhy query {nodes}{} \"{}\"", printable(file), printable(&finding.sql))
+    let trace = file.to_string();
+    let (file, sql) = (shell::quoted(file), shell::quoted(&finding.sql));
+    let gpuwhy = shell::gpuwhy_for(Path::new(&trace));
+    writeln!(out, "      see    {gpuwhy} query {nodes}{file} {sql}")
 }
 
 /// As `steps 140-152 (13 of 1,000) have 94% of the lost time`.
-fn steps(touched: &Touched) -> String {
+pub(crate) fn touched_steps(touched: &Touched) -> String {
     let many = if touched.count == 1 { "" } else { "s" };
     let (event, values) = (&touched.event, &touched.values);
     let which = format!("{event}{many} {values} ({} of {})", count(touched.count), count(touched.of));
@@ -353,6 +338,9 @@ pub(crate) fn write_tail(tails: &[Tail], quantile: &str, out: &mut impl Write) -
     const MOST_OPS: usize = 20;
     let mut chosen: Vec<&Tail> = tails.iter().filter(|tail| tail.quantile == quantile).collect();
     chosen.sort_by(|a, b| a.pid.cmp(&b.pid).then(b.p_us.total_cmp(&a.p_us)).then_with(|| a.op.cmp(&b.op)));
+    if chosen.is_empty() {
+        return writeln!(out, "\nNo calls at {quantile} and above were kept: --keep-all keeps every call.");
+    }
     writeln!(out, "\nCalls at {quantile} and above, by what their time was spent on:")?;
     for tail in chosen.iter().take(MOST_OPS) {
         let parts: Vec<String> = tail
@@ -371,4 +359,17 @@ pub(crate) fn write_tail(tails: &[Tail], quantile: &str, out: &mut impl Write) -
         )?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantile_without_calls_has_no_heading() {
+        let mut out = Vec::new();
+        write_tail(&[], "p99.9", &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("No calls at p99.9") && !text.contains("by what their time"), "{text}");
+    }
 }

@@ -1,11 +1,14 @@
 //! How a command fails: one sentence on stderr and the right exit status.
 
+use crate::log::log;
+use crate::paths;
 use clap::error::ErrorKind;
 use gpuwhy_agent::AgentError;
 use gpuwhy_query::QueryError;
 use gpuwhy_serve::{DoorError, ServeError};
 use gpuwhy_store::StoreError;
-use std::process::ExitCode;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitCode, ExitStatus};
 
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
@@ -16,6 +19,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// There is nothing to answer from: 3.
     Nothing(String),
+    /// What was traced failed, with this status; the summary has said so.
+    Traced(u8),
     /// The reader of our output went away: nothing to say, and nobody to say it to.
     Silent,
 }
@@ -33,14 +38,24 @@ impl Failure {
         Failure::Usage("--nodes are asked instead of a file; leave one of them out".into())
     }
 
+    /// As a shell tells it: a command that a signal ended has 128 and the signal's number.
+    pub(crate) fn of_command(status: Option<ExitStatus>) -> Result<(), Failure> {
+        let status = status.and_then(|status| status.code().or_else(|| Some(128 + status.signal()?)));
+        match status {
+            None | Some(0) => Ok(()),
+            Some(status) => Err(Failure::Traced(u8::try_from(status).unwrap_or(1))),
+        }
+    }
+
     pub(crate) fn report(&self) -> ExitCode {
         let (status, sentence) = match self {
             Failure::Failed(sentence) => (1, sentence),
             Failure::Usage(sentence) => (2, sentence),
             Failure::Nothing(sentence) => (3, sentence),
+            Failure::Traced(status) => return ExitCode::from(*status),
             Failure::Silent => return ExitCode::SUCCESS,
         };
-        eprintln!("gpuwhy: {}", gpuwhy_model::units::printable(sentence));
+        log!("{}", gpuwhy_model::units::printable(sentence));
         ExitCode::from(status)
     }
 }
@@ -79,7 +94,14 @@ impl From<AgentError> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Failure::Failed(error.to_string())
+        // Traces of the whole host are made by root, and read by others who do not know where they are.
+        let advice = match &error {
+            StoreError::NotFound { path } if paths::is_default_of_user(path) && paths::has_roots() => {
+                format!("; what root has traced: sudo gpuwhy explain (it is in {})", paths::ROOTS)
+            }
+            _ => String::new(),
+        };
+        Failure::Failed(format!("{error}{advice}"))
     }
 }
 

@@ -1,50 +1,72 @@
-//! Findings of a trace as it is made: read from its file by a thread of their own, so that tracing never waits for them.
+//! Findings of a trace as it is made. A process of its own explains the file and ends: tracing does not wait for it, what it
+//! takes of memory goes back, and it has no privilege. A thread starts it; whoever asked reads its answer.
 
-use gpuwhy_query::{ExplainRequest, Explained, explain};
-use gpuwhy_store::{Reader, write_findings};
-use std::path::{Path, PathBuf};
+use crate::commands::explain_worker::{Question, WORKER};
+use gpuwhy_confine::{Helper, Purpose, Trouble, live};
+use gpuwhy_query::Explained;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What is shown while it runs is of the last minute.
-const LOOK_BACK: &str = "60s";
+const NAME: &str = "gpuwhy-findings";
+/// Also after another version was put in its place.
+const THIS_PROGRAM: &str = "/proc/self/exe";
 /// Looking takes at most this share of a CPU.
 const SHARE: u32 = 50;
 const LOOK_EVERY: Duration = Duration::from_secs(3);
-/// A trace that was stopped has to end within a second: of a larger file the last minute is explained.
-const LARGE_FILE: u64 = 64 << 20;
+/// An explanation that takes longer is not waited for.
+const PATIENCE: Duration = Duration::from_secs(120);
+const MAX_REPLY: usize = 64 << 20;
 
-/// Looks at a trace again and again until it is dropped.
+/// Has a trace explained again and again where it `watches`, and once more at its end.
 #[derive(Debug)]
-pub(crate) struct Watcher {
-    found: Receiver<Explained>,
-    stop: Option<Sender<()>>,
+pub(crate) struct Explainer {
+    found: Receiver<Vec<u8>>,
+    /// When the session began that is to be explained; dropped to end the thread.
+    ends: Option<Sender<u64>>,
+    concluded: Receiver<Vec<u8>>,
+    is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Watcher {
-    /// Of the file at `path`, which another thread writes. Nothing where no thread can be had: findings then come at
-    /// the end.
-    pub(crate) fn start(path: PathBuf) -> Option<Watcher> {
+impl Explainer {
+    /// Of the file at `path`, which another thread writes. Where no thread can be had, there are no findings: `gpuwhy explain`
+    /// has them.
+    pub(crate) fn start(path: PathBuf, watches: bool) -> Explainer {
         let (found_sender, found) = channel();
-        let (stop, stopped) = channel();
+        let (ends, ended) = channel();
+        let (concluded_sender, concluded) = channel();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let starter = Starter { path, is_over: Arc::clone(&is_over) };
+        let run = move || starter.run(watches, &found_sender, &ended, &concluded_sender);
         let thread = std::thread::Builder::new()
-            .name("gpuwhy-findings".into())
-            .spawn(move || watch(&path, &found_sender, &stopped))
-            .ok()?;
-        Some(Watcher { found, stop: Some(stop), thread: Some(thread) })
+            .name(NAME.into())
+            .spawn(move || live(NAME, &Purpose::Start, run))
+            .ok();
+        Explainer { found, ends: Some(ends), concluded, is_over, thread }
     }
 
     /// The newest ones since it was last asked.
     pub(crate) fn newest(&self) -> Option<Explained> {
-        self.found.try_iter().last()
+        self.found.try_iter().last().and_then(|reply| read(&reply))
+    }
+
+    /// The session that began at `start_ns` explained, and its findings kept in the file. Nothing where there were no calls.
+    pub(crate) fn conclude(&self, start_ns: u64) -> Option<Explained> {
+        // What is explained at this moment is of no use any more.
+        self.is_over.store(true, Ordering::Relaxed);
+        self.ends.as_ref()?.send(start_ns).ok()?;
+        read(&self.concluded.recv().ok()?)
     }
 }
 
-impl Drop for Watcher {
+impl Drop for Explainer {
     fn drop(&mut self) {
-        self.stop = None;
+        self.is_over.store(true, Ordering::Relaxed);
+        self.ends = None;
         if let Some(thread) = self.thread.take() {
             // It cannot panic with anything to tell.
             let _ = thread.join();
@@ -52,38 +74,61 @@ impl Drop for Watcher {
     }
 }
 
-fn watch(path: &Path, found: &Sender<Explained>, stopped: &Receiver<()>) {
-    let mut pause = LOOK_EVERY;
-    while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-        let began = Instant::now();
-        // A file without calls yet has nothing to explain; one that cannot be read is the writer's to report.
-        if let Ok(explained) = look(path, Some(LOOK_BACK), None)
-            && found.send(explained).is_err()
-        {
-            return;
+fn read(reply: &[u8]) -> Option<Explained> {
+    serde_json::from_slice(reply).ok()
+}
+
+/// What the thread has: it starts processes and hands on what they said.
+struct Starter {
+    path: PathBuf,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Starter {
+    fn run(
+        &self,
+        watches: bool,
+        found: &Sender<Vec<u8>>,
+        ended: &Receiver<u64>,
+        concluded: &Sender<Vec<u8>>,
+    ) {
+        let mut pause = LOOK_EVERY;
+        loop {
+            let end = match watches {
+                true => ended.recv_timeout(pause),
+                false => ended.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match end {
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => {
+                    let began = Instant::now();
+                    let is_over = || self.is_over.load(Ordering::Relaxed);
+                    // A file without calls yet has nothing to explain; one that cannot be read is the writer's to report.
+                    if let Ok(reply) = self.explain(&Question::Recent, is_over)
+                        && found.send(reply).is_err()
+                    {
+                        return;
+                    }
+                    pause = LOOK_EVERY.max(began.elapsed() * SHARE);
+                }
+                Ok(start_ns) => {
+                    // The trace is whole without them: `gpuwhy explain` finds them again.
+                    let reply = self.explain(&Question::Conclude { start_ns }, || false).unwrap_or_default();
+                    let _ = concluded.send(reply);
+                }
+            }
         }
-        pause = LOOK_EVERY.max(began.elapsed() * SHARE);
     }
-}
 
-fn look(path: &Path, since: Option<&str>, from_ns: Option<u64>) -> Result<Explained, String> {
-    let reader = Reader::open(path).map_err(|error| error.to_string())?;
-    // A file of one session is explained as `gpuwhy explain` does it: all of it.
-    let sessions = reader.sessions().map_err(|error| error.to_string())?.len();
-    let from_ns = from_ns.filter(|_| sessions > 1);
-    let request =
-        ExplainRequest { since: since.map(ToString::to_string), from_ns, ..ExplainRequest::default() };
-    explain(&reader, &request).map_err(|error| error.to_string())
-}
-
-/// The session that began at `start_ns` explained, and its findings kept in the file. Nothing where there were no calls.
-pub(crate) fn conclude(path: &Path, start_ns: u64) -> Option<Explained> {
-    let is_large = std::fs::metadata(path).is_ok_and(|metadata| metadata.len() > LARGE_FILE);
-    let since = is_large.then_some(LOOK_BACK);
-    let explained = look(path, since, Some(start_ns)).ok();
-    // The trace is whole without them: `gpuwhy explain` finds them again. Done where there are none, too: only who may
-    // write can put away the log that readers left behind.
-    let findings = explained.as_ref().map_or(&[][..], |explained| explained.findings.as_slice());
-    let _ = write_findings(path, findings);
-    explained
+    fn explain(&self, question: &Question, is_stopped: impl Fn() -> bool) -> Result<Vec<u8>, Trouble> {
+        let helper = Helper {
+            program: THIS_PROGRAM.into(),
+            words: vec![WORKER.into(), "--".into(), self.path.clone().into()],
+            variables: &[],
+            folder: None,
+        };
+        let question = serde_json::to_vec(question).map_err(|error| Trouble::NotStarted(error.into()))?;
+        let reply = helper.ask(&question, MAX_REPLY, Instant::now() + PATIENCE, is_stopped)?;
+        Ok(reply.bytes)
+    }
 }

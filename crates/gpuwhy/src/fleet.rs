@@ -75,7 +75,7 @@ impl Fleet {
                     self.push(summary.last.now_ns);
                 }
             }
-            Update::Snapshot(_) | Update::Attached(_) => {}
+            Update::Snapshot(_) | Update::Skipped(_) | Update::Attached(_) => {}
         }
     }
 

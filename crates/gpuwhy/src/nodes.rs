@@ -3,6 +3,7 @@
 
 use crate::cli::NodesOptions;
 use crate::failure::Failure;
+use crate::log::log;
 use crate::progress::Progress;
 use gpuwhy_model::units::{count, duration, printable, size};
 use gpuwhy_nodes::{Ask, Fetched, Node, Part, Tokens, Trouble, check_certificates, gather};
@@ -198,7 +199,7 @@ impl Gathered {
                     return Err(Failure::Failed(format!("{}: {trouble}", node.name)));
                 }
                 Err(trouble) => {
-                    eprintln!("gpuwhy: {}", printable(&format!("{}: {trouble}", node.name)));
+                    log!("{}", printable(&format!("{}: {trouble}", node.name)));
                 }
             }
             gathered.nodes.push((node, result.map_err(|trouble| trouble.to_string())));
@@ -293,7 +294,7 @@ pub(crate) fn tell(nodes: &[NodeReport]) {
             "{}: its clock is {apart} {way} that of {reference} ({told}, {error}); its times were corrected",
             node.node
         );
-        eprintln!("gpuwhy: {}", printable(&said));
+        log!("{}", printable(&said));
     }
     let sum = |of: fn(&(u64, u64, Clock)) -> u64| answered.iter().map(|(_, one)| of(one)).sum::<u64>();
     let errors: Option<Vec<i64>> = answered.iter().map(|(_, (.., clock))| clock.error_ns).collect();
@@ -301,8 +302,8 @@ pub(crate) fn tell(nodes: &[NodeReport]) {
         Some(error) => format!("; clocks agree within {}", duration(error.unsigned_abs())),
         None => String::new(),
     };
-    eprintln!(
-        "gpuwhy: {} of {} nodes answered: {} rows, {} on the way{clocks}",
+    log!(
+        "{} of {} nodes answered: {} rows, {} on the way{clocks}",
         answered.len(),
         nodes.len(),
         count(sum(|one| one.0)),

@@ -3,23 +3,28 @@
 mod lines;
 
 use crate::failure::Failure;
-use crate::findings::{Watcher, conclude};
+use crate::findings::Explainer;
+use crate::log::log;
 use crate::telemetry::Telemetry;
 use gpuwhy_agent::{Agent, Snapshot, Summary, Update};
 use gpuwhy_model::{Finding, OpInfo, Severity};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::Path;
 
-pub(crate) fn run(agent: &Agent, file: &Path, mut telemetry: Telemetry) -> Result<(), Failure> {
+/// `is_kept`: the file stays when it is over.
+pub(crate) fn run(
+    agent: &Agent,
+    explainer: &Explainer,
+    is_kept: bool,
+    mut telemetry: Telemetry,
+) -> Result<(), Failure> {
     let mut ops: Vec<OpInfo> = Vec::new();
-    let watcher = Watcher::start(file.to_path_buf());
     let mut told: BTreeMap<String, Severity> = BTreeMap::new();
-    for update in agent.updates() {
+    for update in agent.updates().iter() {
         telemetry.take(&update);
         for news in telemetry.news() {
-            eprintln!("gpuwhy: {news}");
+            log!("{news}");
         }
         let mut lines = match update {
             Update::Started { start_ns, ops: known, flavour, command_pid } => {
@@ -32,15 +37,15 @@ pub(crate) fn run(agent: &Agent, file: &Path, mut telemetry: Telemetry) -> Resul
                 statuses.iter().map(|status| lines::line("probe", status, &ops)).collect::<Result<_, _>>()?
             }
             Update::Batch(news) => lines::of(&news.0, &news.1, &ops)?,
+            Update::Skipped(count) => vec![json!({"type": "skipped", "batches": count})],
             Update::Snapshot(snapshot) => vec![snapshot_line(&snapshot, &ops)],
             Update::Ended(result) => {
-                drop(watcher);
                 let summary = (*result)?;
-                print(&[summary_line(&summary, telemetry)?])?;
-                return Ok(());
+                print(&[summary_line(&summary, explainer, is_kept, telemetry)?])?;
+                return Failure::of_command(summary.command_status);
             }
         };
-        let newest = watcher.as_ref().and_then(Watcher::newest);
+        let newest = explainer.newest();
         if let Some(newest) = &newest {
             telemetry.take_findings(&newest.findings);
         }
@@ -108,14 +113,19 @@ fn is_news(finding: &Finding, told: &mut BTreeMap<String, Severity>) -> bool {
     worse
 }
 
-fn summary_line(summary: &Summary, mut telemetry: Telemetry) -> Result<Value, Failure> {
-    let explained = conclude(&summary.file, summary.last.start_ns);
+fn summary_line(
+    summary: &Summary,
+    explainer: &Explainer,
+    is_kept: bool,
+    mut telemetry: Telemetry,
+) -> Result<Value, Failure> {
+    let explained = explainer.conclude(summary.last.start_ns);
     let findings = explained.map(|explained| explained.findings).unwrap_or_default();
     telemetry.take_findings(&findings);
     let deliveries = telemetry.finish();
     let mut line = json!({
         "type": "summary",
-        "file": summary.file,
+        "file": is_kept.then_some(&summary.file),
         "start_ns": summary.last.start_ns,
         "end_ns": summary.last.now_ns,
         "calls": summary.last.tallies.calls(),

@@ -1,56 +1,72 @@
-//! The end of a trace, for people: what was called, where the time went, what was not seen, where the file is.
+//! The end of a trace, for people: what was called, where the file is, and the answer.
 
-use crate::explanation;
+use crate::cli::Colour;
+use crate::explanation::Style;
+use crate::explanation::coverage::by_place;
+use crate::explanation::first_screen::{self, Screen};
 use crate::panels::{OPERATIONS, REST, Topic, View};
-use gpuwhy_agent::Summary;
+use gpuwhy_agent::{Snapshot, Summary};
 use gpuwhy_model::units::{count, duration, printable};
 use gpuwhy_model::{CallClass, Coverage};
 use gpuwhy_query::Explained;
 use std::io::{self, Write};
 
-/// Findings in full; `explain` has them all.
-const MOST_FINDINGS: usize = 3;
 /// Of a topic; the file has all.
 const MOST_LINES: usize = 40;
+/// On the first screen.
+const MAX_FINDINGS: usize = 3;
 
+/// How much is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Detail {
+    /// The verdict and the file.
+    Quiet,
+    #[default]
+    Answer,
+    /// The tables of all topics, too.
+    Tables,
+}
+
+/// The answer comes last: it is what is left on the screen.
 pub(crate) fn write(
     summary: &Summary,
     explained: Option<&Explained>,
+    detail: Detail,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let last = &summary.last;
     let view = View::of(last, &summary.ops, &[], false);
     let seconds = last.now_ns.saturating_sub(last.start_ns);
-    writeln!(
-        out,
-        "\nTraced {} of {} process{}: {} GPU calls counted{}, {} kept in full.",
-        duration(seconds),
-        count(last.processes_seen as u64),
-        if last.processes_seen == 1 { "" } else { "es" },
-        count(last.tallies.calls()),
-        sampled(&view),
-        count(last.tallies.kept()),
-    )?;
-    if last.tallies.calls() == 0 {
-        writeln!(out, "{}", nothing_seen(last.libraries))?;
-    } else {
+    if detail != Detail::Quiet {
+        writeln!(
+            out,
+            "\nTraced {} of {} process{}: {} GPU calls counted{}, {} kept in full.",
+            duration(seconds),
+            count(last.processes_seen as u64),
+            if last.processes_seen == 1 { "" } else { "es" },
+            count(last.tallies.calls()),
+            sampled(&view),
+            count(last.tallies.kept()),
+        )?;
+    }
+    if detail == Detail::Tables {
         write_panels(&view, &[OPERATIONS], out)?;
+        write_panels(&view, REST, out)?;
+        write_coverage(&last.coverage, out)?;
+        writeln!(out)?;
     }
-    write_panels(&view, REST, out)?;
-    if let Some(explained) = explained {
-        let first_pid = explained.findings.first().and_then(|finding| finding.pid);
-        explanation::steps::write(&explained.steps, first_pid, out)?;
-    }
-    if let Some(explained) = explained.filter(|explained| !explained.findings.is_empty()) {
-        writeln!(out, "\nFindings:")?;
-        explanation::write_first(explained, MOST_FINDINGS, out)?;
-    }
-    write_coverage(&last.coverage, out)?;
     if let Some(status) = summary.command_status.filter(|status| !status.success()) {
         writeln!(out, "The command ended with {status}.")?;
     }
-    writeln!(out, "\nTrace: {}", summary.file.display())?;
-    writeln!(out, "Next:  gpuwhy explain {}", summary.file.display())
+    writeln!(out, "Trace: {}", printable(&summary.file.display().to_string()))?;
+    match explained {
+        Some(explained) => {
+            let screen = Screen::of_terminal(MAX_FINDINGS, detail == Detail::Quiet);
+            first_screen::write_answer(explained, Style::of(Colour::Auto, false), screen, out)
+        }
+        // There is nothing to explain.
+        None => writeln!(out, "{}", nothing_seen(last)),
+    }
 }
 
 /// Which of them were not watched all the time.
@@ -63,12 +79,18 @@ fn sampled(view: &View<'_>) -> String {
     if sampled.is_empty() { String::new() } else { format!(" ({})", sampled.join(", ")) }
 }
 
-fn nothing_seen(libraries: usize) -> &'static str {
-    match libraries {
-        0 => {
-            "No process mapped a GPU library (libcuda, libcudart, libnccl, libamdhip64). `gpuwhy check` lists what it finds."
+/// Why there is no answer, and what to do instead of asking for one.
+fn nothing_seen(last: &Snapshot) -> &'static str {
+    match (last.tallies.calls(), last.libraries) {
+        (0, 0) => {
+            "No GPU calls were seen: no process mapped a GPU library (libcuda, libcudart, libnccl, libamdhip64). \
+             `gpuwhy check` lists what it finds; trace again while a program uses the GPU."
         }
-        _ => "GPU libraries were found and probed, but no traced process called them.",
+        (0, _) => {
+            "No GPU calls were seen: GPU libraries were found and probed, but no traced process called them. Trace again while \
+             a program uses the GPU."
+        }
+        _ => "There is nothing to explain yet: too little was traced. Trace for longer.",
     }
 }
 
@@ -99,7 +121,7 @@ pub(crate) fn write_coverage(coverage: &Coverage, out: &mut impl Write) -> io::R
     write!(out, "\nCoverage: {counted}; {} not kept in full", count(coverage.sampled))?;
     match coverage.lost {
         0 => writeln!(out, "; nothing lost.")?,
-        lost => writeln!(out, "; {} records LOST (table `loss` says where).", count(lost))?,
+        lost => writeln!(out, "; {} records LOST{}.", count(lost), by_place(&coverage.lost_by))?,
     }
     for line in coverage.degraded.iter().take(5) {
         writeln!(out, "  degraded: {}", printable(line))?;

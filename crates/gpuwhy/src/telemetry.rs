@@ -3,6 +3,7 @@
 
 use crate::failure::Failure;
 use crate::fleet::Fleet;
+use crate::log::log;
 use crate::told::Told;
 use gpuwhy_agent::{Snapshot, Summary, Update};
 use gpuwhy_metrics::otlp::{self, Resource, Signal};
@@ -74,10 +75,10 @@ impl Telemetry {
                 PageError::Address(_) => Failure::Usage(error.to_string()),
                 PageError::Listen { .. } | PageError::Thread(_) => Failure::Failed(error.to_string()),
             })?;
-            eprintln!("gpuwhy: metrics at http://{}/metrics", server.address());
+            log!("metrics at http://{}/metrics", server.address());
             if server.is_open() {
-                eprintln!(
-                    "gpuwhy: that address is not this host's alone: whoever reaches it reads them, without TLS or a password"
+                log!(
+                    "that address is not this host's alone: whoever reaches it reads them, without TLS or a password"
                 );
             }
             telemetry.server = Some(server);
@@ -88,6 +89,11 @@ impl Telemetry {
     /// Whether batches and findings are wanted.
     pub(crate) fn is_on(&self) -> bool {
         self.server.is_some() || self.push.is_some() || self.fleet.is_some()
+    }
+
+    /// Whether what cannot be sent is put on the disk by whoever hands it over.
+    pub(crate) fn has_fleet(&self) -> bool {
+        self.fleet.is_some()
     }
 
     pub(crate) fn take(&mut self, update: &Update) {
@@ -118,7 +124,7 @@ impl Telemetry {
                     self.push_metrics(true);
                 }
             }
-            Update::Attached(_) => {}
+            Update::Attached(_) | Update::Skipped(_) => {}
         }
     }
 

@@ -2,7 +2,7 @@
 //! they need no daemon; then the daemons of this host, over their sockets. Nothing on the network is asked.
 
 use crate::owner::is_id;
-use crate::root::{Inside, word};
+use crate::root::{Inside, Reader, word};
 use crate::socket::inspect;
 use gpuwhy_model::Container;
 use serde_json::Value;
@@ -44,9 +44,9 @@ pub(crate) fn take_socket(container: &mut Container, host: &Inside) {
         return;
     }
     for socket in SOCKETS {
-        if let Some(told) = inspect(&host.shown().join(socket), &container.container_id) {
+        if let Some(told) = inspect(&host.shown().join(socket), &container.container_id, host.reader()) {
             let runtime = if socket.contains("podman") { "podman" } else { "docker" };
-            return take_docker(container, &told, runtime);
+            return take_docker(container, &told, runtime, host.reader());
         }
     }
 }
@@ -61,19 +61,19 @@ fn docker(container: &mut Container, host: &Inside, home: Option<&str>) {
     for root in roots {
         if let Some(told) = host.json(&format!("{root}/containers/{}/config.v2.json", container.container_id))
         {
-            return take_docker(container, &told, "docker");
+            return take_docker(container, &told, "docker", host.reader());
         }
     }
 }
 
-fn take_docker(container: &mut Container, told: &Value, runtime: &str) {
+fn take_docker(container: &mut Container, told: &Value, runtime: &str, reader: &Reader) {
     container.runtime.get_or_insert_with(|| runtime.to_string());
     let name = told.get("Name").and_then(Value::as_str).and_then(|name| word(name.trim_start_matches('/')));
     let config = told.get("Config");
     let image = config.and_then(|config| word(config.get("Image")?.as_str()?));
     if let Some(labels) = config.and_then(|config| config.get("Labels")) {
         // Kubernetes over Docker says in labels what others say in annotations.
-        take_annotations(container, labels);
+        take_annotations(container, labels, reader);
         container.labels = tame_json(labels);
     }
     fill(&mut container.name, name);
@@ -90,7 +90,7 @@ fn containerd(container: &mut Container, host: &Inside) {
             let runtime = if namespace == "moby" { "docker" } else { "containerd" };
             container.runtime.get_or_insert_with(|| runtime.to_string());
             if let Some(annotations) = bundle.get("annotations") {
-                take_annotations(container, annotations);
+                take_annotations(container, annotations, host.reader());
             }
             return;
         }
@@ -106,10 +106,11 @@ fn storage(container: &mut Container, host: &Inside, home: Option<&str>) {
         if let Some(bundle) = host.json(&path)
             && let Some(annotations) = bundle.get("annotations")
         {
-            take_annotations(container, annotations);
+            take_annotations(container, annotations, host.reader());
         }
         if container.name.is_none() {
-            let _ = take_list(container, host.json(&format!("{store}/{driver}/containers.json")));
+            let _ =
+                take_list(container, host.json(&format!("{store}/{driver}/containers.json")), host.reader());
         }
         if container.name.is_some() {
             return;
@@ -118,12 +119,12 @@ fn storage(container: &mut Container, host: &Inside, home: Option<&str>) {
 }
 
 /// The store's list of containers: `[{"id": ..., "names": [...], "metadata": "{\"image-name\": ...}"}]`.
-fn take_list(container: &mut Container, list: Option<Value>) -> Option<()> {
+fn take_list(container: &mut Container, list: Option<Value>, reader: &Reader) -> Option<()> {
     let list = list?;
     let is_it = |entry: &&Value| entry.get("id").and_then(Value::as_str) == Some(&container.container_id);
     let entry = list.as_array()?.iter().find(is_it)?;
     let metadata = entry.get("metadata").and_then(Value::as_str).unwrap_or_default();
-    let metadata: Value = serde_json::from_str(metadata).unwrap_or_default();
+    let metadata = reader.json(metadata.to_string()).unwrap_or_default();
     let first = entry.get("names").and_then(|names| word(names.get(0)?.as_str()?));
     let of = |name: &str| word(metadata.get(name)?.as_str()?);
     fill(&mut container.name, first.or_else(|| of("name")));
@@ -133,7 +134,7 @@ fn take_list(container: &mut Container, list: Option<Value>) -> Option<()> {
 }
 
 /// What the runtimes of Kubernetes and others write beside what is to be run.
-fn take_annotations(container: &mut Container, annotations: &Value) {
+fn take_annotations(container: &mut Container, annotations: &Value, reader: &Reader) {
     let of = |names: &[&str]| names.iter().find_map(|name| word(annotations.get(*name)?.as_str()?));
     fill(
         &mut container.name,
@@ -158,7 +159,7 @@ fn take_annotations(container: &mut Container, annotations: &Value) {
         Some("cri-o") => container.runtime = Some("cri-o".into()),
         _ => {}
     }
-    let labels = of_labels(annotations);
+    let labels = of_labels(annotations, reader);
     if container.labels.is_empty() {
         container.labels = labels;
     }
@@ -170,9 +171,9 @@ fn take_annotations(container: &mut Container, annotations: &Value) {
 }
 
 /// CRI-O writes them as JSON in one annotation.
-fn of_labels(annotations: &Value) -> BTreeMap<String, String> {
+fn of_labels(annotations: &Value, reader: &Reader) -> BTreeMap<String, String> {
     let text = annotations.get("io.kubernetes.cri-o.Labels").and_then(Value::as_str).unwrap_or_default();
-    serde_json::from_str(text).map(|labels| tame_json(&labels)).unwrap_or_default()
+    reader.json(text.to_string()).map(|labels| tame_json(&labels)).unwrap_or_default()
 }
 
 fn tame_json(labels: &Value) -> BTreeMap<String, String> {

@@ -5,9 +5,11 @@ use crate::container::{fill, tame};
 use crate::owner::is_id;
 use crate::root::{Inside, word};
 use gpuwhy_model::Container;
+use hyper_util::rt::TokioIo;
 use prost::Message;
 use std::collections::HashMap;
-use std::path::Path;
+use std::io;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use tonic::client::Grpc;
 use tonic::transport::{Channel, Endpoint};
@@ -37,9 +39,9 @@ pub(crate) fn take(container: &mut Container, host: &Inside) {
         return;
     }
     for (socket, runtime) in SOCKETS {
-        let path = host.shown().join(socket);
-        if path.exists()
-            && let Some(told) = ask(&path, &container.container_id)
+        let id = container.container_id.clone();
+        if let Ok(stream) = UnixStream::connect(host.shown().join(socket))
+            && let Some(told) = host.reader().read(move || ask(stream, &id)).flatten()
         {
             return told.fill(container, runtime);
         }
@@ -78,15 +80,22 @@ impl Told {
     }
 }
 
-fn ask(socket: &Path, id: &str) -> Option<Told> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-    let answer = async { tokio::time::timeout(PATIENCE, ask_both(socket, id)).await.ok()? };
+fn ask(stream: UnixStream, id: &str) -> Option<Told> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().ok()?;
+    let answer = async { tokio::time::timeout(PATIENCE, ask_both(stream, id)).await.ok()? };
     runtime.block_on(answer)
 }
 
-async fn ask_both(socket: &Path, id: &str) -> Option<Told> {
-    let endpoint = Endpoint::try_from(format!("unix://{}", socket.to_str()?)).ok()?;
-    let channel = endpoint.connect().await.ok()?;
+async fn ask_both(stream: UnixStream, id: &str) -> Option<Told> {
+    stream.set_nonblocking(true).ok()?;
+    let mut stream = Some(tokio::net::UnixStream::from_std(stream).ok()?);
+    // There is this connection alone: when it breaks there is no other.
+    let connect = tower::service_fn(move |_| {
+        let stream = stream.take().map(TokioIo::new);
+        std::future::ready(stream.ok_or(io::Error::from(io::ErrorKind::BrokenPipe)))
+    });
+    // The name is part of the question, and nobody looks it up.
+    let channel = Endpoint::from_static("http://localhost").connect_with_connector(connect).await.ok()?;
     let asked = ById { filter: Some(Filter { id: id.to_string() }) };
     let containers: Containers = call(&channel, "ListContainers", asked).await?;
     let container = containers.containers.into_iter().find(|entry| entry.id == id)?;

@@ -19,7 +19,7 @@ impl Environment {
             // One that cannot be read to its end is known as far as it was.
             let _ = file.take(MOST_BYTES).read_to_end(&mut bytes);
         }
-        Environment::parse(&bytes)
+        root.reader().read(move || Environment::parse(&bytes)).unwrap_or_default()
     }
 
     /// The first of two variables of one name is the one `getenv` finds.

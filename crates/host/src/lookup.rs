@@ -8,6 +8,7 @@ use crate::process::start_ticks;
 use crate::tenant::tenant;
 use crate::users::{user, user_name};
 use crate::{Owner, Root, container, cri, pod, tenant_of_cgroup};
+use gpuwhy_confine::Parser;
 use gpuwhy_model::{Container, Process};
 use std::collections::HashMap;
 
@@ -29,6 +30,11 @@ pub struct Lookup {
 impl Lookup {
     pub fn new(root: Root) -> Lookup {
         Lookup { root, ..Lookup::default() }
+    }
+
+    /// Reads what it finds in that thread, which has to be one that may talk.
+    pub fn reading_in(parser: Parser, root: Root) -> Lookup {
+        Lookup::new(root.reading_in(parser))
     }
 
     /// Fills in what [`describe`](crate::describe) left open. What the host says goes before what the process says of

@@ -97,7 +97,16 @@ pub fn nodes_of_memory(pid: u32) -> Option<BTreeMap<u32, u64>> {
 }
 
 pub fn nodes_of_memory_at(root: &Path, pid: u32) -> Option<BTreeMap<u32, u64>> {
-    let file = File::open(root.join(format!("proc/{pid}/numa_maps"))).ok()?;
+    nodes_of_maps(File::open(root.join(format!("proc/{pid}/numa_maps"))).ok()?)
+}
+
+/// What the kernel says of a process's memory, for who may not open it.
+pub fn open_memory_maps(pid: u32) -> Option<File> {
+    File::open(format!("/proc/{pid}/numa_maps")).ok()
+}
+
+/// The same of [`nodes_of_memory`], of a file that is open.
+pub fn nodes_of_maps(file: File) -> Option<BTreeMap<u32, u64>> {
     let mut nodes = BTreeMap::new();
     for line in BufReader::new(file.take(MOST_MAP_BYTES)).split(b'\n') {
         add_mapping(&mut nodes, &String::from_utf8_lossy(&line.ok()?));

@@ -66,7 +66,7 @@ pub(crate) fn take_own_words(
         fill(&mut container.namespace, file(NAMESPACE));
         if let Some(text) = inside.text(&format!("{PODINFO}/labels")) {
             // The pod's labels, unlike its containers', name the job it is of.
-            container.labels.extend(labels(&text));
+            container.labels.extend(inside.reader().read(move || labels(&text)).unwrap_or_default());
         }
     }
     if !ignore_variables {

@@ -17,6 +17,15 @@ pub fn exists(pid: u32) -> bool {
     fs::metadata(format!("/proc/{pid}")).is_ok()
 }
 
+/// Whether any thread of a process still runs: one that has ended is there until its parent has asked for its status.
+pub fn runs(pid: u32) -> bool {
+    let Some(stat) = Root::default().of_process(pid, "stat") else { return false };
+    // The name before it may contain anything.
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    let threads = || fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    !matches!(state, Some('Z' | 'X')) || threads() > 1
+}
+
 /// The user who started a process; nothing if it is gone. Not who its folder in /proc belongs to: that is root for
 /// processes that forbid dumps.
 pub fn user_of(pid: u32) -> Option<u32> {

@@ -1,8 +1,10 @@
 //! Files that are read without trusting who wrote them: never more than so much, never out of the root they are below.
 
+use gpuwhy_confine::Parser;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// The most that is read of any file.
 const MOST_BYTES: u64 = 1 << 20;
@@ -13,6 +15,7 @@ const MOST_WORD: usize = 512;
 #[derive(Debug, Clone)]
 pub struct Root {
     folder: PathBuf,
+    reader: Reader,
 }
 
 impl Default for Root {
@@ -23,7 +26,16 @@ impl Default for Root {
 
 impl Root {
     pub fn at(folder: &Path) -> Root {
-        Root { folder: folder.into() }
+        Root { folder: folder.into(), reader: Reader::default() }
+    }
+
+    /// The same, where what strangers wrote is read in a confined thread. It has to be one that may talk.
+    pub(crate) fn reading_in(self, parser: Parser) -> Root {
+        Root { reader: Reader { parser: Some(Rc::new(parser)) }, ..self }
+    }
+
+    pub(crate) fn reader(&self) -> &Reader {
+        &self.reader
     }
 
     pub(crate) fn path(&self, path: &str) -> PathBuf {
@@ -46,15 +58,37 @@ impl Root {
     /// What a process sees as `/`, whatever container it is in.
     pub(crate) fn inside(&self, pid: u32) -> Option<Inside> {
         let files = gpuwhy_proc::Inside::of_process_below(&self.folder, pid)?;
-        Some(Inside { files, shown: self.path(&format!("proc/{pid}/root")) })
+        let shown = self.path(&format!("proc/{pid}/root"));
+        Some(Inside { files, shown, reader: self.reader.clone() })
     }
 
     /// The host as seen from here, and as its first process sees it: the agent may be in a container itself.
     pub(crate) fn hosts(&self) -> Vec<Inside> {
-        let own = Inside::of(&self.folder);
+        let own = gpuwhy_proc::Inside::of(&self.folder);
+        let own = own.map(|files| Inside { files, shown: self.folder.clone(), reader: self.reader.clone() });
         let first =
             self.inside(1).filter(|first| own.as_ref().is_none_or(|own| !own.files.is_same(&first.files)));
         own.into_iter().chain(first).collect()
+    }
+}
+
+/// Where strangers' words are read: in a confined thread, or right here.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Reader {
+    parser: Option<Rc<Parser>>,
+}
+
+impl Reader {
+    /// Nothing where reading panicked.
+    pub(crate) fn read<T: Send + 'static>(&self, read: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        match &self.parser {
+            Some(parser) => parser.parse(read),
+            None => Some(read()),
+        }
+    }
+
+    pub(crate) fn json(&self, text: String) -> Option<serde_json::Value> {
+        self.read(move || serde_json::from_str(&text).ok())?
     }
 }
 
@@ -63,11 +97,12 @@ impl Root {
 pub(crate) struct Inside {
     files: gpuwhy_proc::Inside,
     shown: PathBuf,
+    reader: Reader,
 }
 
 impl Inside {
-    fn of(path: &Path) -> Option<Inside> {
-        Some(Inside { files: gpuwhy_proc::Inside::of(path)?, shown: path.into() })
+    pub(crate) fn reader(&self) -> &Reader {
+        &self.reader
     }
 
     /// Where it lies, for what is not a file.
@@ -80,7 +115,7 @@ impl Inside {
     }
 
     pub(crate) fn json(&self, path: &str) -> Option<serde_json::Value> {
-        serde_json::from_str(&self.text(path)?).ok()
+        self.reader.json(self.text(path)?)
     }
 
     /// The one word a file holds.
@@ -119,7 +154,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("large"), vec![b'x'; MOST_BYTES as usize + 1]).unwrap();
         fs::write(folder.path().join("odd"), b"a\x1b[31m\0b\xff\nsecond").unwrap();
-        let inside = Inside::of(folder.path()).unwrap();
+        let inside = Root::at(folder.path()).hosts().remove(0);
         assert_eq!((inside.text("large"), inside.text("absent")), (None, None));
         assert_eq!(inside.word("odd").as_deref(), Some("a[31mb\u{fffd}"));
     }

@@ -1,6 +1,7 @@
 //! The container daemon's own word, over its socket on this host: only where its files did not tell.
 
 use crate::owner::is_id;
+use crate::root::Reader;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -11,12 +12,17 @@ const PATIENCE: Duration = Duration::from_millis(200);
 const MOST_BYTES: usize = 1 << 20;
 
 /// What `docker inspect` would say. Podman's daemon answers the same question.
-pub(crate) fn inspect(socket: &Path, id: &str) -> Option<Value> {
+pub(crate) fn inspect(socket: &Path, id: &str, reader: &Reader) -> Option<Value> {
     // Nothing but an id may get into the request.
     if !is_id(id) {
         return None;
     }
-    let mut stream = UnixStream::connect(socket).ok()?;
+    let stream = UnixStream::connect(socket).ok()?;
+    let id = id.to_string();
+    reader.read(move || ask(stream, &id))?
+}
+
+fn ask(mut stream: UnixStream, id: &str) -> Option<Value> {
     stream.set_write_timeout(Some(PATIENCE)).ok()?;
     // The old version of the protocol: the answer comes in one piece and ends with the connection.
     let question = format!("GET /containers/{id}/json HTTP/1.0\r\nHost: localhost\r\n\r\n");
@@ -76,7 +82,7 @@ mod tests {
             }
             String::from_utf8(asked).unwrap()
         });
-        let found = inspect(&path, &"a".repeat(64));
+        let found = inspect(&path, &"a".repeat(64), &Reader::default());
         (found, daemon.join().unwrap())
     }
 
@@ -95,7 +101,7 @@ mod tests {
         ] {
             assert_eq!(ask(answer).0, None, "{answer:?}");
         }
-        assert_eq!(inspect(Path::new("/nowhere"), &"a".repeat(64)), None);
-        assert_eq!(inspect(Path::new("/nowhere"), "../x"), None);
+        assert_eq!(inspect(Path::new("/nowhere"), &"a".repeat(64), &Reader::default()), None);
+        assert_eq!(inspect(Path::new("/nowhere"), "../x", &Reader::default()), None);
     }
 }

@@ -35,6 +35,7 @@ struct Function {
     first_ns: u64,
     launches: u64,
     launch_ns: u64,
+    last_ns: u64,
     counter: Counter,
     launched: bool,
 }
@@ -132,6 +133,7 @@ impl Kernels {
         function.launches = function.launches.saturating_add(rise.count);
         function.launch_ns = function.launch_ns.saturating_add(rise.sum_ns);
         if rise != Counter::default() {
+            function.last_ns = function.last_ns.max(count.time_ns);
             self.changed.insert(count.handle);
         }
     }
@@ -148,6 +150,7 @@ impl Kernels {
                 first_ns: function.first_ns,
                 launches: function.launches,
                 launch_ns: function.launch_ns,
+                last_ns: function.last_ns,
             });
         }
     }
@@ -217,13 +220,15 @@ mod tests {
             first_ns: 9,
             launches: 3,
             launch_ns: 300,
+            last_ns: 1_000,
         };
         assert_eq!(told(&mut kernels), [row]);
-        kernels.launched(&count(0x50, 3, 300));
+        kernels.launched(&LaunchCount { time_ns: 2_000, ..count(0x50, 3, 300) });
         kernels.named(&named(0x50, 0x40, "_Z3addPf", 20), &mut names);
         assert_eq!(told(&mut kernels), []);
-        kernels.launched(&count(0x50, 5, 400));
-        assert_eq!(told(&mut kernels)[0].launches, 5);
+        kernels.launched(&LaunchCount { time_ns: 3_000, ..count(0x50, 5, 400) });
+        let risen = told(&mut kernels);
+        assert_eq!((risen[0].launches, risen[0].last_ns), (5, 3_000));
         // The kernel gave its place to it anew.
         kernels.launched(&count(0x50, 1, 10));
         assert_eq!(told(&mut kernels)[0].launches, 6);

@@ -27,7 +27,7 @@ macro_rules! causes {
 
 causes! {
     CpuSelf "cpu.self" "the thread itself was computing",
-    SelfSleep "self.sleep" "the thread slept of its own accord",
+    SelfSleep "self.sleep" "the program put itself to sleep",
     CpuPreempted "cpu.preempted" "runnable, but another task had the CPU",
     CpuThrottled "cpu.throttled" "runnable, but the cgroup's CPU quota was used up",
     CpuInterrupt "cpu.interrupt" "the CPU served interrupts",

@@ -59,11 +59,34 @@ pub struct ProbeStatus {
     pub reason: String,
 }
 
+/// Records that a probe lost for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LossCount {
+    pub probe: String,
+    pub reason: String,
+    pub count: u64,
+}
+
+impl Coverage {
+    /// Adds records that were lost to the count of their place.
+    pub fn add_loss(&mut self, probe: &str, reason: &str, count: u64) {
+        self.lost += count;
+        match self.lost_by.iter_mut().find(|lost| lost.probe == probe && lost.reason == reason) {
+            Some(lost) => lost.count += count,
+            None => self.lost_by.push(LossCount { probe: probe.into(), reason: reason.into(), count }),
+        }
+        self.lost_by.sort_by_key(|lost| std::cmp::Reverse(lost.count));
+    }
+}
+
 /// What an answer does not cover; printed with every answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Coverage {
     /// Records lost on the way.
     pub lost: u64,
+    /// The same by place and reason, most first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost_by: Vec<LossCount>,
     /// Calls that were counted but not kept in full.
     pub sampled: u64,
     /// Probes that see less than was asked for, and why.

@@ -66,6 +66,8 @@ pub struct Kernel {
     /// All launches so far, and the host's time in them.
     pub launches: u64,
     pub launch_ns: u64,
+    /// When they were last seen to have risen.
+    pub last_ns: u64,
 }
 
 /// A row of `graphs`, by pid, graph and creation.

@@ -5,8 +5,8 @@ use crate::{Cause, Touched};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How much of the time is at stake. Low is what follows from how a program is built, or costs little; above it
-/// something takes time from the program that it should have.
+/// How much of the time is lost to something that should not be there. What follows from how a program is built is none of that,
+/// however much it takes: such a finding is low and says so (`by_design`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -17,6 +17,9 @@ pub enum Severity {
 }
 
 impl Severity {
+    /// The worst first.
+    pub const ALL: [Severity; 4] = [Severity::Critical, Severity::High, Severity::Medium, Severity::Low];
+
     pub fn name(self) -> &'static str {
         match self {
             Severity::Critical => "critical",
@@ -64,6 +67,10 @@ pub struct Finding {
     /// What a step, or the whole phase where no steps were found, would take less without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saves_ms_per_step: Option<f64>,
+    /// How the program is built, where that is all there is to it: `launch bound`, `GPU bound`. It may take most of the time, and
+    /// nothing departs from normal: the severity is then low.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_design: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

@@ -10,9 +10,11 @@ mod cause;
 mod coverage;
 mod facts;
 mod finding;
+mod glossary;
 mod gpu;
 mod histogram;
 mod host;
+pub mod log;
 mod op;
 mod process;
 mod question;
@@ -28,7 +30,7 @@ pub use blame::{Blame, BlameRow, Part, Reason, Wait};
 pub use budget::{Bill, Debt, Level};
 pub use call::{Call, CallWindow, Direction, Kept, Launch, Via};
 pub use cause::Cause;
-pub use coverage::{Coverage, Loss, ProbeState, ProbeStatus};
+pub use coverage::{Coverage, Loss, LossCount, ProbeState, ProbeStatus};
 pub use facts::{
     Allocation, CallInFlight, ColdStart, Collective, CollectiveWait, CopyWindow, Facts, GpuTime, Graph,
     GraphNode, Holder, Kernel, MemoryFailure, MemoryKind, MemoryUse,

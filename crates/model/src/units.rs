@@ -69,6 +69,15 @@ pub fn time_of_day(unix_ns: u64) -> String {
     format!("{hours:02}:{minutes:02}:{seconds:02}.{:03} UTC", ms % 1000)
 }
 
+/// The same to the second: `14:03:21 UTC`.
+pub fn clock(unix_ns: u64) -> String {
+    let fine = time_of_day(unix_ns);
+    match fine.split_once('.') {
+        Some((seconds, _)) => format!("{seconds} UTC"),
+        None => fine,
+    }
+}
+
 /// A size for people: `512 B`, `1.5 MiB`.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];

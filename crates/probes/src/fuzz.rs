@@ -1,6 +1,6 @@
 //! Entry points for the fuzzers in `fuzz/`: what is read of bytes that the kernel or a traced process wrote. Nothing else calls them.
 
-use crate::load::{Inbox, sites_in_file};
+use crate::load::{Inbox, Sites};
 use crate::raw::{cuda, read};
 use crate::{call, inflight, mappings, sched, stream};
 use gpuwhy_elf::Table;
@@ -45,5 +45,6 @@ pub fn values(bytes: &[u8], number: u64) {
 pub fn sites(path: &Path) -> usize {
     let wanted: Vec<&str> = crate::probe::functions(crate::PROBES).map(|function| function.symbol).collect();
     let Some(file) = TargetFile::at(path) else { return 0 };
-    sites_in_file(&file, &[Table::Dynamic, Table::Full], &wanted).map_or(0, |sites| sites.len())
+    let sites = Sites::of_symbols(&file, &[Table::Dynamic, Table::Full], &wanted).unwrap_or_default();
+    usize::from(sites.fit(&file)) * sites.entries.len()
 }

@@ -1,6 +1,7 @@
 //! The probes and the loader behind them. A probe is data: a row of [`PROBES`] and a folder with its BPF program;
 //! nothing outside `load` names libbpf, and nothing outside this crate knows the records' bytes.
 
+mod allocator;
 mod call;
 mod cpu;
 mod cuda;
@@ -29,13 +30,14 @@ mod tcp;
 mod told;
 mod xid;
 
+pub use allocator::return_freed_memory;
 pub use driver::Device;
 pub use function::{Function, op_of_symbol};
 pub use layout::{CommunicatorLayout, FUNCTION_NAME_OFFSET};
 pub use load::{
-    Budget, EmptyProbe, Engine, Features, Flavour, Hazard, LibraryFile, LoadError, ProgramClock,
-    ProgramStats, Scope, Settings, SliceSetting, StackMode, TrapCost, default_probes, hazards, now_ns,
-    programs_loaded, trap_cost,
+    Budget, EmptyProbe, Engine, Entry, Features, Flavour, Hazard, LibraryFile, LoadError, ProgramClock,
+    ProgramStats, Scope, Settings, Sites, SliceSetting, StackMode, TrapCost, build_id, default_probes,
+    hazards, now_ns, programs_loaded, trap_cost,
 };
 pub use mappings::{Mapped, MappingWatch};
 pub use memory::{text_at, word_at};

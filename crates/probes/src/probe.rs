@@ -12,6 +12,8 @@ pub struct Probe {
     pub(crate) object: &'static [u8],
     pub attach: Attach,
     pub when: When,
+    /// The probe that follows the threads it is about: where this one is asked for, that one is on, too.
+    pub needs: Option<&'static str>,
     /// What one event of it costs the traced program, in words.
     pub cost: &'static str,
 }

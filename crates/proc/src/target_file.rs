@@ -29,6 +29,11 @@ impl TargetFile {
         TargetFile::of(regular(path)?)
     }
 
+    /// A file as somebody else sees it.
+    pub fn inside(root: &Inside, path: &str) -> Option<TargetFile> {
+        TargetFile::of(root.open(path)?)
+    }
+
     /// The file behind a mapping: by its path within the process's own root where that is the same file, else by the
     /// mapping itself.
     pub fn mapped(pid: u32, mapping: &Mapping) -> Option<TargetFile> {

@@ -1,6 +1,6 @@
 //! `blame`: where the time in calls went, and who was behind it.
 
-use crate::since::{from_ns, nothing, selection};
+use crate::since::{first_window, from_ns, in_order, nothing, selection, stored};
 use crate::{QueryError, Rows};
 use gpuwhy_store::{Filter, Limits, Reader};
 use schemars::JsonSchema;
@@ -39,6 +39,10 @@ pub struct BlameRequest {
     pub cause: Option<String>,
     /// Only the last so long, as `90s` or `5m`, back from the newest event.
     pub since: Option<String>,
+    /// From this time on, unix time in nanoseconds.
+    pub from_ns: Option<u64>,
+    /// Before this time, unix time in nanoseconds.
+    pub to_ns: Option<u64>,
     /// Operation, cause and culprit where nothing is given.
     pub by: Vec<BlameBy>,
     /// At most so many rows.
@@ -47,8 +51,10 @@ pub struct BlameRequest {
 
 /// Most time first, with its share of all the time that was selected.
 pub fn blame(reader: &Reader, request: &BlameRequest) -> Result<Rows, QueryError> {
-    let from = from_ns(reader, request.since.as_deref())?;
-    let filter = Filter { op: request.op.clone(), pid: request.pid, from_ns: from, to_ns: None };
+    in_order(request.from_ns, request.to_ns)?;
+    let from = from_ns(reader, request.since.as_deref())?.or(request.from_ns.map(first_window)).map(stored);
+    let to_ns = request.to_ns.map(stored);
+    let filter = Filter { op: request.op.clone(), pid: request.pid, from_ns: from, to_ns };
     let (mut clause, mut values) = filter.clause("window_start_ns");
     if let Some(cause) = &request.cause {
         values.push(cause.clone().into());

@@ -1,7 +1,7 @@
 //! What most questions have in common: rows of one process or of all, of the last minutes or of the whole trace, so
 //! many at most.
 
-use crate::since::{from_ns, selection};
+use crate::since::{first_window, from_ns, in_order, selection, stored};
 use crate::{QueryError, Rows};
 use gpuwhy_store::{Answer, Filter, Limits, Reader, Value};
 
@@ -12,6 +12,9 @@ pub(crate) struct Chosen<'a> {
     pid: Option<u32>,
     since: Option<&'a str>,
     pub(crate) from_ns: Option<u64>,
+    pub(crate) to_ns: Option<u64>,
+    /// A window that began before `from_ns` counts, too.
+    in_part: bool,
     limits: Limits,
 }
 
@@ -31,22 +34,41 @@ impl<'a> Chosen<'a> {
     ) -> Result<Chosen<'a>, QueryError> {
         let mut limits = Limits::default();
         limits.rows = limit.unwrap_or(limits.rows);
-        Ok(Chosen { reader, pid, since, from_ns: from_ns(reader, since)?, limits })
+        Ok(Chosen {
+            reader,
+            pid,
+            since,
+            from_ns: from_ns(reader, since)?,
+            to_ns: None,
+            in_part: false,
+            limits,
+        })
+    }
+
+    /// Only this time; `since` counts where both are given. Of sums, those of every window that lies in it in part.
+    pub(crate) fn between(self, from: Option<u64>, to: Option<u64>) -> Result<Chosen<'a>, QueryError> {
+        in_order(from, to)?;
+        let in_part = self.from_ns.is_none();
+        Ok(Chosen { from_ns: self.from_ns.or(from).map(stored), to_ns: to.map(stored), in_part, ..self })
     }
 
     /// As a WHERE clause on columns `pid` and `time`, and its values.
     pub(crate) fn clause(&self, time: &str) -> (String, Vec<Value>) {
-        self.filter().clause(time)
+        Filter { op: None, pid: self.pid, from_ns: self.first(time), to_ns: self.to_ns }.clause(time)
+    }
+
+    /// The time of the first row that counts, by the column that rows have it in.
+    pub(crate) fn first(&self, time: &str) -> Option<u64> {
+        match self.in_part && time == "window_start_ns" {
+            true => self.from_ns.map(first_window),
+            false => self.from_ns,
+        }
     }
 
     /// The same where the clause goes on: there is always a condition.
     pub(crate) fn conditions(&self, time: &str) -> (String, Vec<Value>) {
         let (clause, values) = self.clause(time);
         (if clause.is_empty() { " WHERE true".into() } else { clause }, values)
-    }
-
-    fn filter(&self) -> Filter {
-        Filter { op: None, pid: self.pid, from_ns: self.from_ns, to_ns: None }
     }
 
     pub(crate) fn select(&self, sql: &str, values: &[Value]) -> Result<Answer, QueryError> {

@@ -17,6 +17,10 @@ pub struct CollectivesRequest {
     pub pid: Option<u32>,
     /// Only the last so long, as `90s` or `5m`, back from the newest event.
     pub since: Option<String>,
+    /// From this time on, unix time in nanoseconds.
+    pub from_ns: Option<u64>,
+    /// Before this time, unix time in nanoseconds.
+    pub to_ns: Option<u64>,
     /// A row for each rank.
     pub per_rank: bool,
     /// At most so many rows.
@@ -27,7 +31,8 @@ const SUBJECT: Subject = Subject { what: "collectives", hint: "trace while a pro
 
 /// A communicator whose id is not known is told by its process and handle. Most time first.
 pub fn collectives(reader: &Reader, request: &CollectivesRequest) -> Result<Rows, QueryError> {
-    let chosen = Chosen::new(reader, request.pid, request.since.as_deref(), request.limit)?;
+    let chosen = Chosen::new(reader, request.pid, request.since.as_deref(), request.limit)?
+        .between(request.from_ns, request.to_ns)?;
     let (mut clause, mut values) = chosen.conditions("timestamp_ns");
     if let Some(op) = &request.op {
         values.push(op.clone().into());

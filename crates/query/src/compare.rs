@@ -1,9 +1,10 @@
 //! `compare`: two traces, or two times of one, operation by operation: what changed beyond noise.
 
-use crate::QueryError;
+use crate::compare_steps::{StepChange, changes};
 use crate::evidence::{Scope, gather, threads};
+use crate::{ExplainRequest, QueryError, explain};
 use gpuwhy_cause::compare as compared;
-use gpuwhy_cause::{Comparison, Evidence};
+use gpuwhy_cause::{Comparison, Evidence, StepTree};
 use gpuwhy_model::{Coverage, Span};
 use gpuwhy_store::Reader;
 use serde::Serialize;
@@ -22,6 +23,8 @@ pub struct Side<'a> {
 pub struct Compared {
     pub a: SideInShort,
     pub b: SideInShort,
+    /// Steps of processes that both have, those that got slower by most first.
+    pub steps: Vec<StepChange>,
     #[serde(flatten)]
     pub comparison: Comparison,
 }
@@ -36,7 +39,22 @@ pub struct SideInShort {
 
 pub fn compare(a: &Side<'_>, b: &Side<'_>) -> Result<Compared, QueryError> {
     let (left, right) = (evidence(a)?, evidence(b)?);
-    Ok(Compared { a: in_short(a, &left), b: in_short(b, &right), comparison: compared(&left, &right) })
+    Ok(Compared {
+        a: in_short(a, &left),
+        b: in_short(b, &right),
+        steps: changes(&steps(a)?, &steps(b)?),
+        comparison: compared(&left, &right),
+    })
+}
+
+/// What its steps are made of, as `explain` finds them; none where there is nothing to explain.
+fn steps(side: &Side<'_>) -> Result<Vec<StepTree>, QueryError> {
+    let request = ExplainRequest { from_ns: side.from_ns, to_ns: side.to_ns, ..ExplainRequest::default() };
+    match explain(side.reader, &request) {
+        Ok(explained) => Ok(explained.steps),
+        Err(QueryError::NoData(_)) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 fn evidence(side: &Side<'_>) -> Result<Evidence, QueryError> {
@@ -49,7 +67,7 @@ fn evidence(side: &Side<'_>) -> Result<Evidence, QueryError> {
         end_ns: side.to_ns.unwrap_or(span.end_ns).min(span.end_ns),
     };
     let mut evidence = threads(side.reader, asked)?;
-    gather(side.reader, &Scope::All, false, &mut evidence)?;
+    gather(side.reader, None, &Scope::All, false, &mut evidence)?;
     if evidence.sums.is_empty() && evidence.foreign.is_empty() {
         return Err(QueryError::NoData(format!(
             "{file} has no calls in that time: trace while a process uses the GPU"

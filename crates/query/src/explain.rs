@@ -2,10 +2,12 @@
 
 use crate::QueryError;
 use crate::evidence::{Scope, gather, threads};
+use crate::quiet::Quiet;
 use crate::since::{nothing, span};
 use crate::trace::nodes;
 use gpuwhy_cause::{Evidence, Idle, ServerReport, StepTree, Tail};
-use gpuwhy_model::{Coverage, Finding, Span};
+use gpuwhy_model::units::duration;
+use gpuwhy_model::{Coverage, Finding, Layer, Span};
 use gpuwhy_store::Reader;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,7 +30,7 @@ pub struct ExplainRequest {
 }
 
 /// Its fields are those of `explain --json`.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Explained {
     pub trace: TraceInShort,
     pub coverage: Coverage,
@@ -40,32 +42,52 @@ pub struct Explained {
     pub idle: Vec<Idle>,
     /// What the slowest calls of each operation spent their time on.
     pub tail: Vec<Tail>,
+    /// Processes that have stopped giving the GPU work.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quiet: Vec<Quiet>,
     /// Inference servers that were watched meanwhile.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ServerReport>,
 }
 
 /// The trace that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceInShort {
     pub file: String,
     /// Of what was looked at.
     pub start_ns: u64,
     pub end_ns: u64,
+    /// Of the time that was looked at.
     pub events: u64,
     pub nodes: Vec<String>,
 }
 
+/// From so many on a second reader is worth its opening.
+const MIN_EVENTS_OF_TWO: u64 = 200_000;
+
 pub fn explain(reader: &Reader, request: &ExplainRequest) -> Result<Explained, QueryError> {
+    let events = reader.event_count()?;
+    // Opening another one takes longer than reading a small trace, and of another tool's file all rows are read for it.
+    let others = usize::from(reader.origin().has_blame() && events >= MIN_EVENTS_OF_TWO);
+    reader.at_one_moment_with(others, |mut others| explain_with(reader, others.first_mut(), request, events))
+}
+
+/// `beside` reads the same file at the same time.
+fn explain_with(
+    reader: &Reader,
+    beside: Option<&mut Reader>,
+    request: &ExplainRequest,
+    events: u64,
+) -> Result<Explained, QueryError> {
     let span = span(reader, request.since.as_deref(), request.from_ns, request.to_ns)?;
     let mut evidence = threads(reader, span)?;
     let mut scope = Scope::of_loops(gpuwhy_cause::loops(&evidence));
-    gather(reader, &scope, request.per_process, &mut evidence)?;
+    gather(reader, beside, &scope, request.per_process, &mut evidence)?;
     // Of a short program all calls may lie in a window that is mostly behind its loop.
     if evidence.sums.is_empty() && !matches!(scope, Scope::All) {
         scope = Scope::All;
         evidence = threads(reader, span)?;
-        gather(reader, &scope, request.per_process, &mut evidence)?;
+        gather(reader, None, &scope, request.per_process, &mut evidence)?;
     }
     let empty = evidence.sums.is_empty()
         && evidence.foreign.is_empty()
@@ -90,25 +112,38 @@ pub fn explain(reader: &Reader, request: &ExplainRequest) -> Result<Explained, Q
         return Err(nothing(reader, "calls", &selection)?);
     }
     let mut explanation = gpuwhy_cause::explain(&evidence);
-    if let Some(before) = scope.start() {
+    // Where older waits were not looked at, what lies before the loop is mostly loop, too.
+    let cut_ns = Some(evidence.activity.whole_from_ns).filter(|time| *time > span.start_ns);
+    if let Some(before) = scope.start().filter(|_| cut_ns.is_none()) {
         let end_ns = before.loops().iter().map(|(_, span)| span.start_ns).max().unwrap_or(span.start_ns);
         let mut start = Evidence { span: Span { end_ns, ..span }, ..of_trace(&evidence) };
-        gather(reader, &before, false, &mut start)?;
+        gather(reader, None, &before, false, &mut start)?;
         explanation.add_start(gpuwhy_cause::explain(&start));
+    }
+    let mut coverage = evidence.coverage.clone();
+    leave_out_unused(&mut coverage, &evidence);
+    if let Some(cut_ns) = cut_ns {
+        let of = duration(span.end_ns.saturating_sub(cut_ns));
+        let line = format!(
+            "steps and findings of loops are of the last {of}, as many waits as are walked at once: --to looks at an earlier time"
+        );
+        coverage.degraded.insert(0, line);
     }
     let wanted = |finding: &Finding| {
         request.pid.is_none_or(|pid| finding.pid == Some(pid))
             && request.op.as_ref().is_none_or(|op| finding.op.as_ref() == Some(op))
     };
+    let is_part = request.since.is_some() || request.from_ns.is_some() || request.to_ns.is_some();
+    let events = if is_part { reader.event_count_in(span)? } else { events };
     Ok(Explained {
         trace: TraceInShort {
             file: reader.path().display().to_string(),
             start_ns: span.start_ns,
             end_ns: span.end_ns,
-            events: reader.event_count()?,
+            events,
             nodes: nodes(&reader.sessions()?),
         },
-        coverage: evidence.coverage.clone(),
+        coverage,
         findings: explanation.findings.into_iter().filter(wanted).collect(),
         idle: explanation
             .idle
@@ -121,12 +156,31 @@ pub fn explain(reader: &Reader, request: &ExplainRequest) -> Result<Explained, Q
             .filter(|tail| request.op.as_ref().is_none_or(|op| tail.op == *op))
             .collect(),
         servers: explanation.servers,
+        quiet: crate::quiet::quiet(&evidence, span)
+            .into_iter()
+            .filter(|quiet| request.pid.is_none_or(|pid| quiet.pid == pid))
+            .collect(),
         steps: explanation
             .steps
             .into_iter()
             .filter(|tree| request.pid.is_none_or(|pid| tree.pid == pid))
             .collect(),
     })
+}
+
+/// What was not seen of a library that nobody called matters to nobody. A line begins with the probe it is of.
+fn leave_out_unused(coverage: &mut Coverage, evidence: &Evidence) {
+    let is_used = |layer: Layer| {
+        let mut of_calls = evidence.sums.iter().filter_map(|sums| evidence.ops.get(&sums.op));
+        of_calls.any(|op| op.layer == layer)
+            || (layer == Layer::Nccl && !(evidence.collectives.is_empty() && evidence.in_flight.is_empty()))
+    };
+    let unused: Vec<&str> =
+        [Layer::Nccl, Layer::Hip].into_iter().filter(|layer| !is_used(*layer)).map(Layer::name).collect();
+    let is_of_used =
+        |line: &String| line.split_whitespace().next().is_none_or(|probe| !unused.contains(&probe));
+    coverage.degraded.retain(is_of_used);
+    coverage.unattached.retain(is_of_used);
 }
 
 /// What does not depend on the time looked at.

@@ -16,6 +16,10 @@ pub struct GpuTimeRequest {
     pub pid: Option<u32>,
     /// Only the last so long, as `90s` or `5m`, back from the newest event.
     pub since: Option<String>,
+    /// From this time on, unix time in nanoseconds.
+    pub from_ns: Option<u64>,
+    /// Before this time, unix time in nanoseconds.
+    pub to_ns: Option<u64>,
     /// At most so many rows.
     pub limit: Option<usize>,
 }
@@ -25,11 +29,16 @@ const SUBJECT: Subject = Subject { what: "GPU time", hint: "trace while a proces
 /// By process and stream; busiest first. Percentages are of the time from the first window to the last that any stream
 /// was used in, so that those of two processes can be compared.
 pub fn gpu_time(reader: &Reader, request: &GpuTimeRequest) -> Result<Rows, QueryError> {
-    let chosen = Chosen::new(reader, request.pid, request.since.as_deref(), request.limit)?;
+    let chosen = Chosen::new(reader, request.pid, request.since.as_deref(), request.limit)?
+        .between(request.from_ns, request.to_ns)?;
     let (clause, values) = chosen.clause("window_start_ns");
-    let everybody = chosen.from_ns.map_or(String::new(), |ns| format!(" WHERE window_start_ns >= {ns}"));
+    let from = chosen.first("window_start_ns").map(|ns| format!("window_start_ns >= {ns}"));
+    let to = chosen.to_ns.map(|ns| format!("window_start_ns < {ns}"));
+    let bounds: Vec<String> = from.into_iter().chain(to).collect();
+    let everybody =
+        if bounds.is_empty() { String::new() } else { format!(" WHERE {}", bounds.join(" AND ")) };
     // Between slices nobody knows how busy a stream was, and launches stand for those that were not watched.
-    let within = span(reader, request.since.as_deref(), None, None)?;
+    let within = span(reader, request.since.as_deref(), request.from_ns, request.to_ns)?;
     let factor = factors(reader, within, CallClass::Launches, "t.pid")?;
     let (upper, launches, launch_ns) = match &factor {
         Some(factor) => (

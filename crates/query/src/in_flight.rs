@@ -13,6 +13,10 @@ pub struct InFlightRequest {
     pub pid: Option<u32>,
     /// Only the last so long, as `90s` or `5m`, back from the newest event: calls that still lasted then.
     pub since: Option<String>,
+    /// From this time on, unix time in nanoseconds.
+    pub from_ns: Option<u64>,
+    /// Before this time, unix time in nanoseconds.
+    pub to_ns: Option<u64>,
     /// At most so many rows.
     pub limit: Option<usize>,
 }
@@ -22,7 +26,8 @@ const SUBJECT: Subject =
 
 /// Those that have not returned first, the longest of them before the others.
 pub fn in_flight(reader: &Reader, request: &InFlightRequest) -> Result<Rows, QueryError> {
-    let chosen = Chosen::new(reader, request.pid, request.since.as_deref(), request.limit)?;
+    let chosen = Chosen::new(reader, request.pid, request.since.as_deref(), request.limit)?
+        .between(request.from_ns, request.to_ns)?;
     let (clause, values) = chosen.clause("seen_ns");
     let sql = format!(
         "SELECT pid, {}, tid, op, (ifnull(ended_ns, seen_ns) - start_ns) / 1e6 AS lasted_ms, ended_ns IS NULL AS lasts, \

@@ -18,6 +18,10 @@ pub struct LinesRequest {
     pub pid: Option<u32>,
     /// Only the last so long, as `90s` or `5m`, back from the newest event.
     pub since: Option<String>,
+    /// From this time on, unix time in nanoseconds.
+    pub from_ns: Option<u64>,
+    /// Before this time, unix time in nanoseconds.
+    pub to_ns: Option<u64>,
     /// At most so many rows.
     pub limit: Option<usize>,
     /// Only this operation.
@@ -32,7 +36,8 @@ const COLUMNS: [&str; 10] =
 /// Kept calls by operation and line: the innermost Python line, else the innermost native function. Most time first. Of
 /// very many calls a sample is looked at; the coverage's notes say so.
 pub fn lines(reader: &Reader, request: &LinesRequest) -> Result<Rows, QueryError> {
-    let chosen = Chosen::new(reader, request.pid, request.since.as_deref(), request.limit)?;
+    let chosen = Chosen::new(reader, request.pid, request.since.as_deref(), request.limit)?
+        .between(request.from_ns, request.to_ns)?;
     let span = span(reader, request.since.as_deref(), None, None)?;
     let mut by_stack: HashMap<(u32, String, i64), Sum> = HashMap::new();
     let wanted = Wanted { span, pid: request.pid, op: request.op.as_deref() };

@@ -16,6 +16,10 @@ pub struct MemoryRequest {
     /// Only the last so long, as `90s` or `5m`, back from the newest event: holders of what was
     /// allocated then and is live, and failures.
     pub since: Option<String>,
+    /// From this time on, unix time in nanoseconds.
+    pub from_ns: Option<u64>,
+    /// Before this time, unix time in nanoseconds.
+    pub to_ns: Option<u64>,
     /// So many rows of each kind.
     pub limit: Option<usize>,
 }
@@ -44,7 +48,8 @@ const SUBJECT: Subject =
     Subject { what: "allocations", hint: "trace while a process allocates device memory" };
 
 pub fn memory(reader: &Reader, request: &MemoryRequest) -> Result<Memory, QueryError> {
-    let chosen = Chosen::new(reader, request.pid, request.since.as_deref(), request.limit)?;
+    let chosen = Chosen::new(reader, request.pid, request.since.as_deref(), request.limit)?
+        .between(request.from_ns, request.to_ns)?;
     // Rows are written when something changed: the last one tells how it is, however old.
     let (clause, values) = Chosen::new(reader, request.pid, None, None)?.clause("timestamp_ns");
     let usage = chosen.select(

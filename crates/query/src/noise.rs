@@ -13,6 +13,10 @@ pub struct NoiseRequest {
     pub pid: Option<u32>,
     /// Only the last so long, as `90s` or `5m`, back from the newest event.
     pub since: Option<String>,
+    /// From this time on, unix time in nanoseconds.
+    pub from_ns: Option<u64>,
+    /// Before this time, unix time in nanoseconds.
+    pub to_ns: Option<u64>,
     /// At most so many rows.
     pub limit: Option<usize>,
 }
@@ -22,7 +26,8 @@ const SUBJECT: Subject =
 
 /// By neighbour, with whose it is; most time first.
 pub fn noise(reader: &Reader, request: &NoiseRequest) -> Result<Rows, QueryError> {
-    let chosen = Chosen::new(reader, request.pid, request.since.as_deref(), request.limit)?;
+    let chosen = Chosen::new(reader, request.pid, request.since.as_deref(), request.limit)?
+        .between(request.from_ns, request.to_ns)?;
     let (clause, values) = chosen.clause("window_start_ns");
     let sql = format!(
         "SELECT by_pid, max(by_comm) AS by_comm, tenant, cgroup, pid, {}, sum(ns) / 1e6 AS ms, sum(count) AS waits, \

@@ -2,7 +2,7 @@
 //! slices of time are estimates with an interval.
 
 use crate::estimates::{Estimates, scale};
-use crate::since::{from_ns, nothing, selection, span};
+use crate::since::{first_window, from_ns, in_order, nothing, selection, span, stored};
 use crate::{QueryError, Rows};
 use gpuwhy_model::Estimate;
 use gpuwhy_store::{Answer, CallStats, Filter, Reader, Value};
@@ -19,6 +19,10 @@ pub struct OperationsRequest {
     pub pid: Option<u32>,
     /// Only the last so long, as `90s` or `5m`, back from the newest event.
     pub since: Option<String>,
+    /// From this time on, unix time in nanoseconds.
+    pub from_ns: Option<u64>,
+    /// Before this time, unix time in nanoseconds.
+    pub to_ns: Option<u64>,
     /// At most so many rows.
     pub limit: Option<usize>,
 }
@@ -26,8 +30,10 @@ pub struct OperationsRequest {
 /// The columns of the `op_summary` view, of the windows that are asked for, and in traces with slices the interval of
 /// counts that are estimates; most time first.
 pub fn operations(reader: &Reader, request: &OperationsRequest) -> Result<Rows, QueryError> {
-    let from = from_ns(reader, request.since.as_deref())?;
-    let filter = Filter { op: request.op.clone(), pid: request.pid, from_ns: from, to_ns: None };
+    in_order(request.from_ns, request.to_ns)?;
+    let from = from_ns(reader, request.since.as_deref())?.or(request.from_ns.map(first_window)).map(stored);
+    let to_ns = request.to_ns.map(stored);
+    let filter = Filter { op: request.op.clone(), pid: request.pid, from_ns: from, to_ns };
     let mut sums: BTreeMap<(String, u32), CallStats> = BTreeMap::new();
     reader.each_call_stats(&filter, |window| match sums.get_mut(&(window.op.clone(), window.pid)) {
         Some(sum) => sum.merge(&window),
@@ -37,7 +43,7 @@ pub fn operations(reader: &Reader, request: &OperationsRequest) -> Result<Rows, 
         let selection = selection(request.op.as_deref(), request.pid, request.since.as_deref());
         return Err(nothing(reader, "calls", &selection)?);
     }
-    let within = span(reader, request.since.as_deref(), None, None)?;
+    let within = span(reader, request.since.as_deref(), request.from_ns, request.to_ns)?;
     let estimates = Estimates::read(reader, within)?;
     let mut all: BTreeMap<String, Operation> = BTreeMap::new();
     for ((op, pid), sum) in sums {

@@ -13,6 +13,10 @@ pub struct WatchCostRequest {
     pub pid: Option<u32>,
     /// Only the last so long, as `90s` or `5m`, back from the newest event.
     pub since: Option<String>,
+    /// From this time on, unix time in nanoseconds.
+    pub from_ns: Option<u64>,
+    /// Before this time, unix time in nanoseconds.
+    pub to_ns: Option<u64>,
     /// At most so many rows.
     pub limit: Option<usize>,
 }
@@ -22,7 +26,8 @@ const SUBJECT: Subject =
 
 /// By process; most first.
 pub fn watch_cost(reader: &Reader, request: &WatchCostRequest) -> Result<Rows, QueryError> {
-    let chosen = Chosen::new(reader, request.pid, request.since.as_deref(), request.limit)?;
+    let chosen = Chosen::new(reader, request.pid, request.since.as_deref(), request.limit)?
+        .between(request.from_ns, request.to_ns)?;
     let (clause, values) = chosen.clause("window_start_ns");
     let sql = format!(
         "SELECT pid, {}, sum(calls) AS calls, sum(cost_ns) / 1e6 AS cost_ms, \

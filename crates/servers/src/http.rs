@@ -11,15 +11,17 @@ const IN_ALL: Duration = Duration::from_secs(1);
 const MOST_BYTES: usize = 4 << 20;
 const MOST_HEAD_BYTES: usize = 16 << 10;
 
+pub(crate) fn connect(target: &Target) -> Result<TcpStream, String> {
+    TcpStream::connect_timeout(&target.address, TO_CONNECT).map_err(|error| match error.kind() {
+        ErrorKind::ConnectionRefused => "nobody listens there".to_string(),
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => "it does not answer".to_string(),
+        _ => error.to_string(),
+    })
+}
+
 /// The page, or why there is none, in a few words.
-pub(crate) fn get(target: &Target) -> Result<String, String> {
+pub(crate) fn get(mut stream: TcpStream, target: &Target) -> Result<String, String> {
     let until = Instant::now() + IN_ALL;
-    let mut stream =
-        TcpStream::connect_timeout(&target.address, TO_CONNECT).map_err(|error| match error.kind() {
-            ErrorKind::ConnectionRefused => "nobody listens there".to_string(),
-            ErrorKind::TimedOut | ErrorKind::WouldBlock => "it does not answer".to_string(),
-            _ => error.to_string(),
-        })?;
     stream.set_write_timeout(Some(IN_ALL)).map_err(|error| error.to_string())?;
     // The old version of the protocol: the answer comes in one piece and ends with the connection.
     let question = format!(
@@ -121,7 +123,7 @@ mod tests {
             let _ = stream.write_all(answer);
             String::from_utf8(question).unwrap()
         });
-        let got = get(&target);
+        let got = connect(&target).and_then(|stream| get(stream, &target));
         assert!(server.join().unwrap().starts_with("GET /metrics HTTP/1.0\r\nHost: 127.0.0.1:"));
         got
     }
@@ -147,6 +149,6 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let target = Target::at(listener.local_addr().unwrap());
         drop(listener);
-        assert_eq!(get(&target), Err("nobody listens there".into()));
+        assert_eq!(connect(&target).unwrap_err(), "nobody listens there");
     }
 }

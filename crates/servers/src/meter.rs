@@ -5,8 +5,10 @@ use crate::kind::Kind;
 use crate::kinds::{KINDS, of_page};
 use crate::reading::Reading;
 use crate::{Target, http};
+use gpuwhy_confine::Parser;
 use gpuwhy_model::ServerSample;
 use std::collections::BTreeMap;
+use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -37,6 +39,8 @@ pub struct Heard {
 #[derive(Debug)]
 pub struct ServerMeter {
     wanted: Wanted,
+    /// Talks to them and reads their pages.
+    parser: Parser,
     servers: BTreeMap<Target, Server>,
     said: BTreeMap<String, Option<String>>,
     looked: Option<Instant>,
@@ -53,14 +57,15 @@ struct Server {
 }
 
 impl ServerMeter {
-    pub fn new(wanted: Wanted) -> ServerMeter {
+    /// `parser` has to be one that may talk.
+    pub fn new(wanted: Wanted, parser: Parser) -> ServerMeter {
         let servers = match &wanted {
             Wanted::Named(targets) => {
                 targets.iter().map(|target| (target.clone(), Server::default())).collect()
             }
             Wanted::Found => BTreeMap::new(),
         };
-        ServerMeter { wanted, servers, said: BTreeMap::new(), looked: None, looks: 0 }
+        ServerMeter { wanted, parser, servers, said: BTreeMap::new(), looked: None, looks: 0 }
     }
 
     /// Asks all of them once. To be called about once a second; `now_ns` is the clock of the samples.
@@ -76,7 +81,7 @@ impl ServerMeter {
                 continue;
             }
             let url = target.url();
-            match server.ask(target) {
+            match server.ask(target, &self.parser) {
                 Ok(sample) => {
                     say(&mut self.said, &mut heard, &url, None);
                     heard.samples.extend(sample.map(|sample| ServerSample {
@@ -134,16 +139,12 @@ impl Server {
     }
 
     /// What it says since it was last asked; nothing the first time.
-    fn ask(&mut self, target: &Target) -> Result<Option<ServerSample>, String> {
+    fn ask(&mut self, target: &Target, parser: &Parser) -> Result<Option<ServerSample>, String> {
         self.asked = Some(Instant::now());
-        let page = http::get(target).and_then(|text| {
-            // What it is, its page says best.
-            let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
-            let kind = of_page(&text).ok_or_else(|| match self.kind {
-                Some(kind) => format!("its page has no metric of {}; are its metrics on?", kind.name),
-                None => format!("its page has no metric of {}", names.join(", ")),
-            })?;
-            Ok((kind, Reading::of(kind, &text)))
+        let (expected, asked) = (self.kind, target.clone());
+        let page = http::connect(target).and_then(|stream| {
+            let read = parser.parse(move || page(stream, &asked, expected));
+            read.unwrap_or_else(|| Err("reading its page failed; this is a fault of gpuwhy's own".into()))
         });
         let (kind, reading) = match page {
             Ok(page) => page,
@@ -162,6 +163,22 @@ impl Server {
             Some(ServerSample { server: kind.name.into(), pid: self.pid, ..sample })
         }))
     }
+}
+
+/// What a server's page says.
+fn page(
+    stream: TcpStream,
+    target: &Target,
+    expected: Option<&'static Kind>,
+) -> Result<(&'static Kind, Reading), String> {
+    let text = http::get(stream, target)?;
+    // What it is, its page says best.
+    let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+    let kind = of_page(&text).ok_or_else(|| match expected {
+        Some(kind) => format!("its page has no metric of {}; are its metrics on?", kind.name),
+        None => format!("its page has no metric of {}", names.join(", ")),
+    })?;
+    Ok((kind, Reading::of(kind, &text)))
 }
 
 fn say(said: &mut BTreeMap<String, Option<String>>, heard: &mut Heard, who: &str, why: Option<String>) {

@@ -24,8 +24,8 @@ class UniqueId(ctypes.Structure):
 class Communicator:
     """The ranks' common one; they meet through a file. The library is there from the beginning, as PyTorch has it."""
 
-    def __init__(self):
-        self.nccl = ctypes.CDLL(os.path.join(HERE, "libnccl.so.2"))
+    def __init__(self, folder):
+        self.nccl = ctypes.CDLL(os.path.join(folder, "libnccl.so.2"))
         void_pointer, size = ctypes.c_void_p, ctypes.c_size_t
         self.nccl.ncclCommInitRank.argtypes = [void_pointer, ctypes.c_int, UniqueId, ctypes.c_int]
         self.nccl.ncclAllReduce.argtypes = [void_pointer, void_pointer, size, ctypes.c_int, ctypes.c_int, void_pointer, void_pointer]
@@ -145,15 +145,29 @@ def parse():
     parser.add_argument("--hang-at", type=int, default=0, help="never reach the Nth collective: this rank is missing")
     parser.add_argument("--hang-busy", action="store_true", help="it computes meanwhile; else it sleeps")
     parser.add_argument("--mismatch-at", type=int, default=0, help="in the Nth collective use another count than the others")
+    parser.add_argument("--libraries", metavar="FOLDER", default=HERE, help="where the GPU libraries are")
+    parser.add_argument("--load-late-ms", type=int, metavar="MS", help="pass the gate without any GPU library, compute for so long, then load all of them and make the communicator at once")
     return parse_with_common(parser)
+
+
+def compute(milliseconds):
+    until, number = time.monotonic_ns() + milliseconds * 1000000, 1
+    while time.monotonic_ns() < until:
+        for _ in range(200):
+            number = (number * 3 + 1) % 1000003
 
 
 def main():
     options = parse()
-    gpu = Gpu(options.cudart)
+    gate = Gate(options)
+    if options.load_late_ms is not None:
+        gate.wait()
+        compute(options.load_late_ms)
+    gpu = Gpu(options.cudart, options.libraries)
     gpu.driver.simgpu_set(b"kernel_ns", options.kernel_us * 1000)
-    communicator, gate = Communicator(), Gate(options)
-    gate.wait()
+    communicator = Communicator(options.libraries)
+    if options.load_late_ms is None:
+        gate.wait()
     report = train(gpu, communicator, gate, options)
     truth = {"command": "rank", "pid": os.getpid(), "rank": options.rank} | report
     print(json.dumps(truth, separators=(",", ":")), flush=True)

@@ -24,9 +24,9 @@ class Dim3(ctypes.Structure):
 class Gpu:
     """The CUDA runtime, and the count of the calls that were made to it."""
 
-    def __init__(self, cudart):
-        self.runtime = ctypes.CDLL(os.path.join(HERE, f"libcudart.so.{cudart}"))
-        self.driver = ctypes.CDLL(os.path.join(HERE, "libcuda.so.1"))
+    def __init__(self, cudart, folder=HERE):
+        self.runtime = ctypes.CDLL(os.path.join(folder, f"libcudart.so.{cudart}"))
+        self.driver = ctypes.CDLL(os.path.join(folder, "libcuda.so.1"))
         self.ops = {}
         self.tids = []
         self.loaded = set()

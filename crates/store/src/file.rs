@@ -49,8 +49,12 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 pub(crate) fn open(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
-    let db = Connection::open_with_flags(absolute(path), flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
-        .map_err(|error| StoreError::at(path, error))?;
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let opened = match flags.contains(OpenFlags::SQLITE_OPEN_READ_ONLY) && is_at_rest(path) {
+        true => Connection::open_with_flags(immutable(path), flags | OpenFlags::SQLITE_OPEN_URI),
+        false => Connection::open_with_flags(absolute(path), flags),
+    };
+    let db = opened.map_err(|error| StoreError::at(path, error))?;
     let prepare = || -> rusqlite::Result<()> {
         // Our schema has no triggers, and its views call nothing that changes anything: what a file has of that is not ours.
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
@@ -59,6 +63,35 @@ pub(crate) fn open(path: &Path, flags: OpenFlags) -> Result<Connection, StoreErr
     };
     prepare().map_err(|error| StoreError::at(path, error))?;
     Ok(db)
+}
+
+/// Whether a file keeps a write-ahead log and none is beside it: whoever wrote it has closed it. SQLite would make a log and its index to
+/// read such a file, leave both behind, and fail where it may not.
+fn is_at_rest(path: &Path) -> bool {
+    // A writer of this very process has its log there: nothing is opened then, as closing it would drop the writer's locks.
+    if beside(path, "-wal").exists() {
+        return false;
+    }
+    const READ_VERSION: usize = 19;
+    const OF_WAL: u8 = 2;
+    let mut header = [0u8; READ_VERSION + 1];
+    let read =
+        std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut header));
+    read.is_ok() && header[READ_VERSION] == OF_WAL
+}
+
+/// The file as a URI that promises SQLite that nobody writes.
+fn immutable(path: &Path) -> String {
+    use std::os::unix::ffi::OsStrExt;
+    let path = absolute(path);
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
+    let encoded: String = path
+        .as_os_str()
+        .as_bytes()
+        .iter()
+        .map(|byte| if plain(*byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") })
+        .collect();
+    format!("file:{encoded}?immutable=1")
 }
 
 /// Tables of every version: what claims to be an older trace and lacks one of them is none.

@@ -12,6 +12,7 @@ mod reader;
 pub mod schema;
 mod session;
 mod stats;
+mod target;
 mod writer;
 
 pub use access::Access;
@@ -22,4 +23,5 @@ pub use reader::{
 };
 pub use session::{Session, SessionInfo};
 pub use stats::CallStats;
-pub use writer::{Options, ProbeCost, Writer, write_findings};
+pub use target::check_target;
+pub use writer::{MIN_SIZE, Options, ProbeCost, Writer, write_findings};

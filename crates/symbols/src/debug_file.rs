@@ -1,30 +1,14 @@
 //! Debug information that was split off into a file of its own.
 
 use std::fs::File;
-use std::path::Path;
-
-use gpuwhy_proc::Inside;
 
 use gpuwhy_elf::{Bytes, Layout};
 
 /// A file without a build id is told by its checksum, which has to be worked out; not of files larger than this.
 const LARGEST_SUMMED: u64 = 256 << 20;
 
-/// Looks where debuggers look, first in the process's own root, then in the host's.
-pub(crate) fn find(layout: &Layout, path: &str, root: Option<&Inside>) -> Option<(File, Layout)> {
-    let candidates = candidates(layout, path);
-    if candidates.is_empty() {
-        return None;
-    }
-    let search = |root: &Inside| candidates.iter().find_map(|path| matching(layout, root.open(path)?));
-    root.and_then(search).or_else(|| {
-        let host = Inside::of(Path::new("/"))?;
-        let is_hosts = root.is_some_and(|root| root.is_same(&host));
-        if is_hosts { None } else { search(&host) }
-    })
-}
-
-fn candidates(layout: &Layout, path: &str) -> Vec<String> {
+/// Where debuggers look for what was split off from the file at a path of the process.
+pub(crate) fn candidates(layout: &Layout, path: &str) -> Vec<String> {
     let mut paths = Vec::new();
     if let Some((first, rest)) = layout.build_id.as_deref().and_then(<[u8]>::split_first) {
         paths.push(format!("/usr/lib/debug/.build-id/{first:02x}/{}.debug", hex(rest)));
@@ -39,7 +23,7 @@ fn candidates(layout: &Layout, path: &str) -> Vec<String> {
 }
 
 /// Whether the file is the other half of this one.
-fn matching(layout: &Layout, file: File) -> Option<(File, Layout)> {
+pub(crate) fn matching(layout: &Layout, file: File) -> Option<(File, Layout)> {
     let found = Layout::read(&file)?;
     let same = match (&layout.build_id, &found.build_id) {
         (Some(ours), Some(its)) => ours == its,

@@ -9,7 +9,7 @@ use crate::symbol_table::SymbolTable;
 use crate::tables::Tables;
 use crate::walk::{Place, Step};
 use gimli::UnwindContext;
-use gpuwhy_elf::{DebugPart, Layout, Part};
+use gpuwhy_elf::{Bytes, DebugPart, Layout, Part};
 use std::fs::File;
 
 /// Frames of one stack.
@@ -26,13 +26,13 @@ pub fn file(file: &File, addresses: &[u64], stack: &[u8]) {
     let mut names = Names::default();
     names.add_symbols(SymbolTable::read(&layout, file));
     if layout.debug_bytes() <= DEBUG_BYTES {
-        names.add_lines(&layout, file);
+        names.add_lines(&layout, file, DEBUG_BYTES);
     }
     for address in addresses {
         names.at(*address, &[file]);
     }
-    if let Some(tables) = Tables::read(&layout, file) {
-        walk(tables, addresses, stack);
+    if let Some(tables) = Tables::read(&layout, file, DEBUG_BYTES) {
+        walk(&tables, file, addresses, stack);
     }
 }
 
@@ -47,12 +47,12 @@ pub fn unwind(index: &[u8], section: &[u8], start: u64, addresses: &[u64], stack
         text: start,
         ..Layout::default()
     };
-    if let Some(tables) = Tables::read(&layout, &bytes) {
-        walk(tables, addresses, stack);
+    if let Some(tables) = Tables::read(&layout, &bytes, DEBUG_BYTES) {
+        walk(&tables, &bytes, addresses, stack);
     }
 }
 
-fn walk(mut tables: Tables, addresses: &[u64], stack: &[u8]) {
+fn walk(tables: &Tables, file: &impl Bytes, addresses: &[u64], stack: &[u8]) {
     let mut context = UnwindContext::new();
     let stack = Stack { start: 0x7000, bytes: stack, swapped: &[] };
     for address in addresses {
@@ -60,8 +60,8 @@ fn walk(mut tables: Tables, addresses: &[u64], stack: &[u8]) {
         let mut place =
             Place::new(Registers { ip: *address, sp: 0x7000, bp: 0x7020, ..Registers::default() });
         for _ in 0..FRAMES {
-            let step = match tables.row(place.lookup(), &mut context) {
-                Some(row) => place.step(&row, &tables, &stack),
+            let step = match tables.row(place.lookup(), file, &mut context) {
+                Some(row) => place.step(&row, &stack),
                 None => place.step_by_frame_pointer(&stack),
             };
             if step != Step::Caller {
@@ -81,7 +81,7 @@ pub fn lines(file: &File, sections: &[(&'static str, u64)], addresses: &[u64]) {
         offset += size;
     }
     let mut names = Names::default();
-    names.add_lines(&layout, file);
+    names.add_lines(&layout, file, DEBUG_BYTES);
     for address in addresses {
         names.at(*address, &[]);
     }

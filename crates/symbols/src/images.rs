@@ -1,16 +1,21 @@
 //! The files that are open, each once, whatever processes and containers run it.
 
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
-use gimli::UnwindContext;
-use gpuwhy_proc::{Inside, Mapping, TargetFile};
-
-use crate::image::{Content, Image, Lazy, Opened, Stamp};
+use crate::image::{Content, Image, Lazy, Opened, Stamp, Unsplit};
 use crate::limits::Limits;
 use crate::names::Line;
-use crate::tables::Tables;
+use crate::opener::Opener;
+use crate::recent::Recent;
+use crate::tables::Row;
+use gimli::UnwindContext;
+
+/// Of all files.
+const MAX_ROWS: usize = 16_384;
 
 /// Never used again for another file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,6 +29,8 @@ pub(crate) struct Images {
     turn: u64,
     /// For the interpreter of unwind tables: made once.
     pub(crate) context: UnwindContext<usize>,
+    /// Nothing where the file's tables have none.
+    rows: Recent<(ImageId, u64), Option<Rc<Row>>>,
     limits: Limits,
 }
 
@@ -36,24 +43,53 @@ impl Images {
             next: 0,
             turn: 0,
             context: UnwindContext::new(),
+            rows: Recent::new(MAX_ROWS),
             limits,
         }
     }
 
-    /// The file behind a mapping.
-    pub(crate) fn open(&mut self, pid: u32, line: &Mapping, root: Option<&Inside>) -> Option<ImageId> {
-        let file = TargetFile::mapped(pid, line)?.into_file()?;
-        let stamp = Stamp::of(&file.metadata().ok()?);
-        if let Some(id) = self.by_stamp.get(&stamp).filter(|id| self.images.contains_key(id)) {
-            return Some(*id);
+    /// Files that a process has mapped from these paths. Debug files are found too, with one question: later the process
+    /// and its root may be gone.
+    pub(crate) fn open(
+        &mut self,
+        pid: u32,
+        files: Vec<(&str, Option<File>)>,
+        opener: &mut Opener,
+    ) -> Vec<Option<ImageId>> {
+        let (mut ids, mut read) = (HashMap::new(), HashMap::new());
+        let stamps: Vec<Option<Stamp>> = files
+            .into_iter()
+            .map(|(path, file)| {
+                let file = file?;
+                let stamp = Stamp::of(&file.metadata().ok()?);
+                if let Some(id) = self.known(&stamp) {
+                    ids.insert(stamp, id);
+                } else {
+                    read.entry(stamp).or_insert_with(|| {
+                        let file = Unsplit::read(file, stamp);
+                        let candidates = file.candidates(path);
+                        (file, candidates)
+                    });
+                }
+                Some(stamp)
+            })
+            .collect();
+        let (read, candidates): (Vec<Unsplit>, Vec<Vec<String>>) = read.into_values().unzip();
+        let debug = opener.debug(pid, candidates);
+        for (file, debug) in read.into_iter().zip(debug.into_iter().chain(std::iter::repeat_with(Vec::new))) {
+            // One that makes room for the next is opened again when it is needed.
+            ids.insert(file.stamp, self.keep(Arc::new(Opened::of(file, debug.into_iter()))));
         }
-        Some(self.keep(Arc::new(Opened::open(file, &line.path, root)?)))
+        stamps.into_iter().map(|stamp| ids.get(&stamp?).copied()).collect()
+    }
+
+    fn known(&self, stamp: &Stamp) -> Option<ImageId> {
+        self.by_stamp.get(stamp).copied().filter(|id| self.images.contains_key(id))
     }
 
     /// A file that another has opened.
     pub(crate) fn take(&mut self, opened: &Arc<Opened>) -> ImageId {
-        let known = self.by_stamp.get(&opened.stamp).copied().filter(|id| self.images.contains_key(id));
-        known.unwrap_or_else(|| self.keep(Arc::clone(opened)))
+        self.known(&opened.stamp).unwrap_or_else(|| self.keep(Arc::clone(opened)))
     }
 
     fn keep(&mut self, opened: Arc<Opened>) -> ImageId {
@@ -121,50 +157,59 @@ impl Images {
         Some(image)
     }
 
-    /// The unwind tables of a file, and the interpreter for them.
-    pub(crate) fn tables(&mut self, id: ImageId) -> Option<(&mut Tables, &mut UnwindContext<usize>)> {
-        let most = self.limits.table_bytes;
+    /// How to go on from an address of a file; nothing where its tables do not tell.
+    pub(crate) fn row(&mut self, id: ImageId, address: u64) -> Option<Rc<Row>> {
+        let max = self.limits.table_bytes;
         let image = self.touch(id)?;
         if image.tables.is_unread() {
-            let bytes = image.table_bytes();
-            let total = |images: &Images| sum(images, |image| image.tables.is_read(), Image::table_bytes);
-            while bytes <= most && total(self).saturating_add(bytes) > most {
-                let Some(oldest) = self.oldest(id, |image| image.tables.is_read()) else { break };
+            image.read_tables(max);
+            while self.images.values().map(Image::table_bytes).sum::<u64>() > max {
+                let Some(oldest) = self.oldest(id, |image| image.table_bytes() > 0) else { break };
                 oldest.tables = Lazy::Unread;
             }
-            self.images.get_mut(&id)?.read_tables(most);
         }
-        let tables = self.images.get_mut(&id)?.tables.get()?;
-        Some((tables, &mut self.context))
+        if let Some(row) = self.rows.get(&(id, address)) {
+            return row;
+        }
+        let row = self.images.get_mut(&id)?.row(address, &mut self.context).map(Rc::new);
+        self.rows.insert((id, address), row.clone());
+        row
     }
 
     /// The functions at an address of a file.
     pub(crate) fn lines_at(&mut self, id: ImageId, address: u64) -> Option<Rc<[Line]>> {
-        let most = self.limits.symbol_bytes;
         let image = self.touch(id)?;
+        image.named = Instant::now();
         if image.opened.is_overwritten() {
             image.names = Lazy::Nothing;
             return None;
         }
         if image.names.is_unread() {
-            let bytes = image.name_bytes(most);
-            let total =
-                |images: &Images| sum(images, |image| image.names.is_read(), |image| image.name_bytes(most));
-            while total(self).saturating_add(bytes) > most {
+            let limits = self.limits.clone();
+            let bytes = self.images.get(&id)?.name_bytes(&limits);
+            let held = |images: &Images| -> u64 {
+                let named = images.images.values().filter(|image| image.names.is_read());
+                named.map(|image| image.name_bytes(&limits)).sum()
+            };
+            while held(self).saturating_add(bytes) > limits.symbol_bytes {
                 let Some(oldest) = self.oldest(id, |image| image.names.is_read()) else { break };
                 oldest.names = Lazy::Unread;
             }
-            self.images.get_mut(&id)?.read_names(most);
+            self.images.get_mut(&id)?.read_names(&limits);
         }
         Some(self.images.get_mut(&id)?.lines_at(address))
+    }
+
+    /// Symbols and lines that nobody asked for lately.
+    pub(crate) fn drop_names(&mut self) {
+        let idle = |image: &Image| image.names.is_read() && image.named.elapsed() >= self.limits.names_idle;
+        for image in self.images.values_mut().filter(|image| idle(image)) {
+            image.names = Lazy::Unread;
+        }
     }
 
     fn oldest(&mut self, but: ImageId, having: impl Fn(&Image) -> bool) -> Option<&mut Image> {
         let candidates = self.images.iter_mut().filter(|(id, image)| **id != but && having(image));
         candidates.min_by_key(|(_, image)| image.used).map(|(_, image)| image)
     }
-}
-
-fn sum(images: &Images, having: impl Fn(&Image) -> bool, bytes: impl Fn(&Image) -> u64) -> u64 {
-    images.images.values().filter(|image| having(image)).map(bytes).fold(0, u64::saturating_add)
 }

@@ -4,7 +4,8 @@
 //! All of what is read here was written by the processes that are looked at. Everything is bounded: sections, tables,
 //! names, expressions, frames; and a file that has changed since it was mapped is not read any more.
 //!
-//! [`Symbols`] stays in the thread it was made in; what it has [`Met`] can be given to another one.
+//! [`Symbols`] stays in the thread it was made in, which need not be able to open anything: it asks [`answer`] of another.
+//! What it has [`Met`] can be given to another one.
 
 mod debug_file;
 mod demangle;
@@ -16,6 +17,7 @@ mod images;
 mod limits;
 mod maps;
 mod names;
+mod opener;
 mod perf_map;
 mod process;
 mod recent;
@@ -28,5 +30,7 @@ mod walk;
 
 pub use frame::{Frame, Module, Registers, Swapped, Unwound};
 pub use limits::Limits;
+pub use opener::{Ahead, Answer, Question, answer};
 pub use process::Met;
 pub use symbols::Symbols;
+pub use vdso::own_vdso;

@@ -10,10 +10,15 @@ pub struct Limits {
     pub files: usize,
     /// Files kept open though no known process maps them: the next process probably does.
     pub idle_files: usize,
-    /// Unwind tables in memory. A file with larger ones is unwound by frame pointers.
+    /// Indexes of unwind tables in memory, for files that have none of their own. A file whose tables are larger than this and
+    /// have no index is unwound by frame pointers.
     pub table_bytes: u64,
-    /// Symbols and debug information in memory. A file with more debug information than this gets names but no lines.
+    /// Symbols and debug information in memory.
     pub symbol_bytes: u64,
+    /// A file whose debug information takes more memory than this gets names but no lines.
+    pub debug_bytes: u64,
+    /// Symbols and debug information that nobody asked for during this time are dropped.
+    pub names_idle: Duration,
     /// Addresses whose names are remembered.
     pub addresses: usize,
     /// An unknown address makes a process's mappings be read again, but not more often than this.
@@ -26,9 +31,11 @@ impl Default for Limits {
             processes: 1024,
             files: 1024,
             idle_files: 128,
-            table_bytes: 256 << 20,
-            symbol_bytes: 512 << 20,
-            addresses: 65_536,
+            table_bytes: 32 << 20,
+            symbol_bytes: 32 << 20,
+            debug_bytes: 16 << 20,
+            names_idle: Duration::from_secs(30),
+            addresses: 32_768,
             reread_after: Duration::from_millis(100),
         }
     }

@@ -1,5 +1,6 @@
 //! Functions and lines of one file.
 
+use std::convert::Infallible;
 use std::fs::File;
 use std::rc::Rc;
 
@@ -7,14 +8,14 @@ use addr2line::Context;
 use gimli::{Dwarf, EndianRcSlice, LittleEndian, SectionId};
 
 use crate::demangle::{cut, demangle};
-use crate::symbol_table::SymbolTable;
+use crate::symbol_table::{MAX_ADDRESS, SymbolTable};
 use gpuwhy_elf::Layout;
 
 /// Functions inlined into each other at one address.
 const MOST_INLINED: usize = 128;
-/// No file is linked above; sums with such addresses would overflow.
-const HIGHEST: u64 = 1 << 56;
-
+/// What is held of a unit beside its bytes: abbreviations, ranges, the start of its lines. In a C library, whose units are
+/// many and small, this is three times its debug information.
+const UNIT_BYTES: u64 = 16 << 10;
 const DEEPEST: isize = 1000;
 
 type Reader = EndianRcSlice<LittleEndian>;
@@ -41,19 +42,25 @@ impl Names {
         self.symbols.push(table);
     }
 
-    pub(crate) fn add_lines(&mut self, layout: &Layout, file: &File) {
+    /// Reads lines if they take no more than so many bytes. Whether they do.
+    pub(crate) fn add_lines(&mut self, layout: &Layout, file: &File, max_bytes: u64) -> bool {
         let section = |id: SectionId| {
             let found = layout.debug_sections.iter().find(|(name, _)| *name == id.name());
             let bytes = found.map(|(_, part)| part.read(file)).unwrap_or_default();
-            Ok::<_, gimli::Error>(Reader::new(bytes.into(), LittleEndian))
+            Ok::<_, Infallible>(Reader::new(bytes.into(), LittleEndian))
         };
-        let dwarf = Dwarf::load(section).ok().filter(is_shallow);
-        self.lines = dwarf.and_then(|dwarf| Context::from_dwarf(dwarf).ok());
+        let Ok(dwarf) = Dwarf::load(section);
+        let bytes = layout.debug_bytes().saturating_add(units_of(&dwarf).saturating_mul(UNIT_BYTES));
+        if bytes > max_bytes {
+            return false;
+        }
+        self.lines = Some(dwarf).filter(is_shallow).and_then(|dwarf| Context::from_dwarf(dwarf).ok());
+        true
     }
 
     /// Innermost first; none if nothing knows the address. `files` are those the symbols were read from, in their order.
     pub(crate) fn at(&self, address: u64, files: &[&File]) -> Rc<[Line]> {
-        if address >= HIGHEST {
+        if address >= MAX_ADDRESS {
             return Rc::default();
         }
         let mut lines = self.lines_at(address).unwrap_or_default();
@@ -89,6 +96,15 @@ impl Names {
         lines.last_mut()?.inlined = false;
         Some(lines)
     }
+}
+
+fn units_of(dwarf: &Dwarf<Reader>) -> u64 {
+    let mut headers = dwarf.units();
+    let mut count = 0;
+    while let Ok(Some(_)) = headers.next() {
+        count += 1;
+    }
+    count
 }
 
 /// Whether nothing is nested so deep that those who follow it run out of stack. Compilers stay below a hundred.
@@ -166,18 +182,18 @@ mod tests {
             names.add_symbols(SymbolTable::read(&layout, &file));
             // As long as sections say so, files this small do not inflate to more.
             if layout.debug_bytes() < 64 << 20 {
-                names.add_lines(&layout, &file);
+                names.add_lines(&layout, &file, 64 << 20);
             }
-            let mut tables = Tables::read(&layout, &file);
+            let tables = Tables::read(&layout, &file, 64 << 20);
             for address in (0x1000..0x1300).step_by(23).chain([0, u64::MAX]) {
                 names.at(address, &[&file]);
                 let stack = [0x10u8; 256];
                 let stack = Stack { start: 0x7000, bytes: &stack, swapped: &[] };
                 let registers = crate::Registers { ip: address, sp: 0x7000, bp: 0x7020 };
-                if let Some(tables) = &mut tables
-                    && let Some(row) = tables.row(address, &mut gimli::UnwindContext::new())
+                if let Some(tables) = &tables
+                    && let Some(row) = tables.row(address, &file, &mut gimli::UnwindContext::new())
                 {
-                    Place::new(registers).step(&row, tables, &stack);
+                    Place::new(registers).step(&row, &stack);
                 }
             }
         }

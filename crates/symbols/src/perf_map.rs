@@ -8,6 +8,7 @@ use std::sync::Arc;
 use gpuwhy_proc::Inside;
 
 use crate::demangle::cut;
+use crate::opener::Opener;
 
 const MOST_BYTES: u64 = 64 << 20;
 const MOST_FUNCTIONS: usize = 1 << 20;
@@ -25,17 +26,21 @@ pub(crate) struct PerfMap {
 
 impl PerfMap {
     /// Reads what is new. The file stays open, so what the process wrote last is read though it has ended.
-    pub(crate) fn read(&mut self, pid: u32) {
+    pub(crate) fn read(&mut self, pid: u32, file: Option<File>, opener: &mut Opener) {
         if self.file.is_none() {
-            self.file = open(pid).map(Arc::new);
+            self.file = file.map(Arc::new);
         }
-        self.read_on(|| open(pid).map(Arc::new));
+        self.read_on(|| opener.perf_map(pid).map(Arc::new));
     }
 
     /// Reads what is new in a file that another has opened.
     pub(crate) fn read_of(&mut self, file: Arc<File>) {
         self.file = Some(Arc::clone(&file));
         self.read_on(|| Some(file));
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.file.is_some()
     }
 
     pub(crate) fn file(&self) -> Option<Arc<File>> {
@@ -90,8 +95,8 @@ impl PerfMap {
     }
 }
 
-/// Only what the process's own user wrote: the folder is everybody's.
-fn open(pid: u32) -> Option<File> {
+/// The file of a process. Only what the process's own user wrote: the folder is everybody's.
+pub(crate) fn open(pid: u32) -> Option<File> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let field =
         |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::split_whitespace);

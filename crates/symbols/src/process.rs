@@ -1,20 +1,20 @@
 //! A process: what it executes, from when it was met until it is forgotten.
 
-use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt;
+use std::fs::File;
 use std::sync::Arc;
 use std::time::Instant;
-
-use gpuwhy_proc::{Inside, Maps};
 
 use crate::image::Opened;
 use crate::images::{ImageId, Images};
 use crate::maps;
+use crate::opener::{Identity, Opener};
 use crate::perf_map::PerfMap;
 use crate::vdso;
 
 /// Mappings that are no more, kept for records from before.
 const MOST_GONE: usize = 4096;
+/// Files opened at one question.
+const OPENED_TOGETHER: usize = 32;
 
 /// What is mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,9 +43,6 @@ pub struct Met {
     identity: Option<Identity>,
 }
 
-/// When it started and which program it runs: a process id may be another's by now.
-type Identity = (u64, (u64, u64));
-
 #[derive(Default)]
 pub(crate) struct Process {
     /// By address, without overlaps.
@@ -58,29 +55,30 @@ pub(crate) struct Process {
 
 impl Process {
     /// Reads what is mapped now. If it has ended, what was known stays.
-    pub(crate) fn meet(&mut self, pid: u32, images: &mut Images) {
+    pub(crate) fn meet(&mut self, pid: u32, images: &mut Images, opener: &mut Opener) {
         self.read = Some(Instant::now());
-        let Some(maps) = Maps::of(pid).ok().filter(|maps| !maps.is_empty()) else { return };
-        let identity = identity(pid);
+        let Some((maps, identity, perf_map)) = opener.process(pid, !self.perf_map.is_open()) else { return };
         if identity.is_some() && self.identity.is_some() && identity != self.identity {
             self.mappings.clear();
             self.perf_map = PerfMap::default();
         }
         self.identity = identity.or(self.identity);
-        let root = Inside::of_process(pid);
         let before = std::mem::take(&mut self.mappings);
         let lines = maps::executable(&maps);
-        let mut now = Vec::with_capacity(lines.len());
+        let mut new = Vec::new();
+        let mut mappings = Vec::with_capacity(lines.len());
         for line in lines {
             let known = before.binary_search_by_key(&line.start, |mapping| mapping.line.start).ok();
             match known.map(|at| &before[at]).filter(|mapping| mapping.line == line) {
-                Some(mapping) => now.push(mapping.clone()),
-                None => now.push(Mapping::new(pid, line, images, root.as_ref())),
+                Some(mapping) => mappings.push(mapping.clone()),
+                None => new.push(line),
             }
         }
-        self.mappings = with_gone(now, before);
+        mappings.extend(opened(pid, new, images, opener));
+        mappings.sort_by_key(|mapping| mapping.line.start);
+        self.mappings = with_gone(mappings, before);
         if self.mappings.iter().any(|mapping| mapping.may_be_jit(images)) {
-            self.perf_map.read(pid);
+            self.perf_map.read(pid, perf_map, opener);
         }
     }
 
@@ -134,14 +132,35 @@ impl Process {
     }
 }
 
+/// Mappings that were not known, with the files behind them.
+fn opened(
+    pid: u32,
+    lines: Vec<gpuwhy_proc::Mapping>,
+    images: &mut Images,
+    opener: &mut Opener,
+) -> Vec<Mapping> {
+    let (mut of_files, others): (Vec<Mapping>, Vec<Mapping>) =
+        lines.into_iter().map(Mapping::new).partition(|mapping| matches!(mapping.kind, Kind::File(_)));
+    for some in of_files.chunks_mut(OPENED_TOGETHER) {
+        let lines: Vec<gpuwhy_proc::Mapping> = some.iter().map(|mapping| mapping.line.clone()).collect();
+        let files = opener.mapped(pid, lines);
+        let files = some.iter().map(|mapping| mapping.line.path.as_str()).zip(files).collect();
+        let ids = images.open(pid, files, opener);
+        for (mapping, id) in some.iter_mut().zip(ids) {
+            mapping.kind = Kind::File(id);
+        }
+    }
+    of_files.extend(others);
+    of_files
+}
+
 impl Mapping {
-    fn new(pid: u32, line: gpuwhy_proc::Mapping, images: &mut Images, root: Option<&Inside>) -> Mapping {
+    /// Its file is opened later.
+    fn new(line: gpuwhy_proc::Mapping) -> Mapping {
         let (kind, name) = match line.path.as_str() {
             vdso::NAME => (Kind::Vdso, vdso::NAME),
             "[uprobes]" => (Kind::Uprobes, "[uprobes]"),
-            path if line.file.inode != 0 && !path.is_empty() => {
-                (Kind::File(images.open(pid, &line, root)), path)
-            }
+            path if line.file.inode != 0 && !path.is_empty() => (Kind::File(None), path),
             path if path.starts_with('[') && path != "[heap]" && !path.starts_with("[anon") => {
                 (Kind::Anonymous, path)
             }
@@ -175,14 +194,4 @@ fn with_gone(now: Vec<Mapping>, before: Vec<Mapping>) -> Vec<Mapping> {
     all.extend(gone);
     all.sort_by_key(|mapping| mapping.line.start);
     all
-}
-
-fn identity(pid: u32) -> Option<Identity> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let stat = String::from_utf8_lossy(&stat);
-    // The name, which may hold anything, ends with the last parenthesis; the start is field 22.
-    let started = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
-    // One that has just ended has a start but no program; it is still the same.
-    let program = fs::metadata(format!("/proc/{pid}/exe")).ok()?;
-    Some((started, (program.dev(), program.ino())))
 }

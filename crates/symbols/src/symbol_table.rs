@@ -6,20 +6,33 @@ use object::{LittleEndian as LE, pod};
 use crate::demangle::demangle;
 use gpuwhy_elf::{Bytes, Layout, Part};
 
-const CHUNK: u64 = 65_536;
+/// Symbols read at a time.
+const CHUNK: u64 = 8_192;
 /// Functions that begin before an address but end before it too, or are the same under another name.
 const MOST_PASSED: usize = 64;
 const LONGEST_NAME: u64 = 64 << 10;
 
+/// No file is linked above; sums with such addresses would overflow.
+pub(crate) const MAX_ADDRESS: u64 = 1 << 56;
+
+/// A library may have half a million: 16 bytes each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Entry {
-    start: u64,
+    /// Where it starts, above how good its name is (a bit or two) and which table it is from (a bit).
+    key: u64,
     size: u32,
     /// Where in the file its name is.
     name: u32,
-    table: u8,
-    /// Of several names for the same code the lowest is taken.
-    rank: u8,
+}
+
+impl Entry {
+    fn start(self) -> u64 {
+        self.key >> 8
+    }
+
+    fn table(self) -> usize {
+        usize::from(self.key & 1 != 0)
+    }
 }
 
 /// Sorted by start; of the same start the best name last.
@@ -49,23 +62,23 @@ impl SymbolTable {
                 let Ok((symbols, _)) = pod::slice_from_bytes::<Sym64<LE>>(&bytes, here as usize) else {
                     break;
                 };
-                entries.extend(symbols.iter().filter_map(|symbol| entry(symbol, table as u8)));
+                entries.extend(symbols.iter().filter_map(|symbol| entry(symbol, table)));
             }
         }
-        entries.sort_unstable_by_key(|entry| (entry.start, std::cmp::Reverse(entry.rank)));
+        entries.sort_unstable_by_key(|entry: &Entry| entry.key);
         entries.shrink_to_fit();
         SymbolTable { entries, names: layout.symbols.map(|parts| parts.names) }
     }
 
     pub(crate) fn name_at(&self, address: u64, file: &impl Bytes) -> Option<String> {
-        let after = self.entries.partition_point(|entry| entry.start <= address);
+        let after = self.entries.partition_point(|entry| entry.start() <= address);
         let mut before = self.entries[..after].iter().rev().take(MOST_PASSED);
-        let nearest = self.entries.get(after.checked_sub(1)?)?.start;
+        let nearest = self.entries.get(after.checked_sub(1)?)?.start();
         let entry = before.find(|entry| {
             // Code written in assembler may have no size: it goes on to the next.
-            address - entry.start < u64::from(entry.size) || (entry.size == 0 && entry.start == nearest)
+            address - entry.start() < u64::from(entry.size) || (entry.size == 0 && entry.start() == nearest)
         })?;
-        let names = self.names.get(usize::from(entry.table))?;
+        let names = self.names.get(entry.table())?;
         let at = u64::from(entry.name);
         let mut length = 256.min(names.size.checked_sub(at)?);
         loop {
@@ -81,20 +94,19 @@ impl SymbolTable {
     }
 }
 
-fn entry(symbol: &Sym64<LE>, table: u8) -> Option<Entry> {
+fn entry(symbol: &Sym64<LE>, table: usize) -> Option<Entry> {
     let kind = symbol.st_type();
     let is_function = kind == elf::STT_FUNC || kind == elf::STT_GNU_IFUNC;
-    (is_function && symbol.st_shndx.get(LE) != elf::SHN_UNDEF).then_some(())?;
+    let start = symbol.st_value.get(LE);
+    (is_function && symbol.st_shndx.get(LE) != elf::SHN_UNDEF && start < MAX_ADDRESS).then_some(())?;
     let rank = match symbol.st_bind() {
-        elf::STB_GLOBAL => 0,
+        elf::STB_GLOBAL => 2,
         elf::STB_WEAK => 1,
-        _ => 2,
+        _ => 0,
     };
     Some(Entry {
-        start: symbol.st_value.get(LE),
+        key: start << 8 | rank << 1 | table as u64,
         size: u32::try_from(symbol.st_size.get(LE)).unwrap_or(u32::MAX),
         name: symbol.st_name.get(LE),
-        table,
-        rank,
     })
 }

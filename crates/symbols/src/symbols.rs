@@ -5,22 +5,22 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use gpuwhy_proc::Inside;
-
 use crate::frame::{Frame, Module, Registers, Swapped, Unwound};
 use crate::images::{ImageId, Images};
 use crate::limits::Limits;
 use crate::names::Line;
+use crate::opener::{Answer, Opener, Question, answer};
 use crate::process::{Kind, Met, Process};
 use crate::recent::Recent;
 use crate::stack::Stack;
-use crate::vdso::Vdso;
+use crate::vdso::{Vdso, own_vdso};
 use crate::walk::{Place, Step};
 
 /// Unwinds and names. All caches are in here, and bounded.
 pub struct Symbols {
     processes: HashMap<u32, Process>,
     images: Images,
+    opener: Opener,
     vdso: Option<Vdso>,
     lines: Recent<(ImageId, u64), Rc<[Line]>>,
     turn: u64,
@@ -34,11 +34,23 @@ impl fmt::Debug for Symbols {
 }
 
 impl Symbols {
+    /// Opens by itself what it needs.
     pub fn new(limits: Limits) -> Symbols {
+        Symbols::asking(limits, own_vdso(), answer)
+    }
+
+    /// Has others open what it needs, by [`answer`]; or nobody, where it names what others have met. `vdso` is this
+    /// process's own.
+    pub fn asking(
+        limits: Limits,
+        vdso: Option<Vec<u8>>,
+        ask: impl FnMut(Question) -> Answer + 'static,
+    ) -> Symbols {
         Symbols {
             processes: HashMap::new(),
             images: Images::new(limits.clone()),
-            vdso: Vdso::ours(),
+            opener: Opener::new(ask),
+            vdso: vdso.and_then(Vdso::of),
             lines: Recent::new(limits.addresses),
             turn: 0,
             limits,
@@ -52,10 +64,22 @@ impl Symbols {
         self.turn += 1;
         let process = self.processes.entry(pid).or_default();
         process.used = self.turn;
-        process.meet(pid, &mut self.images);
+        process.meet(pid, &mut self.images, &mut self.opener);
         if process.mappings.is_empty() {
             self.processes.remove(&pid);
         }
+    }
+
+    /// The same with what was opened ahead for it.
+    pub fn meet_with(&mut self, pid: u32, ahead: Answer) {
+        self.opener.take_ahead(ahead);
+        self.meet(pid);
+        self.opener.take_ahead(Answer::default());
+    }
+
+    /// Which processes it knows.
+    pub fn processes(&self) -> impl Iterator<Item = u32> {
+        self.processes.keys().copied()
     }
 
     /// What was met of a process, for a [`Symbols`] in another thread.
@@ -104,6 +128,11 @@ impl Symbols {
         self.images.drop_idle(&in_use);
     }
 
+    /// Frees symbols and lines that nobody asked for lately. Names that were found stay known.
+    pub fn drop_unused(&mut self) {
+        self.images.drop_names();
+    }
+
     /// Follows the stack from the registers up to where the thread started. `stack` is a copy of the memory at
     /// `registers.sp` and above.
     pub fn unwind(
@@ -142,20 +171,19 @@ impl Symbols {
         let Some((kind, offset, size)) = self.mapping(pid, lookup) else {
             return place.step_by_frame_pointer(stack);
         };
-        let found = match kind {
+        let row = match kind {
             Kind::Uprobes => return Step::Lost,
-            Kind::File(Some(id)) => self.address_in(id, offset).and_then(|address| {
-                let (tables, context) = self.images.tables(id)?;
-                tables.row(address, context).map(|row| (row, &*tables))
-            }),
-            Kind::Vdso => self.vdso.as_mut().filter(|vdso| vdso.fits(size)).and_then(|vdso| {
-                let tables = vdso.tables.as_mut()?;
-                tables.row(offset, &mut self.images.context).map(|row| (row, &*tables))
-            }),
+            Kind::File(Some(id)) => {
+                self.address_in(id, offset).and_then(|address| self.images.row(id, address))
+            }
+            Kind::Vdso => {
+                let vdso = self.vdso.as_ref().filter(|vdso| vdso.fits(size));
+                vdso.and_then(|vdso| vdso.row(offset, &mut self.images.context)).map(Rc::new)
+            }
             Kind::File(None) | Kind::Anonymous => None,
         };
-        match found {
-            Some((row, tables)) => place.step(&row, tables, stack),
+        match row {
+            Some(row) => place.step(&row, stack),
             None => place.step_by_frame_pointer(stack),
         }
     }
@@ -233,7 +261,9 @@ impl Symbols {
         if let Kind::File(Some(id)) = mapping.kind
             && !self.images.contains(id)
         {
-            mapping.kind = Kind::File(self.images.open(pid, &mapping.line, Inside::of_process(pid).as_ref()));
+            let file = self.opener.mapped(pid, vec![mapping.line.clone()]).pop().flatten();
+            let files = vec![(mapping.line.path.as_str(), file)];
+            mapping.kind = Kind::File(self.images.open(pid, files, &mut self.opener).pop().flatten());
         }
         Some((mapping.kind, mapping.file_offset(address), mapping.line.end - mapping.line.start))
     }
@@ -261,7 +291,7 @@ impl Symbols {
     fn jit_function(&mut self, pid: u32, address: u64) -> Option<String> {
         let process = self.processes.get_mut(&pid)?;
         if process.perf_map.at(address).is_none() && process.is_stale(self.limits.reread_after) {
-            process.meet(pid, &mut self.images);
+            process.meet(pid, &mut self.images, &mut self.opener);
         }
         process.perf_map.at(address).map(str::to_string)
     }

@@ -7,7 +7,7 @@ use gimli::{
 
 use crate::frame::Registers;
 use crate::stack::Stack;
-use crate::tables::{Row, Tables};
+use crate::tables::Row;
 
 #[cfg(target_arch = "aarch64")]
 mod arch {
@@ -76,13 +76,13 @@ impl Place {
     }
 
     /// To the caller, as the table says.
-    pub(crate) fn step(&mut self, row: &Row, tables: &Tables, stack: &Stack<'_>) -> Step {
+    pub(crate) fn step(&mut self, row: &Row, stack: &Stack<'_>) -> Step {
         let Some(sp) = self.registers[arch::STACK] else { return Step::Lost };
         let frame = match &row.frame {
             CfaRule::RegisterAndOffset { register, offset } => {
                 self.get(*register).map(|value| value.wrapping_add_signed(*offset))
             }
-            CfaRule::Expression(expression) => self.evaluate(expression, None, row, tables, stack),
+            CfaRule::Expression(expression) => self.evaluate(expression, None, row, stack),
         };
         let Some(frame) = frame else { return Step::Lost };
         // A signal may have come on a stack of its own; else callers are further up.
@@ -94,7 +94,7 @@ impl Place {
         let mut ip = arch::LINK.and_then(|link| self.registers[link]);
         let mut outermost = arch::LINK.is_none();
         for (register, rule) in &row.registers {
-            let value = self.recover(*register, rule, frame, row, tables, stack);
+            let value = self.recover(*register, rule, frame, row, stack);
             if *register == row.return_address {
                 ip = value;
                 outermost = matches!(rule, RegisterRule::Undefined);
@@ -153,7 +153,6 @@ impl Place {
         rule: &RegisterRule<usize>,
         frame: u64,
         row: &Row,
-        tables: &Tables,
         stack: &Stack<'_>,
     ) -> Option<u64> {
         match rule {
@@ -162,11 +161,9 @@ impl Place {
             RegisterRule::ValOffset(offset) => Some(frame.wrapping_add_signed(*offset)),
             RegisterRule::Register(other) => self.get(*other),
             RegisterRule::Expression(expression) => {
-                stack.word(self.evaluate(expression, Some(frame), row, tables, stack)?)
+                stack.word(self.evaluate(expression, Some(frame), row, stack)?)
             }
-            RegisterRule::ValExpression(expression) => {
-                self.evaluate(expression, Some(frame), row, tables, stack)
-            }
+            RegisterRule::ValExpression(expression) => self.evaluate(expression, Some(frame), row, stack),
             RegisterRule::Constant(value) => Some(*value),
             _ => None,
         }
@@ -177,10 +174,9 @@ impl Place {
         expression: &UnwindExpression<usize>,
         frame: Option<u64>,
         row: &Row,
-        tables: &Tables,
         stack: &Stack<'_>,
     ) -> Option<u64> {
-        let expression = expression.get(&tables.section()).ok()?;
+        let expression = expression.get(&row.section()).ok()?;
         let mut evaluation: Evaluation<EndianSlice<'_, _>> = expression.evaluation(row.encoding);
         evaluation.set_max_iterations(MOST_OPERATIONS);
         if let Some(frame) = frame {

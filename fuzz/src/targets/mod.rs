@@ -2,6 +2,7 @@
 
 pub(crate) mod annotation_lines;
 pub(crate) mod debug_lines;
+pub(crate) mod elf_symbols;
 pub(crate) mod fleet_sql;
 pub(crate) mod journal;
 pub(crate) mod library_elf;

@@ -7,6 +7,7 @@ from pathlib import Path
 import axe_playwright_python
 import fleet
 import others
+import report
 import views
 from page import browser
 
@@ -20,6 +21,9 @@ with browser(executable) as chromium:
         case "findings":
             views.the_overview_answers_at_once(chromium, base)
             views.the_timeline_asks_for_what_is_seen(chromium, base)
+            views.waits_stand_under_their_thread_and_others_are_folded(chromium, base)
+        case "threads":
+            views.threads_and_processes(chromium, base)
         case "ranks":
             others.late_ranks(chromium, base)
         case "hostile":
@@ -30,6 +34,10 @@ with browser(executable) as chromium:
             others.link(chromium, base)
         case "live":
             others.live(chromium, base)
+        case "report":
+            report.plain(chromium, base, AXE)
+        case "report-hostile":
+            report.hostile(chromium, base)
         case "fleet":
             fleet.all_of_it(chromium, base, AXE, os.environ["GPUWHY_TOKEN"])
         case "fleet-place":

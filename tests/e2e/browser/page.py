@@ -87,11 +87,7 @@ class Dashboard:
 
     def serious(self, axe):
         """Violations that keep somebody from using the page."""
-        if not self.page.evaluate("typeof axe !== 'undefined'"):
-            self.page.evaluate(axe)
-        found = self.page.evaluate("axe.run(document, {resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})")
-        return [f"{one['id']}: {one['help']}: {[node['target'] for node in one['nodes']][:3]}"
-                for one in found["violations"] if one["impact"] in ("serious", "critical")]
+        return serious_of(self.page, axe)
 
     def ask(self, name, **request):
         """The same from the API, beside the page."""
@@ -115,6 +111,14 @@ class Dashboard:
     def close(self):
         self.context.close()
         assert not self.wrong, self.wrong
+
+
+def serious_of(page, axe):
+    if not page.evaluate("typeof axe !== 'undefined'"):
+        page.evaluate(axe)
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})")
+    return [f"{one['id']}: {one['help']}: {[node['target'] for node in one['nodes']][:3]}"
+            for one in found["violations"] if one["impact"] in ("serious", "critical")]
 
 
 def number(text):

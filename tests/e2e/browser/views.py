@@ -11,7 +11,8 @@ def the_overview_answers_at_once(chromium, base):
     card = page.locator("details.finding").first
     assert card.get_attribute("open") is not None
     assert worst["title"] in card.locator("> summary").inner_text()
-    assert worst["severity"] in card.locator("> summary").inner_text().lower()
+    badge = f"as built: {worst['by_design']}" if worst.get("by_design") else worst["severity"]
+    assert badge.lower() in card.locator("> summary").inner_text().lower()
     told = card.locator("dl.answers").inner_text()
     for part in [worst["where"]["python"][0], *worst["fixes"], worst["causes"][0]["class"]]:
         assert part in told, (part, told)
@@ -28,7 +29,9 @@ def the_overview_answers_at_once(chromium, base):
     ledger = page.locator("[data-panel=idle] .bar").first.get_attribute("aria-label")
     assert f"{round(idle['busy_upper_pct'])}%" in ledger, ledger
     curves = dashboard.ask("series", of="gpus")["series"]
-    assert page.locator("[data-panel=gpus] figure").count() == len({curve["name"].split(" of ")[0] for curve in curves})
+    # How busy they were has a place of its own, above.
+    others = {curve["name"].split(" of ")[0] for curve in curves} - {"sm_pct"}
+    assert page.locator("[data-panel=gpus] figure").count() == len(others)
     # All findings are there, some of them folded.
     assert page.locator("details.finding").count() == len(answer["findings"])
     dashboard.close()
@@ -151,7 +154,7 @@ def the_timeline_asks_for_what_is_seen(chromium, base):
 
 def stacks_are_searched_and_entered(chromium, base):
     dashboard = Dashboard(chromium, base)
-    page = dashboard.open("stacks")
+    page = dashboard.open("stacks?of=calls")
     frames = dashboard.ask("stacks", limit=2000)["frames"]
     heaviest = next(frame for frame in frames if frame["kind"] == "python")
     name = f"{heaviest['file'].split('/')[-1]}:{heaviest['line']} {heaviest['function']}"
@@ -176,6 +179,112 @@ def stacks_are_searched_and_entered(chromium, base):
     dashboard.loaded()
     tops = page.evaluate("['null', '0'].map((id) => document.querySelector(`[data-key=frame-${id}]`).getBoundingClientRect().top)")
     assert tops[0] > tops[1], tops
+    dashboard.close()
+
+
+def stacks_open_on_all_time_of_a_thread(chromium, base):
+    dashboard = Dashboard(chromium, base)
+    page = dashboard.open("stacks")
+    all_threads = dashboard.ask("stacks", of="time", limit=1)["threads"]
+    busiest = all_threads[0]
+    answer = dashboard.ask("stacks", of="time", tid=busiest["tid"], limit=2000)
+    # Its time is that of its phases, and what each of them is made of is told apart.
+    thread = next(frame for frame in answer["frames"] if frame["kind"] == "thread")
+    phases = [frame for frame in answer["frames"] if frame["kind"] == "phase"]
+    assert thread["function"] == busiest["name"] and thread["value"] == answer["value"]
+    assert abs(sum(frame["value"] for frame in phases) - thread["value"]) <= 1000, phases
+    everything = dashboard.ask("stacks", of="time", limit=2000)["frames"]
+    assert {"op", "wait", "run"} <= {frame["kind"] for frame in everything}, "calls, waits and running code"
+    lefts = {frame["function"]: page.locator(f"[data-key=frame-{frame['id']}]").bounding_box()["x"] for frame in phases}
+    order = [name for name in ("start", "loop", "end") if name in lefts]
+    assert "loop" in order and [lefts[name] for name in order] == sorted(lefts.values()), lefts
+    # Another thread, and all of them.
+    choose = page.get_by_label("Thread", exact=True)
+    other = all_threads[1]
+    choose.select_option(str(other["tid"]))
+    dashboard.until("(name) => document.querySelector('[data-key=frame-0]')?.ariaLabel.startsWith(name)", other["name"])
+    page.get_by_label("Thread", exact=True).select_option("all")
+    dashboard.loaded()
+    names = page.locator(".frame").evaluate_all("(all) => all.map((one) => one.ariaLabel)")
+    assert any(name.startswith(busiest["name"]) for name in names), names[:9]
+    dashboard.close()
+
+
+def the_overview_begins_with_the_step_and_the_gpu(chromium, base):
+    dashboard = Dashboard(chromium, base, viewport={"width": 1400, "height": 900})
+    page = dashboard.open("overview")
+    panels = page.locator("main > section").evaluate_all("(all) => all.map((one) => one.dataset.panel)")
+    assert panels[:3] == ["steps", "utilisation", "findings"], panels
+    tops = [page.locator(f"[data-panel={name}]").bounding_box() for name in ("steps", "utilisation", "findings")]
+    assert tops[0]["y"] == tops[1]["y"] < 300 and tops[2]["y"] > tops[0]["y"], tops
+    explained = dashboard.ask("explain")
+    tree = next(tree for tree in explained["steps"] if tree["phase"] == "loop")
+    assert tree["path"][0]["message"] in dashboard.text("[data-panel=steps]")
+    assert page.locator("[data-panel=utilisation] svg[role=img]").count() >= 1
+    # Bounds of all streams of a process together, not those of one of them.
+    page = dashboard.open("processes")
+    streams = {}
+    for row in dashboard.ask("gpu_time")["rows"]:
+        streams.setdefault(row["pid"], []).append(row)
+    for pid, rows in streams.items():
+        upper = min(100, sum(row["busy_upper_pct"] or 0 for row in rows))
+        text = page.locator("[data-panel=processes] tbody tr").filter(has_text=f"[{pid}]").first.inner_text()
+        shown = next(line for line in text.replace("\t", "\n").splitlines() if " – " in line and "%" in line)
+        assert abs(number(shown.split(" – ")[1]) - upper) < 1, (shown, upper)
+        assert f"{len(rows)} stream" in text, text
+    dashboard.close()
+
+
+def links_keep_the_time(chromium, base):
+    dashboard = Dashboard(chromium, base)
+    page = dashboard.open("timeline")
+    canvas = page.get_by_role("application", name="Timeline")
+    canvas.press("+")
+    dashboard.until("location.hash.includes('from=')")
+    dashboard.loaded()
+    span = dict(part.split("=") for part in page.url.split("?")[1].split("&"))
+    for view in ["operations", "stacks", "processes", "overview", "timeline"]:
+        page.locator(f"nav a[href^='#{view}']").click()
+        dashboard.until("(view) => document.querySelector('main').dataset.view === view", view)
+        dashboard.loaded()
+        assert f"from={span['from']}" in page.url and f"to={span['to']}" in page.url, page.url
+        if view == "operations":
+            rows = dashboard.ask("operations", from_ns=span["from"], to_ns=span["to"])["rows"]
+            assert page.locator("[data-panel=operations] tbody tr").count() == len(rows)
+            assert sum(row["count"] for row in rows) < sum(row["count"] for row in dashboard.ask("operations")["rows"])
+    page.locator("[data-key=range]").click()
+    dashboard.until("!location.hash.includes('from=')")
+    dashboard.close()
+
+
+def waits_stand_under_their_thread_and_others_are_folded(chromium, base):
+    dashboard = Dashboard(chromium, base)
+    page = dashboard.open("timeline")
+    tracks = dashboard.ask("timeline", tracks=80)["tracks"]
+    main = {track["pid"] for track in tracks if track["kind"] in ("stream", "rank")}
+    others = {track["pid"] for track in tracks if track["pid"] is not None} - main
+    canvas = page.get_by_role("application", name="Timeline")
+    fold = page.locator("[data-key=fold]")
+    if not others:
+        assert fold.is_hidden()
+    else:
+        folded = canvas.bounding_box()["height"]
+        assert fold.get_attribute("aria-expanded") == "false" and str(len(others)) in fold.inner_text()
+        fold.click()
+        assert fold.get_attribute("aria-expanded") == "true" and "open=all" in page.url
+        dashboard.until("(before) => document.querySelector('canvas').getBoundingClientRect().height > before", folded)
+        fold.click()
+        dashboard.until("(before) => document.querySelector('canvas').getBoundingClientRect().height === before", folded)
+    # Down from a thread's calls lie its waits.
+    with_waits = [track["tid"] for track in tracks if track["kind"] == "waits" and track["pid"] in main]
+    called = [track for track in tracks if track["kind"] == "thread" and track["tid"] in with_waits and track["tid"] == track["pid"]]
+    if called:
+        for _ in range(12):
+            canvas.press("ArrowDown")
+            if f"calls of thread {called[0]['name']}" in dashboard.text("section[aria-label=Details]"):
+                break
+        canvas.press("ArrowDown")
+        assert f"waits of {called[0]['name']}" in dashboard.text("section[aria-label=Details]"), dashboard.text("section[aria-label=Details]")
     dashboard.close()
 
 
@@ -266,6 +375,15 @@ def every_recorded_view(chromium, base, axe):
     filters_and_links_hold(chromium, base)
     the_timeline_asks_for_what_is_seen(chromium, base)
     stacks_are_searched_and_entered(chromium, base)
+    links_keep_the_time(chromium, base)
     sql_is_asked_and_copied(chromium, base)
     coverage_processes_and_memory_say_what_the_api_says(chromium, base)
     keys_lead_everywhere(chromium, base)
+
+
+def threads_and_processes(chromium, base):
+    """A training loop whose batches come from a worker process, with samples of running code."""
+    stacks_open_on_all_time_of_a_thread(chromium, base)
+    the_overview_begins_with_the_step_and_the_gpu(chromium, base)
+    links_keep_the_time(chromium, base)
+    waits_stand_under_their_thread_and_others_are_folded(chromium, base)

@@ -1,11 +1,11 @@
-// The overview: what is wrong comes first; then what the GPUs did meanwhile.
+// The overview: what a step goes to and how busy the GPU was, then what is wrong, then what else was measured.
 
 import { parse } from "../../shared/ask.js";
 import { causesInWords } from "../api.js";
-import { causeBar } from "../../shared/bar.js";
+import { causeBar, swatch } from "../../shared/bar.js";
 import { chart } from "../chart.js";
 import { el, styled, words } from "../../shared/dom.js";
-import { duration, ms, percent, process, us } from "../../shared/format.js";
+import { ms, percent, process, us } from "../../shared/format.js";
 import { findingCard } from "../finding.js";
 import { panel, panels } from "../../shared/panel.js";
 import { table } from "../../shared/table.js";
@@ -13,6 +13,7 @@ import { table } from "../../shared/table.js";
 /** So many are open, and so many are shown however low they are. */
 const [OPEN, SHOWN] = [1, 3];
 const LEDGERS = 3;
+const MORE_TREES = 12;
 const WAITING = "Loading: causes are looked for in all of the trace. In a large one that takes some seconds…";
 
 /** Asked once for all panels; the words for causes come after the first picture. */
@@ -33,7 +34,8 @@ const findings = (answer, context) =>
     load: async (_, sooner) => {
       let done = false;
       const about = causesInWords();
-      const whole = !context.filters.pid && !context.filters.since && !context.params.op;
+      const { pid, since, from_ns: from, to_ns: to } = context.filters;
+      const whole = !pid && !since && !from && !to && !context.params.op;
       if (whole)
         stored(context)
           .then(async (known) => !done && known.length && sooner({ findings: known, about: await about }))
@@ -112,46 +114,136 @@ const stuck = (context) =>
     },
   });
 
-// What a step of each process is made of: the critical path, largest part first.
+// What a step of each process is made of: the critical path, largest part first. The process of the worst finding is open.
 const steps = (answer) =>
   panel({
     key: "steps",
     waiting: WAITING,
-    wide: true,
     title: "Where does a step go?",
-    about: "The critical path of each process's loop, along the wake-ups of its threads and of those it waits for.",
-    load: async () => (await answer.ask()).steps.filter((tree) => tree.phase === "loop"),
-    draw: (trees) => {
-      if (!trees.length) return words("empty", "No loop was seen: there is no step to tell of.");
-      return trees.slice(0, LEDGERS).map((tree) =>
-        el(
-          "div",
-          { class: "ledger" },
-          el(
-            "h3",
-            {},
-            process(tree.process, tree.pid),
-            tree.rank !== null && ` rank ${tree.rank}`,
-            tree.found_by
-              ? ` · step ${ms(tree.mean_ms)} (p99 ${ms(tree.p99_ms)}, ${tree.count} steps)`
-              : ` · ${ms(tree.mean_ms)}, no repeating step was found`,
-            tree.gpu_busy_pct !== null && ` · GPU busy ${percent(tree.gpu_busy_pct)}`,
-          ),
-          causeBar(tree.path.map((part) => ({ class: part.class, share_pct: part.share_pct, ms: part.ms, by: [] }))),
-          table({
-            key: `steps-${tree.pid}`,
-            label: `Parts of a step of process ${tree.pid}`,
-            rows: tree.path.filter((part) => part.share_pct >= 1),
-            columns: [
-              { key: "ms", title: "a step", number: true, show: (part) => ms(part.ms) },
-              { key: "share_pct", title: "share", number: true, show: (part) => percent(part.share_pct) },
-              { key: "message", title: "goes to" },
-              { key: "where", title: "where", show: (part) => el("span", { class: "code" }, part.where[0] ?? "") },
-            ],
-          }),
-        ),
-      );
+    about: "The critical path of the loop, through all threads it waits for.",
+    load: async () => {
+      const { steps, findings } = await answer.ask();
+      const [first] = findings;
+      const loops = steps.filter((tree) => tree.phase === "loop");
+      return mainFirst(loops, first);
     },
+    draw: (trees) => {
+      if (!trees.length) return words("empty", "No loop was seen: there is no step to divide.");
+      const [first, ...rest] = trees;
+      return [
+        stepTree(first),
+        rest.length > 0 &&
+          el(
+            "details",
+            { "data-key": "more-steps" },
+            el("summary", {}, `${rest.length} more ${rest.length === 1 ? "process" : "processes"}`),
+            rest.slice(0, MORE_TREES).map(stepTree),
+            rest.length > MORE_TREES && el("p", { class: "dim" }, `The first ${MORE_TREES} of ${rest.length}.`),
+          ),
+      ];
+    },
+  });
+
+const stepTree = (tree) =>
+  el(
+    "div",
+    { class: "ledger" },
+    el(
+      "h3",
+      {},
+      process(tree.process, tree.pid),
+      tree.rank !== null && ` rank ${tree.rank}`,
+      tree.found_by
+        ? ` · step ${ms(tree.mean_ms)} (p99 ${ms(tree.p99_ms)}, ${tree.count} steps)`
+        : ` · ${ms(tree.mean_ms)}, no repeating step was found`,
+      tree.requests && ` · request ${ms(tree.requests.ms)} (${tree.requests.count} finished)`,
+      tree.gpu_busy_pct !== null && ` · GPU busy ${percent(tree.gpu_busy_pct)}`,
+    ),
+    causeBar(
+      tree.path.map((part) => ({ class: part.class, share_pct: part.share_pct, ms: part.ms, by: [] })),
+      { legend: false, small: false },
+    ),
+    table({
+      key: `steps-${tree.pid}`,
+      label: `Parts of a step of process ${tree.pid}`,
+      rows: tree.path.filter((part) => part.share_pct >= 1 && part.process !== 0),
+      columns: [
+        { key: "ms", title: tree.found_by ? "a step" : "time", number: true, show: (part) => ms(part.ms) },
+        { key: "share_pct", title: "share", number: true, show: (part) => percent(part.share_pct) },
+        {
+          key: "message",
+          title: "goes to",
+          show: (part) => [
+            swatch(part.class),
+            part.message,
+            part.process !== tree.pid && `, ${process(part.thread, part.process)}`,
+            el("div", { class: "code dim" }, own(part.where) ?? ""),
+          ],
+        },
+        {
+          key: "saves",
+          title: "saved without it",
+          number: true,
+          hint: "what a step would take less without this part, at least and at most",
+          show: ({ saves_ms: [least, most] }) => (most >= 0.001 ? savings(least, most) : "–"),
+        },
+      ],
+    }),
+  );
+
+/** That of the worst finding's process comes first. */
+const mainFirst = (trees, worst) =>
+  [...trees].sort((a, b) => Number(b.pid === worst?.pid) - Number(a.pid === worst?.pid));
+
+/** The program's own line, where there is one, without its folders. */
+const own = (lines) => {
+  const line = lines.find((one) => !/\/(site|dist)-packages\/|\/lib\/python3|\/torchinductor_|^</.test(one)) ?? lines[0];
+  return line?.replace(/^[^:]*\//, "");
+};
+
+const savings = (least, most) => ((most - least) / most < 0.1 ? ms(most) : `${ms(least)} – ${ms(most)}`);
+
+/** How busy the GPUs were, over time: their own counter, or between bounds where there is none. */
+const utilisation = (answer, context) =>
+  panel({
+    key: "utilisation",
+    waiting: WAITING,
+    title: "GPU utilisation",
+    load: async () => {
+      const { since, from_ns, to_ns } = context.filters;
+      const [curves, explained] = await Promise.allSettled([
+        context.ask("series", { of: "gpus", metrics: "sm_pct", since, from_ns, to_ns, points: 240 }),
+        answer.ask(),
+      ]);
+      if (curves.status === "rejected" && curves.reason.kind !== "nothing") throw curves.reason;
+      if (explained.status === "rejected") throw explained.reason;
+      const { steps, idle, findings } = explained.value;
+      const [tree] = mainFirst(steps.filter((one) => one.phase === "loop" && one.gpu_busy_pct !== null), findings[0]);
+      return { curves: curves.value ?? null, tree: tree ?? null, idle };
+    },
+    draw: ({ curves, tree, idle }) => [
+      tree &&
+        el(
+          "p",
+          {},
+          el("strong", { class: "large" }, percent(tree.gpu_busy_pct)),
+          ` busy in the loop of ${process(tree.process, tree.pid)} (${tree.gpu_busy_source})`,
+        ),
+      curves
+        ? chart({
+            label: "GPU busy, by its own counter",
+            curves: curves.series.slice(0, 8).map((curve) => ({ ...curve, name: curve.name.split(" of ").pop() })),
+            unit: "%",
+            startNs: curves.start_ns,
+            endNs: curves.end_ns,
+            most: 100,
+            names: curves.series.length > 1,
+          })
+        : [
+            el("p", { class: "dim" }, "The trace has no counters of the GPU. What its streams prove:"),
+            idle.filter((one) => one.busy_upper_pct !== null).slice(0, LEDGERS).map(busy),
+          ],
+    ],
   });
 
 const idle = (answer) =>
@@ -193,8 +285,10 @@ const idle = (answer) =>
     },
   });
 
-function busy({ busy_lower_pct: lower, busy_upper_pct: upper }) {
-  const label = `GPU busy between ${percent(lower)} and ${percent(upper)} of the time`;
+/** Proven busy is solid; what lies between the bounds is hatched: nobody knows. */
+function busy({ busy_lower_pct: lower, busy_upper_pct: upper, busy_pct: counted }) {
+  const bounds = `its streams were busy between ${percent(lower)} and ${percent(upper)} of the time`;
+  const label = counted === null || counted === undefined ? `By bounds: ${bounds}` : `GPU busy ${percent(counted)} by its counter; ${bounds}`;
   const part = (name, share) =>
     styled(el("span", { class: `segment ${name}` }), { "flex-grow": String(Math.max(0, share)) });
   return el(
@@ -267,7 +361,6 @@ const main = (causes) =>
     .join(", ");
 
 const NAMES = {
-  sm_pct: "GPU use",
   memory_used_bytes: "GPU memory in use",
   power_mw: "Power",
   temperature_c: "Temperature",
@@ -279,15 +372,16 @@ const gpus = (context) =>
   panel({
     key: "gpus",
     wide: true,
-    title: "GPU counters over time",
-    load: () => context.ask("series", { of: "gpus", since: context.filters.since, points: 240 }),
-    draw: ({ series, start_ns: startNs, end_ns: endNs, step_ns: step }) => {
+    title: "Other GPU counters over time",
+    load: () => context.ask("series", { ...context.filters, of: "gpus", pid: undefined, points: 240 }),
+    draw: ({ series, start_ns: startNs, end_ns: endNs }) => {
       const metrics = new Map();
       for (const curve of series) {
         const [metric, gpu] = curve.name.split(" of ");
         if (!metrics.has(metric)) metrics.set(metric, []);
         metrics.get(metric).push({ ...curve, name: gpu });
       }
+      metrics.delete("sm_pct");
       const sorted = [...metrics].sort(([a], [b]) => ORDER.indexOf(a) - ORDER.indexOf(b));
       return [
         el(
@@ -305,7 +399,6 @@ const gpus = (context) =>
             }),
           ),
         ),
-        el("p", { class: "dim" }, `A point is the mean of ${duration(step)}.`),
       ];
     },
   });
@@ -313,10 +406,18 @@ const gpus = (context) =>
 export const overview = {
   name: "overview",
   title: "Overview",
-  about: "What is wrong, why, who, where, and what to do.",
+  about: "What a step goes to, how busy the GPU is, what is wrong, and what to do.",
   show(context) {
     const answer = explained(context);
-    const all = [findings(answer, context), stuck(context), steps(answer), idle(answer), tail(answer, context), gpus(context)];
+    const all = [
+      steps(answer),
+      utilisation(answer, context),
+      findings(answer, context),
+      stuck(context),
+      idle(answer),
+      tail(answer, context),
+      gpus(context),
+    ];
     const made = panels(() => all)(context);
     return {
       ...made,

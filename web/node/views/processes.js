@@ -1,6 +1,6 @@
 // The traced processes, and whose they are: containers, pods, jobs, users.
 
-import { el, time } from "../../shared/dom.js";
+import { el, styled, time } from "../../shared/dom.js";
 import { count, duration, ms, percent, process, since } from "../../shared/format.js";
 import { panel, panels } from "../../shared/panel.js";
 import { sorting, table } from "../../shared/table.js";
@@ -33,6 +33,20 @@ const FACTS = [
 
 const byPid = (rows) => new Map((rows ?? []).map((row) => [row.pid, row]));
 
+/** Of all streams of a process: it was busy at least as long as the busiest, and at most as long as all of them one after the other. */
+function ofStreams(rows) {
+  const all = new Map();
+  for (const { pid, busy_lower_pct: lower, busy_upper_pct: upper } of rows) {
+    const sum = all.get(pid) ?? { lower: 0, upper: 0, streams: 0 };
+    all.set(pid, {
+      lower: Math.min(100, Math.max(sum.lower, lower ?? 0)),
+      upper: Math.min(100, sum.upper + (upper ?? 0)),
+      streams: sum.streams + 1,
+    });
+  }
+  return all;
+}
+
 const list = (context) =>
   panel({
     key: "processes",
@@ -47,7 +61,7 @@ const list = (context) =>
       return { rows: all.value.rows, busy: busy.value?.rows ?? [], cost: cost.value?.rows ?? [] };
     },
     draw: ({ rows, busy, cost }) => {
-      const [streams, watched] = [byPid(busy), byPid(cost)];
+      const [streams, watched] = [ofStreams(busy), byPid(cost)];
       return [
         table({
           key: "processes",
@@ -85,11 +99,9 @@ const list = (context) =>
               key: "busy",
               title: "GPU busy",
               number: true,
-              of: (row) => streams.get(row.pid)?.busy_lower_pct ?? null,
-              show: (row) =>
-                streams.has(row.pid)
-                  ? `${percent(streams.get(row.pid).busy_lower_pct)} – ${percent(streams.get(row.pid).busy_upper_pct)}`
-                  : "–",
+              hint: "between two proven bounds, of all its streams together",
+              of: (row) => streams.get(row.pid)?.upper ?? null,
+              show: (row) => (streams.has(row.pid) ? bounds(streams.get(row.pid)) : "–"),
             },
             {
               key: "watched",
@@ -107,6 +119,23 @@ const list = (context) =>
       ];
     },
   });
+
+/** Proven busy is solid, what is between the bounds hatched. */
+function bounds({ lower, upper, streams }) {
+  const part = (name, share) => styled(el("span", { class: `segment ${name}` }), { "flex-grow": String(Math.max(0, share)) });
+  const label = `${percent(lower)} – ${percent(upper)}`;
+  return [
+    el(
+      "div",
+      { class: "bar small", "aria-hidden": "true" },
+      part("busy", lower),
+      part("maybe", upper - lower),
+      part("idle", 100 - upper),
+    ),
+    label,
+    el("div", { class: "dim" }, `${streams} ${streams === 1 ? "stream" : "streams"}`),
+  ];
+}
 
 const facts = (row, isOpen) =>
   el(

@@ -6,6 +6,7 @@ import { flame, nameOf, tree } from "../flame.js";
 import { panel } from "../../shared/panel.js";
 
 const OF = [
+  ["time", "all time of a thread"],
   ["calls", "time in GPU calls"],
   ["waits", "waits between calls"],
   ["memory", "live device memory"],
@@ -17,8 +18,12 @@ const FRAMES = [
   ["native", "native"],
 ];
 
-const graph = (context) => {
+/** What is measured in nanoseconds is counted as this. */
+const COUNTED = { time: "calls, waits and samples", calls: "calls", waits: "samples", memory: "pieces" };
+
+const graph = (context, knowThreads) => {
   const { params } = context;
+  const of = params.of ?? "time";
   let parts = null;
   const draw = ({ frames, value, unit, count: calls, sampled, truncated }) => {
     const { root, nodes } = tree(frames, value);
@@ -27,7 +32,7 @@ const graph = (context) => {
     const tell = (node) => {
       say(
         told,
-        `${nameOf(node)}: ${measure(node.value)}, ${percent((100 * node.value) / (value || 1))} of all${node.frame ? `, ${count(node.frame.count)} ${unit === "bytes" ? "pieces" : "calls"}${node.frame.module ? `, in ${node.frame.module}` : ""}` : ""}`,
+        `${nameOf(node)}: ${measure(node.value)}, ${percent((100 * node.value) / (value || 1))} of all${node.frame ? `, ${count(node.frame.count)} ${COUNTED[of]}${node.frame.module ? `, in ${node.frame.module}` : ""}` : ""}`,
       );
     };
     const place = el("div", {});
@@ -82,7 +87,8 @@ const graph = (context) => {
       el(
         "p",
         { class: "dim" },
-        `${count(calls)} ${unit === "bytes" ? "pieces" : "calls"}, ${measure(value)} in all.`,
+        `${count(calls)} ${COUNTED[of]}, ${measure(value)} in all.`,
+        of === "time" && " Waits are clocked, from half a millisecond on; their lines, and the code that runs, are sampled.",
         sampled && " There are more kept calls than were read: these are estimates.",
         truncated && " Only the heaviest frames are drawn.",
       ),
@@ -92,33 +98,56 @@ const graph = (context) => {
     part: panel({
       key: "stacks",
       wide: true,
-      load: () =>
-        context.ask("stacks", {
-          of: params.of,
-          frames: params.frames,
-          op: params.op,
-          cause: params.cause,
-          ...context.filters,
-          limit: 2000,
-        }),
+      load: async () => {
+        const ask = (thread) =>
+          context.ask("stacks", {
+            of,
+            ...thread,
+            frames: params.frames,
+            op: params.op,
+            cause: params.cause,
+            ...context.filters,
+            limit: 2000,
+          });
+        if (of !== "time" || params.tid === ALL) return ask({});
+        if (params.tid) return knowThreads(await ask({ tid: params.tid }), params.tid);
+        const answer = await ask({ busiest: true });
+        return knowThreads(answer, answer.threads?.[0]?.tid);
+      },
       draw,
     }),
     redraw: () => parts?.show(),
   };
 };
 
+const ALL = "all";
+
 export const stacks = {
   name: "stacks",
   title: "Stacks",
   about:
-    "Where in the code the time goes: the wider, the more. Press a frame to zoom into it, one of its callers to zoom out.",
+    "Where in the code the time goes, in calls, between them and while it waits; start, loop and end apart. The wider, the more. Press a frame to zoom into it, one of its callers to zoom out.",
   show(context) {
     const { params } = context;
     const set = (key) => (value) => context.set({ [key]: value, at: undefined });
+    // Which threads there are is known with the first answer.
+    const thread = el("div", { class: "fits" });
+    const knowThreads = (answer, tid) => {
+      const options = (answer.threads ?? []).map((one) => [one.tid, `${one.name}, ${duration(one.active_ns)} active`]);
+      const chosen = choice("Thread", tid, [...options, [ALL, "all threads"]], set("tid"));
+      chosen.querySelector("select").dataset.key = "stacks-thread";
+      thread.replaceChildren(chosen);
+      return answer;
+    };
+    if (params.tid === ALL) {
+      const chosen = choice("Thread", ALL, [["", "the busiest thread"], [ALL, "all threads"]], set("tid"));
+      thread.replaceChildren(chosen);
+    }
     const controls = el(
       "div",
       { class: "row" },
-      choice("Of", params.of ?? "calls", OF, set("of")),
+      choice("Of", params.of ?? "time", OF, (value) => context.set({ of: value, tid: undefined, at: undefined })),
+      thread,
       choice("Frames", params.frames ?? "own", FRAMES, set("frames")),
       choice(
         "Shape",
@@ -135,7 +164,7 @@ export const stacks = {
     controls.querySelectorAll("select").forEach((select, at) => {
       select.dataset.key = `stacks-${at}`;
     });
-    const made = graph(context);
+    const made = graph(context, knowThreads);
     return { elements: [controls, made.part.section], refresh: () => made.part.refresh(context) };
   },
 };

@@ -15,7 +15,7 @@ export const timeline = {
   name: "timeline",
   title: "Timeline",
   about:
-    "Calls by thread in the colours of what they waited for, streams, ranks, findings. Drag or ← → to pan, Ctrl with the wheel, a pinch or + − to zoom, click or N P for details.",
+    "Calls by thread in the colours of what they waited for, the thread's waits under them, streams, ranks, findings. Hatched: between the two proven bounds. Drag or ← → to pan, Ctrl with the wheel, a pinch or + − to zoom, click or N P for details.",
   show: (context) => new Timeline(context).made(),
 };
 
@@ -42,6 +42,7 @@ class Timeline {
       el("p", { class: "dim" }, "Click a slice, or press N on the timeline, to see what it is."),
     );
     this.legend = el("ul", { class: "legend inline" });
+    this.fold = button("", () => this.turn(), { hidden: true, "data-key": "fold" });
   }
 
   made() {
@@ -50,7 +51,7 @@ class Timeline {
       view,
       whole: () => this.whole ?? { from: 0, to: 1 },
       changed: () => this.moved(),
-      press: (x, y) => this.pick(sliceAt(this.lanes, view, canvas.clientWidth, x, y)),
+      press: (x, y) => this.pressedAt(x, y),
       key: (name) => this.pressed(name),
     });
     const tool = (label, text, act) => button(text, act, { "aria-label": label, title: label });
@@ -62,6 +63,7 @@ class Timeline {
       tool("Zoom in", "+", () => this.move.zoom(0.5)),
       tool("Zoom out", "−", () => this.move.zoom(2)),
       button("All of it", () => this.move.whole()),
+      this.fold,
       this.says,
     );
     this.watcher = new ResizeObserver(() => this.draw());
@@ -76,6 +78,37 @@ class Timeline {
         this.asked?.abort();
       },
     };
+  }
+
+  /** Lanes of the answer; other processes are a lane each until somebody opens them. */
+  layOut() {
+    const { params, filters } = this.context;
+    const open = new Set((params.open ?? "").split(","));
+    const isOpen = (pid) => Boolean(filters.pid) || open.has("all") || open.has(String(pid));
+    Object.assign(this, lanesOf(this.answer, (ns) => since(ns, this.origin), isOpen));
+    const { others } = this;
+    this.fold.hidden = !others.length || Boolean(filters.pid);
+    const all = others.every(isOpen);
+    this.fold.textContent = `${all ? "Fold" : "Show"} ${others.length} other ${others.length === 1 ? "process" : "processes"}`;
+    this.fold.setAttribute("aria-expanded", String(all));
+  }
+
+  /** Opens or folds one of the other processes, or all of them. */
+  turn(pid) {
+    const open = new Set((this.context.params.open ?? "").split(",").filter(Boolean));
+    if (pid === undefined) {
+      const all = open.has("all") || this.others.every((one) => open.has(String(one)));
+      open.clear();
+      if (!all) open.add("all");
+    } else {
+      if (open.delete("all")) for (const one of this.others) open.add(String(one));
+      if (!open.delete(String(pid))) open.add(String(pid));
+    }
+    this.context.note({ open: [...open].join(",") || undefined });
+    this.layOut();
+    this.keepChosen();
+    this.drawLegend();
+    this.draw();
   }
 
   /** The first time, and whenever the trace has grown. */
@@ -119,7 +152,9 @@ class Timeline {
     this.timer = setTimeout(() => {
       this.timer = undefined;
       // Browsers refuse an address that changes with every move.
-      this.context.note({ from: this.absolute(this.view.from), to: this.absolute(this.view.to), since: undefined });
+      const all = this.view.from <= 0 && this.view.to >= this.whole.to;
+      const range = all ? {} : { from: this.absolute(Math.max(0, this.view.from)), to: this.absolute(this.view.to) };
+      this.context.note({ from: undefined, to: undefined, since: undefined, ...range });
       this.load();
     }, REST);
   }
@@ -146,9 +181,9 @@ class Timeline {
       if (this.context.signal.aborted) return;
       Object.assign(
         this,
-        lanesOf(answer, (ns) => since(ns, this.origin)),
         { answer },
       );
+      this.layOut();
       this.state.replaceChildren();
       this.keepChosen();
       this.drawLegend();
@@ -266,12 +301,23 @@ class Timeline {
       case "p":
       case "P":
         return pick(seen[Math.max(place - 1, 0)]);
+      case "f":
+      case "F":
+        if (this.chosen?.lane.folds !== undefined) this.turn(this.chosen.lane.folds);
+        return true;
       case "Enter":
         if (this.chosen?.slice) this.zoomTo(this.chosen.slice);
         return true;
       default:
         return false;
     }
+  }
+
+  /** A slice is picked; the name of another process opens or folds it. */
+  pressedAt(x, y) {
+    const found = sliceAt(this.lanes, this.view, this.canvas.clientWidth, x, y);
+    if (found?.lane.folds !== undefined && (!found.slice || y < found.lane.top + 15)) return this.turn(found.lane.folds);
+    this.pick(found);
   }
 
   zoomTo({ from, to }) {

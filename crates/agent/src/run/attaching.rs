@@ -2,14 +2,16 @@
 
 use super::{Run, is_unified};
 use crate::command::Started;
+use crate::preparing::lock;
 use crate::shares::Admission;
 use crate::short::in_short;
+use crate::updates::Outbox;
 use crate::wakers::MAX_WAKERS;
 use crate::{AgentError, Update, discovery};
 use gpuwhy_model::units::duration;
 use gpuwhy_model::{Batch, ProbeState, ProbeStatus};
-use gpuwhy_probes::{LibraryFile, Mapped, StackMode};
-use std::sync::mpsc::Sender;
+use gpuwhy_probes::{Library, LibraryFile, Mapped, StackMode};
+use gpuwhy_proc::{FileId, Maps};
 use std::time::{Duration, Instant};
 
 /// The longest the loop sleeps; records and mappings wake it earlier.
@@ -25,7 +27,7 @@ const FOLLOW_EVERY: Duration = Duration::from_millis(250);
 
 impl Run {
     /// Sleeps until records gathered, something was mapped, or the turn is over; attaches what was mapped.
-    pub(super) fn wait_for_news(&mut self, updates: &Sender<Update>) -> Result<(), AgentError> {
+    pub(super) fn wait_for_news(&mut self, updates: &Outbox) -> Result<(), AgentError> {
         let now_ns = self.engine.now_ns();
         let slice =
             self.governor.next_ns().map(|next_ns| Duration::from_nanos(next_ns.saturating_sub(now_ns)));
@@ -34,24 +36,28 @@ impl Run {
         let (mapped, complete) = match &self.watch {
             Some(watch) => {
                 let ended = self.command.as_ref().and_then(Started::end_fd);
-                let others: Vec<i32> = [self.engine.ready_fd()].into_iter().chain(ended).collect();
-                watch.wait(&others, turn)
+                let others = [Some(self.engine.ready_fd()), ended, self.foresight.ready_fd()];
+                watch.wait(&others.into_iter().flatten().collect::<Vec<_>>(), turn)
             }
             None => {
                 std::thread::sleep(turn);
                 (Vec::new(), false)
             }
         };
-        self.open_mapped(&mapped);
-        for mapped in &mapped {
-            let library = discovery::of_mapping(mapped, &self.engine, self.config.traces_everyone());
-            let Some(file) = library else { continue };
-            // A program that loads a GPU library will call it: its interpreter is known before that.
-            self.pythons.meet(mapped.pid, &self.engine);
-            if self.attach(&file, updates)? {
-                self.report(vec![self.lateness(mapped, &file)], updates)?;
+        // Attached before anything else is looked at: the program is about to call it.
+        let library_of = |mapped: &&Mapped| Library::of_file_name(mapped.mapping.name());
+        let mut libraries: Vec<&Mapped> =
+            mapped.iter().filter(|mapped| library_of(mapped).is_some()).collect();
+        libraries.sort_by_key(|mapped| library_of(mapped).map(discovery::turn));
+        for mapped in libraries {
+            if self.is_traced(mapped.pid) {
+                self.attach_mapped(mapped, updates)?;
             }
         }
+        for file in self.foresight.take() {
+            self.attach(&file, updates)?;
+        }
+        self.open_mapped(&mapped);
         // Mappings that nobody told of are found by looking, not too often.
         if !complete && self.looked.elapsed() >= LOOK_EVERY {
             self.looked = Instant::now();
@@ -60,6 +66,34 @@ impl Run {
             }
         }
         Ok(())
+    }
+
+    fn is_traced(&self, pid: u32) -> bool {
+        self.config.traces_everyone() || self.engine.is_target(pid)
+    }
+
+    /// A process has mapped a library. One that is attached is not opened again, however many processes map it.
+    fn attach_mapped(&mut self, mapped: &Mapped, updates: &Outbox) -> Result<(), AgentError> {
+        let mut id = mapped.mapping.file;
+        if self.engine.is_attached(id) {
+            self.shares.map(id, mapped.pid);
+        } else if let Some(mut file) = discovery::of_mapping(mapped) {
+            id = file.file.id();
+            if !self.engine.is_attached(id) {
+                self.preparer.prepare(&mut file);
+            }
+            self.attach(&file, updates)?;
+        }
+        self.census.meet(mapped.pid);
+        self.report_lateness(mapped, id, updates)
+    }
+
+    /// Libraries that a process may map later, by what it maps now.
+    pub(super) fn foresee_from(&mut self, pid: u32) {
+        let Ok(maps) = Maps::of(pid) else { return };
+        for mapping in maps.iter().filter(|mapping| mapping.executable && mapping.is_file()) {
+            self.foresight.see(pid, &mapping.path);
+        }
     }
 
     /// Whether threads are looked at between their calls.
@@ -72,8 +106,18 @@ impl Run {
         let everyone = self.config.traces_everyone();
         for mapped in mapped {
             let is_target = self.engine.is_target(mapped.pid);
-            if (is_target || everyone) && self.config.stacks != StackMode::Off {
-                self.stacks.see_mapped(mapped.pid, discovery::is_library(mapped.mapping.name()));
+            let is_library = discovery::is_library(mapped.mapping.name());
+            if is_target || everyone {
+                if self.foresight.see(mapped.pid, &mapped.mapping.path) {
+                    self.engine.expect_collectives();
+                }
+                if self.config.stacks != StackMode::Off {
+                    self.stacks.see_mapped(mapped.pid, is_library);
+                }
+            }
+            // A program that loads a GPU library will call it: its interpreter is known before that.
+            if is_library && (is_target || everyone) {
+                self.pythons.meet(mapped.pid, &self.engine);
             }
             if is_target {
                 self.pythons.see_mapped(mapped.pid, &mapped.mapping.path, &self.engine);
@@ -81,20 +125,23 @@ impl Run {
         }
     }
 
-    /// A library that was mapped before its probes were in place: calls in between were not seen.
-    fn lateness(&self, mapped: &Mapped, file: &LibraryFile) -> ProbeStatus {
-        let now = self.engine.now_ns();
-        let late_ns = now.saturating_sub(self.engine.unix_ns(mapped.time_ns));
+    /// A library that was mapped before its probes were in place: calls in between were not seen. Said once of a file.
+    fn report_lateness(&mut self, mapped: &Mapped, id: FileId, updates: &Outbox) -> Result<(), AgentError> {
+        let Some(attached_ns) = self.engine.attached_ns(id) else { return Ok(()) };
+        let late_ns = attached_ns.saturating_sub(self.engine.unix_ns(mapped.time_ns));
+        let library = Library::of_file_name(mapped.mapping.name());
+        let (Some(library), true) = (library, late_ns > 0 && self.late.insert(id)) else { return Ok(()) };
         let reason = format!(
             "attached {} after process {} mapped it; calls it made before that were not seen",
             duration(late_ns),
             mapped.pid
         );
-        self.library_status(file, ProbeState::Degraded, reason)
+        let status = self.library_status(library, &mapped.mapping.path, ProbeState::Degraded, reason);
+        self.report(vec![status], updates)
     }
 
     /// Makes room for a library file; the reason where there is none.
-    fn admit(&mut self, file: &LibraryFile, updates: &Sender<Update>) -> Result<Option<String>, AgentError> {
+    fn admit(&mut self, file: &LibraryFile, updates: &Outbox) -> Result<Option<String>, AgentError> {
         let process = file.pid.map(|pid| (pid, gpuwhy_host::user_of(pid).unwrap_or(0)));
         let now_ns = self.engine.now_ns();
         match self.shares.admit(file.file.id(), process, now_ns, gpuwhy_host::exists) {
@@ -126,11 +173,17 @@ impl Run {
         }
     }
 
-    fn library_status(&self, file: &LibraryFile, state: ProbeState, reason: String) -> ProbeStatus {
+    fn library_status(
+        &self,
+        library: Library,
+        shown_path: &str,
+        state: ProbeState,
+        reason: String,
+    ) -> ProbeStatus {
         ProbeStatus {
-            probe: file.library.probe().into(),
+            probe: library.probe().into(),
             target: "*".into(),
-            file: file.shown_path.clone(),
+            file: shown_path.into(),
             state,
             flavour: self.engine.flavour().name().into(),
             since_ns: self.engine.now_ns(),
@@ -139,11 +192,7 @@ impl Run {
     }
 
     /// Whether anything of it could be attached.
-    pub(super) fn attach(
-        &mut self,
-        file: &LibraryFile,
-        updates: &Sender<Update>,
-    ) -> Result<bool, AgentError> {
+    pub(super) fn attach(&mut self, file: &LibraryFile, updates: &Outbox) -> Result<bool, AgentError> {
         let id = file.file.id();
         if self.engine.is_attached(id) {
             if let Some(pid) = file.pid {
@@ -156,20 +205,21 @@ impl Run {
             // Said once of each user, however many there are.
             Some(reason) => match self.coverage.unattached.iter().any(|line| line.ends_with(&reason)) {
                 true => return Ok(false),
-                false => vec![self.library_status(file, ProbeState::Refused, reason)],
+                false => {
+                    vec![self.library_status(file.library, &file.shown_path, ProbeState::Refused, reason)]
+                }
             },
         };
         let attached = statuses.iter().any(|status| status.state.works());
         self.libraries += usize::from(attached);
+        if attached && file.pid.is_some() {
+            lock(&self.known).used(file);
+        }
         self.report(statuses, updates)?;
         Ok(attached)
     }
 
-    pub(super) fn report(
-        &mut self,
-        statuses: Vec<ProbeStatus>,
-        updates: &Sender<Update>,
-    ) -> Result<(), AgentError> {
+    pub(super) fn report(&mut self, statuses: Vec<ProbeStatus>, updates: &Outbox) -> Result<(), AgentError> {
         if statuses.is_empty() {
             return Ok(());
         }
@@ -214,11 +264,7 @@ impl Run {
     }
 
     /// Follows processes outside the trace that wake its threads.
-    pub(super) fn follow_wakers(
-        &mut self,
-        batch: &Batch,
-        updates: &Sender<Update>,
-    ) -> Result<(), AgentError> {
+    pub(super) fn follow_wakers(&mut self, batch: &Batch, updates: &Outbox) -> Result<(), AgentError> {
         let own = std::process::id();
         let found = self.wakers.find(batch, own, |pid| self.engine.is_target(pid), has_program);
         for pid in found.new {
@@ -244,7 +290,7 @@ impl Run {
     }
 
     /// Interpreters whose stacks cannot be read.
-    pub(super) fn report_pythons(&mut self, updates: &Sender<Update>) -> Result<(), AgentError> {
+    pub(super) fn report_pythons(&mut self, updates: &Outbox) -> Result<(), AgentError> {
         let now = self.engine.now_ns();
         let status = |reason: String| ProbeStatus {
             probe: "python".into(),
@@ -257,6 +303,29 @@ impl Run {
         };
         let statuses = self.pythons.troubles().into_iter().map(status).collect();
         self.report(statuses, updates)
+    }
+
+    /// Communicators that were made before the trace, or before their library was attached.
+    pub(super) fn report_unseen(&mut self, updates: &Outbox) -> Result<(), AgentError> {
+        if !self.communicators.has_news() {
+            return Ok(());
+        }
+        let status = ProbeStatus {
+            probe: Library::Nccl.probe().into(),
+            target: "communicators".into(),
+            file: String::new(),
+            state: ProbeState::Degraded,
+            flavour: String::new(),
+            since_ns: self.engine.now_ns(),
+            reason: "some were made unseen: their collectives have no number, and the order of their ranks is unknown".into(),
+        };
+        self.report(vec![status], updates)
+    }
+
+    /// Threads of its own that panicked.
+    pub(super) fn report_deaths(&mut self, updates: &Outbox) -> Result<(), AgentError> {
+        let news = self.deaths.news(&gpuwhy_confine::deaths(), self.engine.now_ns());
+        self.report(news, updates)
     }
 }
 

@@ -1,9 +1,10 @@
 //! What the trace has come to: in between, and at its end.
 
 use super::Run;
-use crate::{AgentError, Snapshot, Summary, Update};
+use crate::preparing::lock;
+use crate::updates::Outbox;
+use crate::{AgentError, Snapshot, Summary};
 use gpuwhy_model::Batch;
-use std::sync::mpsc::Sender;
 
 impl Run {
     pub(super) fn snapshot(&mut self) -> Snapshot {
@@ -24,7 +25,7 @@ impl Run {
     }
 
     /// What was sent until now, and how much of all of it was not taken.
-    fn end_annotations(&mut self, batch: &mut Batch, updates: &Sender<Update>) -> Result<(), AgentError> {
+    fn end_annotations(&mut self, batch: &mut Batch, updates: &Outbox) -> Result<(), AgentError> {
         let Some(mut annotating) = self.annotating.take() else { return Ok(()) };
         annotating.finish(batch, self.engine.now_ns());
         let refused = self.overview.refused_annotations.iter().chain(&batch.refused_annotations);
@@ -32,7 +33,7 @@ impl Run {
         self.report(vec![status], updates)
     }
 
-    pub(super) fn end(mut self, told_to_stop: bool, updates: &Sender<Update>) -> Result<Summary, AgentError> {
+    pub(super) fn end(mut self, told_to_stop: bool, updates: &Outbox) -> Result<Summary, AgentError> {
         if told_to_stop && let Some(command) = &mut self.command {
             command.terminate();
         }
@@ -47,8 +48,12 @@ impl Run {
         let mut named = Batch { processes: self.census.settle(), ..Batch::default() };
         self.stacks.finish(&mut named);
         self.move_on(named, updates)?;
+        self.report_deaths(updates)?;
         let snapshot = self.snapshot();
         self.sink.finish(end_ns)?;
+        if let Some(path) = &self.config.known_libraries {
+            lock(&self.known).save(path);
+        }
         // A command outlives a trace that was only to take so long.
         let command_status = match &mut self.command {
             Some(command) if !told_to_stop => command.wait(),

@@ -7,6 +7,7 @@ use crate::kernel_names::KernelNames;
 use crate::mask;
 use crate::outside::{self, Target};
 use crate::own;
+use crate::updates::Outbox;
 use crate::{AgentError, Update};
 use gpuwhy_cause::{blame_rows, slow_limit_ns};
 use gpuwhy_model::{
@@ -14,16 +15,11 @@ use gpuwhy_model::{
 };
 use gpuwhy_probes::StackMode;
 use std::cell::OnceCell;
-use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 impl Run {
     /// What the pollers read meanwhile.
-    pub(super) fn take_readings(
-        &mut self,
-        batch: &mut Batch,
-        updates: &Sender<Update>,
-    ) -> Result<(), AgentError> {
+    pub(super) fn take_readings(&mut self, batch: &mut Batch, updates: &Outbox) -> Result<(), AgentError> {
         for reading in self.pollers.take() {
             self.report(reading.statuses, updates)?;
             self.gpus.extend(reading.gpus);
@@ -55,7 +51,7 @@ impl Run {
     }
 
     /// Does what keeps the cost within its budget, and says so.
-    fn govern(&mut self, batch: &mut Batch, updates: &Sender<Update>) -> Result<(), AgentError> {
+    fn govern(&mut self, batch: &mut Batch, updates: &Outbox) -> Result<(), AgentError> {
         let mut actions = self.governor.take(&batch.debts, self.engine.now_ns());
         batch.debts.clear();
         for class in CallClass::ALL {
@@ -75,7 +71,7 @@ impl Run {
         &mut self,
         actions: Vec<Action>,
         batch: &mut Batch,
-        updates: &Sender<Update>,
+        updates: &Outbox,
     ) -> Result<(), AgentError> {
         for action in actions {
             match action {
@@ -130,18 +126,21 @@ impl Run {
 
     /// What the kernel could not know: how a call was made, on which of the host's GPUs, as which rank.
     fn complete(&mut self, batch: &mut Batch) {
+        // Before stacks, which take a while: what is read of processes may be gone by then.
+        self.communicators.complete(&mut batch.nccl_calls, &self.engine);
         self.pythons.follow(batch, &self.engine);
-        self.stacks.complete(batch, &mut self.pythons);
+        self.stacks.complete(batch, &mut self.pythons, &self.reader);
         if self.config.stacks != StackMode::Off {
             self.tell_stuck(batch);
         }
         if self.meets_threads()
             && let Some(weight) = self.looks.due(Instant::now())
         {
-            let spent = own::thread_cpu_time();
-            let read = |met: &BetweenCalls| self.pythons.frames_in(met.pid, met.tid, met.thread_pointer);
+            let spent = || own::thread_cpu_time() + self.reader.cpu_time();
+            let before = spent();
+            let read = |threads: &[BetweenCalls]| outside::frames_of(threads, &self.pythons, &self.reader);
             meet(batch, &mut self.looks, weight, read, || self.engine.followed_threads());
-            self.looks.done(own::thread_cpu_time().saturating_sub(spent));
+            self.looks.done(spent().saturating_sub(before));
         }
         self.host_events.complete(batch, self.census.by_pid());
         self.neighbours.take(batch, self.census.by_pid(), self.engine.now_ns());
@@ -149,7 +148,6 @@ impl Run {
         self.callers.tell_via(&mut batch.calls);
         KernelNames::check(&mut batch.calls);
         self.silent.take(batch);
-        self.communicators.complete(&mut batch.nccl_calls, &self.engine);
         if let Some(calls) = &mut batch.in_flight {
             self.communicators.complete_in_flight(calls);
         }
@@ -166,11 +164,11 @@ impl Run {
     /// Where calls are made that do not return, and where threads are that made collectives and came to no call for long.
     fn tell_stuck(&mut self, batch: &mut Batch) {
         let registers = OnceCell::new();
-        let pythons = &self.pythons;
+        let (pythons, reader) = (&self.pythons, &self.reader);
         let read = |target: Target| {
             let all = registers.get_or_init(|| self.engine.registers());
             let of_it = all.iter().find(|registers| registers.tid == target.tid);
-            outside::read(target, of_it, pythons)
+            outside::read(target, of_it, pythons, reader)
         };
         let of_call = |call: &InFlight| {
             read(Target { pid: call.pid, tid: call.tid, thread_pointer: call.thread_pointer })
@@ -178,18 +176,18 @@ impl Run {
         if batch.in_flight.is_some() {
             for met in self.silent.find(self.engine.now_ns(), || self.engine.between_calls()) {
                 let target = Target { pid: met.pid, tid: met.tid, thread_pointer: met.thread_pointer };
-                let place = read(target).and_then(|seen| self.stacks.take_outside(seen, batch));
+                let place = read(target).and_then(|seen| self.stacks.take_outside(seen, batch, reader));
                 self.silent.remember(met, place);
             }
             batch.between_calls.extend(self.silent.told(|place| self.stacks.known(place)));
         }
-        let tell = |seen, batch: &mut Batch| self.stacks.take_outside(seen, batch);
+        let tell = |seen, batch: &mut Batch| self.stacks.take_outside(seen, batch, reader);
         self.stuck.complete(batch, of_call, || self.engine.in_flight(), tell);
         self.stuck.tell_stacks(batch, |place| self.stacks.known(place));
     }
 
     /// A batch's way through census, tallies and ledger into the store.
-    pub(super) fn move_on(&mut self, mut batch: Batch, updates: &Sender<Update>) -> Result<(), AgentError> {
+    pub(super) fn move_on(&mut self, mut batch: Batch, updates: &Outbox) -> Result<(), AgentError> {
         let own = std::process::id();
         batch.process_events.retain(|event| event.pid != own);
         batch.wait_events.retain(|wait| wait.pid != own);
@@ -206,10 +204,12 @@ impl Run {
         for event in batch.process_events.iter().filter(|event| event.kind == ProcessEventKind::Exit) {
             self.gpus.remove(&event.pid);
             self.governor.forget(event.pid);
+            self.foresight.forget(event.pid);
         }
         self.govern(&mut batch, updates)?;
         self.complete(&mut batch);
         self.report_pythons(updates)?;
+        self.report_unseen(updates)?;
         self.census.take_ranks(&mut batch);
         if batch.is_empty() {
             return Ok(());
@@ -221,7 +221,9 @@ impl Run {
             self.history.entry(window.op).or_default().merge(&window.hist);
             self.coverage.sampled += window.count.saturating_sub(window.kept);
         }
-        self.coverage.lost += batch.losses.iter().map(|loss| loss.count).sum::<u64>();
+        for loss in &batch.losses {
+            self.coverage.add_loss(&loss.probe, &loss.reason, loss.count);
+        }
         mask::processes(&mut batch, self.config.mask);
         let mut facts = self.ledger.take(&batch);
         facts.blame = blame_rows(&batch.windows, &batch.waits, self.engine.ops());

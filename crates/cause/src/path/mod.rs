@@ -1,10 +1,15 @@
 //! The critical path of each process that drives a GPU: what the time of its loop went to, along the wake-ups, across threads
 //! and processes.
 
+mod gpu_use;
+mod handed;
+mod noise;
+mod pairs;
 mod partners;
 mod parts;
 mod period;
 mod phase;
+mod rarest_kernel;
 mod running;
 mod savings;
 mod short_waits;
@@ -13,23 +18,29 @@ mod steps;
 mod timeline;
 mod tree;
 mod walk;
+mod whole;
 mod without;
 mod words;
 
+pub use noise::StepNoise;
 pub(crate) use parts::{Key, Part, Parts};
 pub(crate) use steps::Turn;
-pub use tree::{PathPart, Stall, StepTree};
+pub use tree::{PathPart, Requests, Stall, StepTree};
 pub(crate) use tree::{Scale, is_sampled, trees};
+pub(crate) use whole::{Whole, whole_parts};
 pub(crate) use words::{describe, main_op, who};
 
 use crate::activity::{Activity, BeatKind, ThreadWait};
 use crate::evidence::Evidence;
-use crate::severity::percent;
+use gpu_use::{busy, proven_busy, sharers};
 use gpuwhy_model::{Cause, Layer, Part as TimePart, Reason, Span};
+use handed::{Handed, handed};
+use pairs::turns_of_pair;
 use partners::partners;
 use parts::Divider;
 use period::{CountedBy, Period, period};
 use phase::{Life, Phases, phases};
+use rarest_kernel::rarest_kernel;
 use running::Running;
 use short_waits::{in_call, short_waits};
 use stalls::stalls;
@@ -82,6 +93,8 @@ pub(crate) struct Way {
     pub(crate) stack_id: Option<i64>,
 }
 
+/// Contexts are made and modules are loaded within so long after the first call, where that is the first of the process.
+const START_OF_CALLS_NS: u64 = 1_000_000_000;
 /// Shorter ones say nothing about a loop.
 const MIN_LOOP_NS: u64 = 300_000_000;
 
@@ -93,6 +106,7 @@ pub(crate) fn paths(evidence: &Evidence) -> Vec<ProcessPath> {
     let mut divider = Divider {
         activity,
         short_waits: BTreeMap::new(),
+        handed: Handed::new(),
         in_calls: in_calls(evidence, &running),
         running,
         partners: partners(activity, &evidence.bills),
@@ -147,6 +161,10 @@ fn phases_of(evidence: &Evidence, pid: u32) -> Option<(Phases, Option<Period>)> 
     let mut cold: Vec<u64> =
         activity.cold.iter().filter(|(of, _)| *of == pid).map(|(_, time)| *time).collect();
     cold.sort_unstable();
+    // A command that is traced from its start was forked before the trace began, and imports first.
+    let loads_here =
+        activity.first_load.get(&pid).is_some_and(|time| *time <= calls.start_ns + START_OF_CALLS_NS);
+    let began_before = began_before && !loads_here;
     let life = Life { traced, calls, began_before, period: period.as_ref(), cold: &cold };
     Some((phases(&life), period))
 }
@@ -161,12 +179,14 @@ fn process_path(
     if phases.repeats.ns() < MIN_LOOP_NS {
         return None;
     }
+    let period = period.or_else(|| rarest_kernel(evidence, pid, phases.repeats));
     let root = root(&evidence.activity, pid)?;
     let whole = Span {
         start_ns: phases.start.map_or(phases.repeats.start_ns, |start| start.start_ns),
         end_ns: phases.repeats.end_ns,
     };
     let walked = walk(timelines, root, whole, &Follows { pid, divider });
+    divider.handed = handed(divider, &walked, phases.repeats);
     divider.short_waits = unrecorded(evidence, timelines, divider, &walked, phases.repeats);
     let loop_parts = divider.parts(&walked.segments, phases.repeats);
     let (turns, outliers) = match &period {
@@ -191,6 +211,7 @@ fn process_path(
         _ => BTreeMap::new(),
     };
     divider.short_waits.clear();
+    divider.handed.clear();
     let start_parts = phases.start.map(|start| divider.parts(&walked.segments, start)).unwrap_or_default();
     Some(ProcessPath {
         pid,
@@ -221,10 +242,16 @@ fn counted(evidence: &Evidence, period: &Period, span: Span) -> Option<u64> {
         CountedBy::Rate(rate) => return Some((rate * span.ns() as f64 / 1e9).round() as u64),
         CountedBy::Total(count) => return Some(count),
     };
-    let rows = evidence.bills.iter().filter(|row| {
-        row.op.is_none() && row.cause == of.cause && (row.tid, row.by_tid) == (of.tid, of.by_tid)
-    });
-    let counted: u64 = rows.map(|row| row.count).sum();
+    let waits = |tid: u32, by_tid: u32| -> u64 {
+        let rows = evidence.bills.iter().filter(|row| {
+            row.op.is_none() && row.cause == of.cause && (row.tid, row.by_tid) == (tid, by_tid)
+        });
+        rows.map(|row| row.count).sum()
+    };
+    let counted = match period.kind {
+        BeatKind::HandOver => turns_of_pair(waits(of.tid, of.by_tid), waits(of.by_tid, of.tid)),
+        _ => waits(of.tid, of.by_tid),
+    };
     // Sums are of all the time that is looked at, of which the loop is a part.
     let within = |time: &&u64| (span.start_ns..=span.end_ns).contains(*time);
     let share = period.times.iter().filter(within).count() as f64 / period.times.len().max(1) as f64;
@@ -362,29 +389,6 @@ fn ways(divider: &Divider<'_>, hops: &[Hop], span: Span) -> BTreeMap<u32, Way> {
     ways
 }
 
-/// What the synchronisations of a process prove of its streams.
-fn proven_busy(evidence: &Evidence, pid: u32) -> f64 {
-    let times = evidence.gpu_times.iter().filter(|time| time.pid == pid);
-    let (window, lower) = times.fold((0, 0), |(window, lower), time| {
-        (window + time.window_ns, lower + time.busy_lower_ns.min(time.window_ns))
-    });
-    percent(lower, window)
-}
-
-/// The mean of the GPU's own counter over the loop. A sample tells of the second before it.
-fn busy(activity: &Activity, pid: u32, span: Span) -> Option<f64> {
-    const SECOND: u64 = 1_000_000_000;
-    let of_process = || activity.busy.iter().filter(|sample| sample.pid == pid);
-    let within = |from: u64| {
-        let values: Vec<f64> = of_process()
-            .filter(|sample| sample.time_ns >= from && sample.time_ns <= span.end_ns + SECOND / 4)
-            .map(|sample| sample.pct)
-            .collect();
-        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-    };
-    within(span.start_ns + SECOND).or_else(|| within(span.start_ns + SECOND / 4))
-}
-
 /// All that the other threads of a path did, of the classes that they have on it.
 fn whole_times(
     divider: &Divider<'_>,
@@ -419,23 +423,4 @@ fn whole_times(
 fn holders(parts: &Parts) -> impl Iterator<Item = u32> {
     let waits = parts.iter().filter(|(key, _)| key.class == Cause::PythonGil);
     waits.flat_map(|(_, part)| part.by.keys().map(|(_, tid)| *tid))
-}
-
-/// Who else used the GPU for a good part of the loop.
-fn sharers(activity: &Activity, pid: u32, span: Span) -> Vec<u32> {
-    const MIN_CALLS: u64 = 50;
-    let mut others: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
-    for caller in activity.callers.values().filter(|caller| caller.pid != pid) {
-        let overlap = caller.last_ns.min(span.end_ns).saturating_sub(caller.first_ns.max(span.start_ns));
-        let other = others.entry(caller.pid).or_default();
-        *other = (other.0 + caller.calls, other.1.max(overlap));
-    }
-    let shares_gpu = |other: u32| match (activity.gpus.get(&pid), activity.gpus.get(&other)) {
-        (Some(mine), Some(theirs)) => mine.intersection(theirs).next().is_some(),
-        _ => false,
-    };
-    let is_one = |(other, (calls, overlap)): &(u32, (u64, u64))| {
-        *calls >= MIN_CALLS && *overlap * 2 >= span.ns() && shares_gpu(*other)
-    };
-    others.into_iter().filter(is_one).map(|(other, _)| other).collect()
 }

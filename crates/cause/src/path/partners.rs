@@ -1,6 +1,6 @@
-//! Threads of a process that take turns, as the main thread and that of a backward pass do: while one of them runs, the other
-//! has nothing to do but wait for it. Where both share a CPU the one that hands over is often preempted by the one it has just
-//! woken, before it comes to wait: nothing is taken from it by that.
+//! Threads that take turns, as the main thread and that of a backward pass do, or a client and its server: while one of them
+//! runs, the other has nothing to do but wait for it. Where both share a CPU the one that hands over is often preempted by the one
+//! it has just woken, before it comes to wait: nothing is taken from it by that.
 
 use crate::activity::Activity;
 use crate::evidence::Billed;
@@ -10,22 +10,20 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Pairs of threads, in both orders.
 pub(crate) type Partners = BTreeSet<(u32, u32)>;
 
-/// Threads that make GPU calls, and wait for each other at least as long as they keep each other from a CPU. Those that only
-/// meet at a lock now and then compete.
+/// Threads of which one makes GPU calls, and that wait for each other at least as long as they keep each other from a CPU. Those
+/// that only meet at a lock now and then compete.
 pub(crate) fn partners(activity: &Activity, bills: &[Billed]) -> Partners {
-    let calls = |pid: u32, tid: u32| activity.callers.get(&tid).is_some_and(|caller| caller.pid == pid);
-    let of_two = |row: &&Billed| {
-        row.tid != row.by_tid
-            && row.pid == row.by_pid
-            && calls(row.pid, row.tid)
-            && calls(row.pid, row.by_tid)
-    };
+    let calls = |tid: u32| activity.callers.contains_key(&tid);
+    let of_two =
+        |row: &&Billed| row.tid != row.by_tid && row.by_tid != 0 && (calls(row.tid) || calls(row.by_tid));
     let mut pairs: BTreeMap<(u32, u32), Between> = BTreeMap::new();
     for row in bills.iter().filter(of_two) {
         let between = pairs.entry((row.tid.min(row.by_tid), row.tid.max(row.by_tid))).or_default();
         match row.cause {
             // A lock that a call takes is no hand-over.
-            Cause::LockFutex if row.op.is_none() => between.waited_ns += row.ns,
+            Cause::LockFutex | Cause::NetWait | Cause::IoFile if row.op.is_none() => {
+                between.waited_ns += row.ns;
+            }
             Cause::CpuPreempted => between.preempted_ns += row.ns,
             _ => {}
         }
@@ -92,8 +90,11 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_without_calls_is_nobodys_partner() {
-        assert!(found(&[row(1, 3, Cause::LockFutex, 900)]).is_empty());
+    fn a_server_is_the_partner_of_who_waits_for_its_answers() {
+        let rows = [row(1, 3, Cause::NetWait, 900), row(1, 3, Cause::CpuPreempted, 800)];
+        assert_eq!(found(&rows), [(1, 3), (3, 1)]);
+        assert!(found(&[row(1, 3, Cause::NetWait, 700), row(1, 3, Cause::CpuPreempted, 800)]).is_empty());
+        assert!(found(&[row(3, 4, Cause::LockFutex, 900)]).is_empty(), "neither of them makes calls");
     }
 
     #[test]
@@ -156,6 +157,51 @@ mod tests {
         let path = &paths(&evidence)[0];
         assert_eq!(share_of(path, Cause::CpuPreempted, 1), 0);
         assert_eq!((share_of(path, Cause::LaunchBound, 1), share_of(path, Cause::LaunchBound, 2)), (40, 60));
+    }
+
+    #[test]
+    fn a_command_that_imports_first_was_forked_before_the_trace_and_has_a_start() {
+        let mut evidence = evidence();
+        for wait in &mut evidence.activity.waits {
+            wait.start_ns += 400 * MS;
+            wait.end_ns += 400 * MS;
+        }
+        for caller in evidence.activity.callers.values_mut() {
+            (caller.first_ns, caller.last_ns) = (300 * MS, 1_400 * MS);
+        }
+        evidence.span.end_ns = 1_400 * MS;
+        // Nothing says that its calls began here: it may have been in its loop for long.
+        assert_eq!(paths(&evidence)[0].phases.start, None);
+        evidence.activity.first_load.insert(1, 310 * MS);
+        let start = paths(&evidence)[0].phases.start.unwrap();
+        assert!((400 * MS..450 * MS).contains(&start.end_ns), "{start:?}");
+    }
+
+    #[test]
+    fn waits_too_short_to_be_recorded_go_where_the_recorded_ones_of_the_same_pair_go() {
+        // The main thread waits for a server over a socket. Of its waits, half of the time is recorded; in those the server sleeps.
+        let of_step = |at| {
+            [
+                wait(1, at, at + 6, Part::Blocked(Reason::Socket), 3),
+                wait(3, at, at + 6, Part::Blocked(Reason::Sleep), 0),
+            ]
+        };
+        let caller = Caller { pid: 1, calls: 1_000, first_ns: 0, last_ns: 1_000 * MS };
+        let name = |pid| crate::activity::ThreadName { pid, comm: "python3".into() };
+        let evidence = Evidence {
+            span: Span { start_ns: 0, end_ns: 1_000 * MS },
+            bills: vec![row(1, 3, Cause::NetWait, 600 * MS)],
+            activity: Activity {
+                waits: (0..50).flat_map(|step| of_step(step * 20)).collect(),
+                callers: [(1, caller)].into(),
+                threads: [(1, name(1)), (3, name(3))].into(),
+                ..Activity::default()
+            },
+            ..Evidence::default()
+        };
+        let path = &paths(&evidence)[0];
+        assert_eq!(share_of(path, Cause::NetWait, 1), 0);
+        assert!((59..=62).contains(&share_of(path, Cause::SelfSleep, 3)));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The parts of a path: what its time went to, by class, thread and place in the code.
 
+use super::handed::{Handed, Share};
 use super::partners::Partners;
 use super::running::{Running, is_launch, is_own};
 use super::short_waits::in_call;
@@ -28,6 +29,8 @@ pub(crate) struct Part {
     pub(crate) frees: bool,
     /// Most of it is in launches: where that is a wait for the GPU, its queue is full.
     pub(crate) launches: bool,
+    /// Threads that have a part in it besides the one it is of, and their time.
+    pub(crate) others: Vec<(u32, u64)>,
 }
 
 impl Part {
@@ -60,6 +63,8 @@ pub(crate) struct Divider<'a> {
     pub(crate) running: Running<'a>,
     /// Of a thread's time that no recorded wait covers: the shares that unrecorded waits have.
     pub(crate) short_waits: BTreeMap<u32, Vec<(Cause, u32, f64)>>,
+    /// What waits of one thread for another come to.
+    pub(crate) handed: Handed,
     /// Of the same time: the shares that running in calls has, by what the calls are for. Stands in for samples where there
     /// are none.
     pub(crate) in_calls: BTreeMap<u32, Vec<(Cause, f64)>>,
@@ -84,7 +89,7 @@ impl Divider<'_> {
             }
         }
         for (tid, ran) in ran {
-            self.add_run(tid, &ran, &mut parts);
+            self.add_run(tid, &ran, span, &mut parts);
         }
         // Waits too short to be recorded have no place of their own, either.
         let short: Vec<Key> =
@@ -169,16 +174,26 @@ impl Divider<'_> {
         }
     }
 
-    fn add_run(&self, tid: u32, ran: &Ran, parts: &mut Parts) {
+    fn add_run(&self, tid: u32, ran: &Ran, span: Span, parts: &mut Parts) {
         let calls = self.activity.callers.contains_key(&tid);
         let mut left = ran.ns;
         for (cause, by_tid, share) in self.short_waits.get(&tid).into_iter().flatten() {
             let ns = ((ran.ns as f64 * share) as u64).min(left);
             left -= ns;
-            // A short wait for another thread goes to what that thread does.
+            // A short wait for another thread goes to what that thread does: as in the longer ones, where there are any.
+            let is_partner = || self.partners.contains(&(tid, *by_tid));
+            let hands_on = match cause {
+                Cause::LockFutex | Cause::IoFile | Cause::NetWait => true,
+                Cause::CpuPreempted => is_partner(),
+                _ => false,
+            };
+            if let Some(shares) = self.handed.get(&(tid, *by_tid)).filter(|_| hands_on) {
+                shares.iter().for_each(|share| add_share(share, ns, parts));
+                continue;
+            }
             let follows = match cause {
                 Cause::LockFutex => self.activity.threads.contains_key(by_tid),
-                Cause::CpuPreempted => self.partners.contains(&(tid, *by_tid)),
+                Cause::CpuPreempted => is_partner(),
                 _ => false,
             };
             let (class, tid) = match follows {
@@ -193,12 +208,16 @@ impl Divider<'_> {
                 *part.by.entry((pid, *by_tid)).or_default() += ns;
             }
         }
-        let samples: Vec<_> = ran
+        let mut samples: Vec<_> = ran
             .spans
             .iter()
             .flat_map(|span| self.running.on_cpu(tid, span.start_ns, span.end_ns))
             .copied()
             .collect();
+        // One of many workers is waited for now and then: what it does else is what it does then.
+        if samples.len() < MIN_SAMPLES && !calls {
+            samples = self.running.on_cpu(tid, span.start_ns, span.end_ns).to_vec();
+        }
         // Time in page faults is clocked exactly where it is summed; its samples then only tell the place.
         let faults =
             self.short_waits.get(&tid).into_iter().flatten().any(|(cause, ..)| *cause == Cause::MemFault);
@@ -332,6 +351,16 @@ impl Divider<'_> {
     /// Of a pipe that is full: whoever reads it is to blame, and what it does instead is its own affair.
     pub(crate) fn is_full_pipe(wait: &ThreadWait) -> bool {
         wait.part == TimePart::Blocked(Reason::File) && wait.syscall == Syscall::Write
+    }
+}
+
+/// Adds what a share has of so much.
+fn add_share(share: &Share, ns: u64, parts: &mut Parts) {
+    let ns = (ns as f64 * share.share) as u64;
+    let part = parts.entry(share.key.clone()).or_default();
+    part.ns += ns;
+    if let Some(id) = share.stack_id {
+        *part.stacks.entry(id).or_default() += ns;
     }
 }
 

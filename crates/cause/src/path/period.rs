@@ -1,6 +1,7 @@
 //! The unit in which a loop repeats, found from outside: what comes once in each of its turns.
 
-use crate::activity::{Activity, BeatKind, ThreadWait};
+use super::pairs::one_of_pairs;
+use crate::activity::{Activity, BeatCount, BeatKind, ThreadWait};
 use gpuwhy_model::{Cause, Part, Reason, Span};
 use std::collections::BTreeMap;
 
@@ -13,6 +14,8 @@ pub(crate) struct Period {
     pub(crate) median_ns: u64,
     /// How all of them are counted, where not all are recorded.
     pub(crate) counted_by: Option<CountedBy>,
+    /// They were counted until then, though not recorded any more.
+    pub(crate) counted_until_ns: u64,
 }
 
 impl Period {
@@ -66,9 +69,12 @@ const MIN_COVERED_BY_CALLS: f64 = 0.35;
 /// Of calls that come at different rates, the rarest are taken up to so many of the others for each.
 const MAX_CALLS_IN_A_STEP: u64 = 8;
 
+/// What may come once in each turn, by kind and key: how all are counted, and when the recorded ones were.
+pub(super) type Sequences = BTreeMap<(BeatKind, u64), (Option<CountedBy>, Vec<u64>)>;
+
 /// What comes once in each turn, or nothing where no period is found.
 pub(crate) fn period(activity: &Activity, pid: u32, span: Span) -> Option<Period> {
-    let mut sequences: BTreeMap<(BeatKind, u64), (Option<CountedBy>, Vec<u64>)> = BTreeMap::new();
+    let mut sequences = Sequences::new();
     let mut counted_as: BTreeMap<(BeatKind, u64), u64> = BTreeMap::new();
     for beat in activity
         .beats
@@ -89,11 +95,22 @@ pub(crate) fn period(activity: &Activity, pid: u32, span: Span) -> Option<Period
     let recorded_of: BTreeMap<(BeatKind, u64), u64> =
         sequences.iter().map(|(of, (_, times))| (*of, times.len() as u64)).collect();
     let mut waited: BTreeMap<(BeatKind, u64), Vec<u64>> = BTreeMap::new();
+    // Recorded calls whose place is known: stacks are not taken of all.
+    let mut placed: BTreeMap<(BeatKind, u64), usize> = BTreeMap::new();
+    for ((kind, key), op) in counted_as.iter().filter(|((_, key), op)| key != *op) {
+        let count = recorded_of.get(&(*kind, *key)).copied().unwrap_or(0);
+        *placed.entry((*kind, *op)).or_default() += count as usize;
+    }
     for (of, (counted_by, times)) in &mut sequences {
-        let of_op = counted_as.get(of).and_then(|key| rates.get(&(of.0, *key)));
-        // Those at one place are as many of all as of the recorded ones.
-        *counted_by = of_op
-            .map(|(rate, recorded)| CountedBy::Rate(rate * times.len() as f64 / (*recorded).max(1) as f64));
+        let Some(op) = counted_as.get(of) else { continue };
+        // Those at one place are as many of all as of the recorded ones with a place.
+        let among = |recorded: usize| match of.1 == *op {
+            true => recorded,
+            false => placed.get(&(of.0, *op)).copied().unwrap_or(recorded),
+        };
+        *counted_by = rates.get(&(of.0, *op)).map(|(rate, recorded)| {
+            CountedBy::Rate(rate * times.len() as f64 / among(*recorded).max(1) as f64)
+        });
     }
     let calls: u64 =
         activity.callers.values().filter(|caller| caller.pid == pid).map(|caller| caller.calls).sum();
@@ -110,6 +127,7 @@ pub(crate) fn period(activity: &Activity, pid: u32, span: Span) -> Option<Period
             waited.entry(key).or_default().push(wait.ns());
         }
     }
+    one_of_pairs(&mut sequences);
     for (key, mut lengths) in waited {
         lengths.sort_unstable();
         let are_all_recorded = lengths.get(lengths.len() / 10).is_some_and(|ns| *ns >= ALL_RECORDED_NS);
@@ -122,8 +140,12 @@ pub(crate) fn period(activity: &Activity, pid: u32, span: Span) -> Option<Period
         of_op.is_none_or(|of_op| times.len() as u64 * MAX_IN_A_STEP >= *of_op)
     });
     let counts = graph_counts(activity, pid, &counted_as, &recorded_of, span);
-    let candidates =
-        candidates.filter_map(|((kind, _), (counted_by, times))| candidate(kind, counted_by, times, span));
+    let candidates = candidates.filter_map(|(of, (counted_by, times))| {
+        let (mut period, covered) = candidate(of.0, counted_by, times, span)?;
+        let windows = counted_as.get(&of).and_then(|op| activity.beat_counts.get(&(pid, of.0, *op)));
+        period.counted_until_ns = windows.map_or(0, |windows| counted_until(windows, span));
+        Some((period, covered))
+    });
     let candidates = candidates.chain(counts);
     // Calls come several times in a step, or in bursts: they tell where nothing else does.
     let (calls, others): (Vec<_>, Vec<_>) = candidates.partition(|(period, _)| is_of_calls(period.kind));
@@ -162,6 +184,7 @@ fn graph_counts(
             times: Vec::new(),
             median_ns: span.ns() / count.max(1),
             counted_by: Some(CountedBy::Total(count)),
+            counted_until_ns: 0,
         };
         (count >= MIN_BEATS as u64 && covered >= MIN_COVERED_BY_CALLS).then_some((period, covered))
     };
@@ -208,6 +231,16 @@ fn key_of(activity: &Activity, wait: &ThreadWait, min_calls: u64) -> Option<(Bea
         }
         _ => None,
     }
+}
+
+/// When calls of an operation end that is called as often as before: a few more belong to the end of the program.
+fn counted_until(windows: &[BeatCount], span: Span) -> u64 {
+    let mut counts: Vec<u64> = windows.iter().map(|window| window.count).collect();
+    counts.sort_unstable();
+    let usual = counts.get(counts.len() / 2).copied().unwrap_or(0);
+    let as_often = windows.iter().filter(|window| window.count * 2 >= usual);
+    let until = as_often.map(|window| window.window_start_ns + WINDOW_NS).max().unwrap_or(0);
+    until.min(span.end_ns)
 }
 
 /// Calls a second, where more were made than recorded.
@@ -261,13 +294,13 @@ fn candidate(
         // Of the time between the recorded ones the others cover as much as there are of them.
         covered = covered.max((rate * median_ns as f64 / 1e9).min(1.0));
     }
-    Some((Period { kind, times, median_ns, counted_by }, covered))
+    Some((Period { kind, times, median_ns, counted_by, counted_until_ns: 0 }, covered))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::activity::{Beat, BeatCount, Caller, Syscall};
+    use crate::activity::{Beat, Caller, Syscall};
     use gpuwhy_model::OpId;
 
     const MS: u64 = 1_000_000;
@@ -304,6 +337,18 @@ mod tests {
         }
         let found = period(&activity(waits, &[1, 2]), 1, SECOND).unwrap();
         assert_eq!((found.kind, found.median_ns, found.times.len()), (BeatKind::HandOver, 25 * MS, 40));
+    }
+
+    #[test]
+    fn of_two_threads_that_hand_over_the_one_that_waits_more_often_tells_the_turns() {
+        // The main thread finds every third pass done when it comes to wait.
+        let mut waits = Vec::new();
+        for turn in 0..60 {
+            waits.push(wait(2, (turn * 15 + 10) * MS, Reason::Futex, 1));
+            waits.extend((turn % 3 != 0).then(|| wait(1, (turn * 15 + 14) * MS, Reason::Futex, 2)));
+        }
+        let found = period(&activity(waits, &[1, 2]), 1, SECOND).unwrap();
+        assert_eq!((found.kind, found.median_ns, found.times.len()), (BeatKind::HandOver, 15 * MS, 60));
     }
 
     #[test]

@@ -33,6 +33,8 @@ const STEADY: u64 = 4;
 const ALIKE_PCT: std::ops::RangeInclusive<u64> = 70..=150;
 /// A loop is alike from here on at the latest, as a share of its turns; else its turns are of several kinds.
 const ALIKE_BY: f64 = 0.3;
+/// What happens so shortly before the end of a process comes of it.
+const AT_THE_END_NS: u64 = 5_000_000;
 /// Cold starts that follow each other within this are one start.
 const COLD_GAP_NS: u64 = 1_000_000_000;
 /// A start that takes more than this share of the calls' time is no start: a loop that compiles again and again.
@@ -40,7 +42,7 @@ const MAX_START_SHARE: f64 = 0.6;
 
 pub(crate) fn phases(life: &Life<'_>) -> Phases {
     let (begin, finish) = match life.period.filter(|period| !period.is_count_only()) {
-        Some(period) => steady(period),
+        Some(period) => steady(life, period),
         None => (after_cold_starts(life), life.calls.end_ns),
     };
     // A trace that begins in the middle of a loop has no start.
@@ -59,7 +61,7 @@ pub(crate) fn phases(life: &Life<'_>) -> Phases {
 }
 
 /// From the first of some regular turns on.
-fn steady(period: &Period) -> (u64, u64) {
+fn steady(life: &Life<'_>, period: &Period) -> (u64, u64) {
     let times = &period.times;
     let is_regular = |pair: &[u64]| pair[1] - pair[0] <= period.median_ns * STEADY;
     let is_alike = |pair: &[u64]| ALIKE_PCT.contains(&(100 * (pair[1] - pair[0]) / period.median_ns.max(1)));
@@ -69,7 +71,14 @@ fn steady(period: &Period) -> (u64, u64) {
     };
     let early = |at: &usize| (*at as f64) < times.len() as f64 * ALIKE_BY;
     let first = first_of(&is_alike).filter(early).or_else(|| first_of(&is_regular)).unwrap_or(0);
-    (times.get(first).copied().unwrap_or(0), times.last().copied().unwrap_or(0))
+    // A thread that waits for the next turn is woken once more when the process ends.
+    let is_woken_by_end = times
+        .windows(2)
+        .next_back()
+        .is_some_and(|pair| !is_regular(pair) && pair[1] + AT_THE_END_NS >= life.traced.end_ns);
+    let last = times.iter().rev().nth(usize::from(is_woken_by_end)).copied().unwrap_or(0);
+    // Where probes were detached, or a half second has more turns than are recorded, the loop goes on behind the last of them.
+    (times.get(first).copied().unwrap_or(0), last.max(period.counted_until_ns))
 }
 
 fn after_cold_starts(life: &Life<'_>) -> u64 {
@@ -102,6 +111,7 @@ mod tests {
             times: times.map(|ms| ms * MS).collect(),
             median_ns: 10 * MS,
             counted_by: None,
+            counted_until_ns: 0,
         }
     }
 
@@ -142,6 +152,24 @@ mod tests {
         assert_eq!(phases(&life(None, &cold, false)).repeats.start_ns, 4_900 * MS);
         let storm: Vec<u64> = (0..50).map(|n| (4_000 + 100 * n) * MS).collect();
         assert_eq!(phases(&life(None, &storm, false)).repeats.start_ns, 4_000 * MS);
+    }
+
+    #[test]
+    fn what_follows_the_last_turn_is_no_turn_though_a_waiting_thread_is_woken_at_the_end() {
+        let ended_at = |last| {
+            let period = period((0..400).map(|n| 4_100 + 10 * n).chain([last]));
+            phases(&life(Some(&period), &[], false)).repeats.end_ns
+        };
+        assert_eq!(ended_at(9_998), 8_090 * MS);
+        // A turn that took long is one, if something follows it.
+        assert_eq!(ended_at(9_700), 9_700 * MS);
+    }
+
+    #[test]
+    fn a_loop_whose_turns_are_counted_but_not_recorded_any_more_goes_on() {
+        let mut period = period((0..90).map(|n| 4_100 + 10 * n));
+        period.counted_until_ns = 9_000 * MS;
+        assert_eq!(phases(&life(Some(&period), &[], false)).repeats.end_ns, 9_000 * MS);
     }
 
     #[test]

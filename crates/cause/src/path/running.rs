@@ -39,7 +39,7 @@ impl<'a> Running<'a> {
             launchers.extend(own_function(evidence, site.stack_id));
             callers.extend(own_functions(evidence, site.stack_id));
         }
-        let mut with_calls: HashSet<i64> = HashSet::new();
+        let (mut with_calls, mut with_layers): (HashSet<i64>, HashSet<i64>) = Default::default();
         let (mut samples, mut waiting): (BTreeMap<u32, Vec<_>>, BTreeMap<u32, Vec<_>>) = Default::default();
         for sample in &activity.samples {
             let of_part = if sample.part == Part::OnCpu { &mut samples } else { &mut waiting };
@@ -47,6 +47,13 @@ impl<'a> Running<'a> {
             // In the driver, or in torch's CUDA code: a call whose probe may be detached.
             let frames = sample.stack_id.and_then(|id| evidence.frames.get(&id));
             let in_cuda = frames.and_then(|frames| frames.first()).is_some_and(is_of_cuda);
+            // What runs layers leads to calls, too.
+            if let Some(id) = sample.stack_id.filter(|_| activity.callers.contains_key(&sample.tid))
+                && frames.is_some_and(|frames| frames.iter().any(is_of_model))
+                && with_layers.insert(id)
+            {
+                callers.extend(own_functions(evidence, id));
+            }
             let leads_to_calls = in_cuda || ops.get(&sample.op).is_some_and(|op| is_work(&op.name));
             // Once for each stack: there are few, and millions of samples.
             if let Some(id) = sample.stack_id.filter(|id| leads_to_calls && with_calls.insert(*id)) {
@@ -131,6 +138,13 @@ impl<'a> Running<'a> {
         if !calls {
             return Cause::CpuSelf;
         }
+        // Bytes that the CPU moves are no launch, whatever line it came from: memory that is pinned, or gathered, in each step.
+        if frames.first().is_some_and(is_copying) {
+            return self
+                .class_of_line(sample.stack_id)
+                .filter(|class| *class == Cause::CopyPcie)
+                .unwrap_or(Cause::CpuSelf);
+        }
         // In the driver or in torch's CUDA code it launches, whatever line it came from.
         if frames.first().is_some_and(is_of_cuda) {
             return self.class_of_line(sample.stack_id).unwrap_or(Cause::LaunchBound);
@@ -138,7 +152,9 @@ impl<'a> Running<'a> {
         // A line of the program that never leads to a call is its own computing. Between a line that does and the call
         // there are frames of torch: they are launching where the function has calls at all.
         let launches = match is_own(innermost) {
-            true => key(innermost).is_some_and(|line| self.launching.contains(&line)),
+            // Of whatever package: a line that leads to calls.
+            _ if key(innermost).is_some_and(|line| self.launching.contains(&line)) => true,
+            true => false,
             false if is_of_model(innermost) => true,
             false if is_of_framework(innermost) => match python.find(|frame| is_own(frame)) {
                 Some(own) => function(own).is_some_and(|function| self.launchers.contains(&function)),
@@ -160,8 +176,9 @@ impl<'a> Running<'a> {
     /// several functions is one thing.
     pub(crate) fn task_of(&self, stack_id: Option<i64>) -> Option<(String, String)> {
         let own = || stack_id.into_iter().flat_map(|id| own_functions(self.evidence, id));
-        let outermost =
-            own().collect::<Vec<_>>().into_iter().rev().find(|function| !self.callers.contains(function));
+        // A script is no part of itself, if it has functions at all.
+        let is_part = |function: &(&str, &str)| function.1 != "<module>" && !self.callers.contains(function);
+        let outermost = own().collect::<Vec<_>>().into_iter().rev().find(is_part);
         outermost.or_else(|| own().next()).map(|(file, name)| (file.to_string(), name.to_string()))
     }
 
@@ -180,6 +197,15 @@ fn is_of_cuda(frame: &Frame) -> bool {
         && ["libcuda", "libcudart", "libcublas", "libcudnn", "libtorch_cuda", "libc10_cuda", "libnccl"]
             .iter()
             .any(|name| module.starts_with(name))
+}
+
+/// Of the C library, or compiled into a library of its own.
+fn is_copying(frame: &Frame) -> bool {
+    let function = frame.function.as_deref().unwrap_or_default();
+    frame.kind == FrameKind::Native
+        && ["memcpy", "memmove", "memset"]
+            .iter()
+            .any(|name| function.trim_start_matches('_').starts_with(name))
 }
 
 /// Layers, backward passes and optimizers, in a thread that launches.

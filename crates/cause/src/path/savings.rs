@@ -10,7 +10,11 @@ impl ProcessPath {
         if key.class == Cause::GpuWait && part.launches {
             return [0, 0];
         }
-        let by_parts = scale.saves_ns(key.class, self.removable_ns(key, part, pid), part.samples);
+        let removable_ns = match key.class {
+            Cause::GpuWait => part.ns.min(self.wait_in_vain_ns(scale)),
+            _ => self.removable_ns(key, part, pid),
+        };
+        let by_parts = scale.saves_ns(key.class, removable_ns, part.samples);
         let of_class: u64 = self
             .loop_parts
             .iter()
@@ -31,6 +35,18 @@ impl ProcessPath {
             return if least + most > by_parts[0] + by_parts[1] { [least, most] } else { by_parts };
         }
         by_parts
+    }
+
+    /// Of the waits for the GPU, what need not be. While the GPU works, a wait costs what could be done meanwhile, and that is not
+    /// launching: who launches and waits in turns is built that way. A wait for longer than the GPU works is in vain.
+    fn wait_in_vain_ns(&self, scale: &Scale) -> u64 {
+        let of = |is_it: &dyn Fn(Cause) -> bool| -> u64 {
+            self.loop_parts.iter().filter(|(key, _)| is_it(key.class)).map(|(_, part)| part.ns).sum()
+        };
+        let waits = of(&|class| class == Cause::GpuWait);
+        let beside = of(&|class| !matches!(class, Cause::GpuWait | Cause::LaunchBound));
+        let busy = scale.busy_pct.map_or(waits, |pct| (scale.whole_ns as f64 * pct / 100.0) as u64);
+        waits.saturating_sub(busy) + waits.min(busy).min(beside)
     }
 
     /// How long the process waited in all for a thread at the end of the path.

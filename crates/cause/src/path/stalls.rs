@@ -17,6 +17,9 @@ const MOSTLY: f64 = 0.5;
 const MIN_WINDOWS: usize = 3;
 /// What takes more than this share of all windows is how the loop is, and no stall.
 const MAX_SHARE: f64 = 0.25;
+/// But what came once or twice may have taken long.
+const FEW_RUNS: usize = 2;
+const MAX_SHARE_OF_FEW: f64 = 0.6;
 /// A stall is a wait or a few; who polls waits for work, many times.
 const MAX_WAITS: u64 = 3;
 const MAX_STALLS: usize = 64;
@@ -29,12 +32,20 @@ pub(crate) fn stalls(divider: &Divider<'_>, path: &[Segment], span: Span) -> Vec
         .map(|start_ns| Span { start_ns, end_ns: (start_ns + step_ns).min(span.end_ns) })
         .collect();
     let filled: Vec<Option<Key>> = windows.iter().map(|window| filled_by(divider, path, *window)).collect();
-    let mut of_key: BTreeMap<&Key, usize> = BTreeMap::new();
-    for key in filled.iter().flatten() {
-        *of_key.entry(key).or_default() += 1;
+    // Windows, and runs of them.
+    let mut of_key: BTreeMap<&Key, (usize, usize)> = BTreeMap::new();
+    for run in filled.chunk_by(PartialEq::eq) {
+        if let Some(key) = &run[0] {
+            let (count, runs) = of_key.entry(key).or_default();
+            (*count, *runs) = (*count + run.len(), *runs + 1);
+        }
     }
-    let is_rare =
-        |key: &Key| of_key.get(key).is_some_and(|count| *count as f64 <= windows.len() as f64 * MAX_SHARE);
+    let is_rare = |key: &Key| {
+        of_key.get(key).is_some_and(|(count, runs)| {
+            let max = if *runs <= FEW_RUNS { MAX_SHARE_OF_FEW } else { MAX_SHARE };
+            *count as f64 <= windows.len() as f64 * max
+        })
+    };
     let mut found = Vec::new();
     let mut at = 0;
     for run in filled.chunk_by(PartialEq::eq) {

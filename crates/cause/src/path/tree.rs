@@ -1,15 +1,18 @@
 //! The step tree: what `explain` shows first. Its fields are those of its JSON.
 
+use super::noise::StepNoise;
 use super::{Key, Part, Parts, ProcessPath, Turn, describe, who};
 use crate::case::Case;
 use crate::draft::place_of_stack;
+use crate::evidence::Evidence;
 use crate::severity::percent;
+use crate::when::descends;
 use gpuwhy_model::{Cause, Span};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A phase of a process, and what its time went to. The parts of the path are exclusive and sum to the step.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StepTree {
     pub pid: u32,
     pub process: Option<String>,
@@ -24,14 +27,29 @@ pub struct StepTree {
     pub median_ms: f64,
     pub p99_ms: f64,
     pub mean_ms: f64,
+    /// Between which times the median and the mean lie, with 99.9%; nothing where there are too few steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<StepNoise>,
     pub gpu_busy_pct: Option<f64>,
     pub gpu_busy_source: Option<String>,
+    /// What the server that the process works for finished meanwhile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<Requests>,
     pub path: Vec<PathPart>,
     /// Steps that took far longer than the others.
     pub outliers: Vec<Stall>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+/// Requests, and how much of the phase's time each took: less than it lasted, where several are served at once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Requests {
+    pub count: u64,
+    pub ms: f64,
+    /// Steps for each of them, where steps are known.
+    pub steps: Option<f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathPart {
     pub class: Cause,
     pub share_pct: f64,
@@ -48,7 +66,7 @@ pub struct PathPart {
     pub parts: Vec<PathPart>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stall {
     pub start_ns: u64,
     pub ms: f64,
@@ -182,12 +200,35 @@ fn loop_tree(case: &Case<'_>, path: &ProcessPath) -> StepTree {
         median_ms: turns.map_or(whole, |turns| ms(turns.median_ns)),
         p99_ms: turns.map_or(whole, |turns| ms(turns.p99_ns)),
         mean_ms: turns.map_or(whole, |turns| ms(turns.mean_ns)),
+        noise: turns.and_then(|turns| turns.noise),
         gpu_busy_pct: path.busy_pct,
         gpu_busy_source: path.busy_pct.map(|_| "its counter".into()),
+        requests: requests(case.evidence, path),
         path: path_parts(case, path, &path.loop_parts, scale),
         outliers: path.outliers.iter().map(|turn| stall(case, path, turn)).collect(),
         ..of_phase(case, path, "loop", path.phases.repeats)
     }
+}
+
+/// Of the server that is the process itself, or that has started it, as an API server starts its engine.
+fn requests(evidence: &Evidence, path: &ProcessPath) -> Option<Requests> {
+    let window = path.phases.repeats;
+    let mut finished = 0.0;
+    for sample in &evidence.servers {
+        let is_its_own = sample.pid.is_some_and(|pid| descends(evidence, path.pid, pid));
+        let start_ns = sample.time_ns.saturating_sub(sample.window_ns);
+        let common = sample.time_ns.min(window.end_ns).saturating_sub(start_ns.max(window.start_ns));
+        if is_its_own && sample.window_ns > 0 {
+            let share = common as f64 / sample.window_ns as f64;
+            finished += sample.requests.unwrap_or(0) as f64 * share;
+        }
+    }
+    let count = finished.round() as u64;
+    (count > 0).then(|| Requests {
+        count,
+        ms: window.ns() as f64 / 1e6 / finished,
+        steps: path.turns.as_ref().map(|turns| turns.count as f64 / finished),
+    })
 }
 
 fn stall(case: &Case<'_>, path: &ProcessPath, turn: &Turn) -> Stall {
@@ -222,9 +263,81 @@ fn of_phase(case: &Case<'_>, path: &ProcessPath, phase: &str, window: Span) -> S
         median_ms: ms,
         p99_ms: ms,
         mean_ms: ms,
+        noise: None,
         gpu_busy_pct: None,
         gpu_busy_source: None,
+        requests: None,
         path: Vec::new(),
         outliers: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::activity::{Caller, Syscall, ThreadWait};
+    use gpuwhy_model::{OpId, Part as TimePart, Process, Reason, ServerSample};
+
+    const MS: u64 = 1_000_000;
+
+    /// An engine, started by an API server, that sleeps 20 of each 25 ms for 2 s.
+    fn engine(servers: Vec<ServerSample>) -> Evidence {
+        let mut evidence = Evidence { servers, ..Evidence::default() };
+        evidence.span = Span { start_ns: 0, end_ns: 2_000 * MS };
+        for (pid, parent_pid) in [(5, 1), (7, 5)] {
+            evidence.processes.push(Process { pid, parent_pid, ..Process::default() });
+        }
+        let caller = Caller { pid: 7, calls: 1_000, first_ns: 0, last_ns: 2_000 * MS };
+        evidence.activity.callers.insert(7, caller);
+        evidence.activity.waits = (0..80)
+            .map(|turn| ThreadWait {
+                start_ns: turn * 25 * MS,
+                end_ns: (turn * 25 + 20) * MS,
+                pid: 7,
+                tid: 7,
+                part: TimePart::Blocked(Reason::Sleep),
+                op: OpId::NONE,
+                by_pid: 0,
+                by_tid: 0,
+                woken_by: None,
+                syscall: Syscall::Other,
+                object: None,
+            })
+            .collect();
+        evidence
+    }
+
+    fn sample(pid: u32, end_ms: u64, requests: u64) -> ServerSample {
+        let (time_ns, window_ns) = (end_ms * MS, 1_000 * MS);
+        ServerSample {
+            time_ns,
+            window_ns,
+            pid: Some(pid),
+            requests: Some(requests),
+            ..ServerSample::default()
+        }
+    }
+
+    fn requests_of(servers: Vec<ServerSample>) -> Option<Requests> {
+        let explanation = crate::explain(&engine(servers));
+        let tree = explanation.steps.into_iter().find(|tree| tree.phase == "loop").unwrap();
+        assert!((tree.mean_ms - 25.0).abs() < 0.1, "{tree:?}");
+        tree.requests
+    }
+
+    #[test]
+    fn requests_of_the_server_that_started_the_engine_share_its_loop() {
+        let requests = requests_of(vec![sample(5, 1_000, 20), sample(5, 2_000, 20)]).unwrap();
+        // The loop begins with the first step and ends with the last, so a little less than all.
+        assert!((39..=40).contains(&requests.count), "{requests:?}");
+        assert!((requests.ms - 50.0).abs() < 0.5, "{requests:?}");
+        assert!((requests.steps.unwrap() - 2.0).abs() < 0.1, "{requests:?}");
+    }
+
+    #[test]
+    fn requests_of_another_server_are_not_its_own() {
+        assert_eq!(requests_of(vec![sample(9, 1_000, 20)]), None);
+        assert_eq!(requests_of(vec![sample(5, 9_000, 20)]), None);
+        assert_eq!(requests_of(Vec::new()), None);
     }
 }

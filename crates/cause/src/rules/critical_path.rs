@@ -5,7 +5,7 @@ use crate::bills::{Bills, Share, Who};
 use crate::case::Case;
 use crate::draft::{Draft, at, in_short, place_of_stack, seconds};
 use crate::fixes::fixes;
-use crate::path::{Key, Part, Parts, ProcessPath, Scale, describe, is_sampled, main_op, who};
+use crate::path::{Key, Part, ProcessPath, Scale, Whole, describe, is_sampled, main_op, who, whole_parts};
 use crate::severity::{of_taken, percent};
 use gpuwhy_model::{Cause, Severity, Span, units};
 use std::collections::BTreeMap;
@@ -37,7 +37,8 @@ pub(super) const RULE: Rule = Rule {
         Cause::LaunchBound,
     ],
     threshold: "3% of the loop, or one stall of 250 ms. Severity by what a step would save: medium from 5% on, high from 20%, critical \
-                from 50%; time hidden behind a busy GPU saves nothing. Launching is low: nothing is wrong, but the host is the limit",
+                from 50%; time hidden behind a busy GPU saves nothing. Launching, and waiting for a GPU that works, is how a program is built: low, and \
+                tagged `by_design`",
     refuted_by: "the same loop without that part being as slow",
     find,
 };
@@ -61,59 +62,18 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
 fn of_process(case: &Case<'_>, path: &ProcessPath) -> Vec<Draft> {
     let scale = Scale::of_loop(path);
     let mut drafts = Vec::new();
-    for (key, part) in &merged(path) {
-        if matches!(key.class, Cause::LaunchBound | Cause::Unknown) {
+    for whole in &whole_parts(case, path) {
+        if matches!(whole.key.class, Cause::LaunchBound | Cause::Unknown) {
             continue;
         }
-        let stalls = Stalls::of(path, key, part);
+        let stalls = Stalls::of(path, whole);
         let is_stall = stalls.as_ref().is_some_and(|stalls| stalls.longest_ns >= STALL_NS);
-        if percent(part.ns, scale.whole_ns) >= MIN_SHARE_PCT || is_stall {
-            drafts.push(draft(case, path, scale, key, part, stalls));
+        if percent(whole.part.ns, scale.whole_ns) >= MIN_SHARE_PCT || is_stall {
+            drafts.push(draft(case, path, scale, whole, stalls));
         }
     }
     drafts.extend(launching(case, path, scale));
     drafts
-}
-
-/// What is done to a process wherever it is, is one finding: its lines do not matter, who does it does.
-fn merged(path: &ProcessPath) -> Parts {
-    let mut parts = Parts::new();
-    let mut largest: BTreeMap<Cause, Key> = BTreeMap::new();
-    let allocating: u64 =
-        path.loop_parts.iter().filter(|(key, _)| key.class == Cause::GpuAlloc).map(|(_, part)| part.ns).sum();
-    // Who gives memory back is why it has to be allocated again.
-    let frees = |part: &Part| part.frees && part.ns * 5 >= allocating;
-    for (key, part) in &path.loop_parts {
-        let is_done_to_it = matches!(
-            key.class,
-            Cause::CpuPreempted
-                | Cause::CpuThrottled
-                | Cause::CpuInterrupt
-                | Cause::PythonGil
-                | Cause::MemFault
-                | Cause::MemReclaim
-                | Cause::GpuAlloc
-                | Cause::GpuColdstart
-        );
-        if !is_done_to_it {
-            parts.insert(key.clone(), part.clone());
-            continue;
-        }
-        // The one with a line stands for all.
-        let rank = |key: &Key, part: &Part| (frees(part), key.function.is_some(), part.ns);
-        let known = largest.get(&key.class).and_then(|key| Some(rank(key, path.loop_parts.get(key)?)));
-        if known.is_none_or(|known| rank(key, part) > known) {
-            largest.insert(key.class, key.clone());
-        }
-    }
-    for (class, main) in largest {
-        let mut whole = path.loop_parts.get(&main).cloned().unwrap_or_default();
-        for (_, part) in path.loop_parts.iter().filter(|(key, _)| key.class == class && **key != main) {
-            whole.absorb(part);
-        }
-        parts.insert(main, whole);
-    }
-    parts
 }
 
 /// Of a part that is in few steps only: how many, and when.
@@ -125,17 +85,18 @@ struct Stalls {
 }
 
 impl Stalls {
-    fn of(path: &ProcessPath, key: &Key, part: &Part) -> Option<Stalls> {
+    fn of(path: &ProcessPath, whole: &Whole) -> Option<Stalls> {
         let usual_ns = path.turns.as_ref().map_or(0, |turns| turns.median_ns);
         let hit: Vec<(&Span, u64)> = path
             .outliers
             .iter()
-            .filter_map(|turn| Some((&turn.span, turn.parts.get(key)?.ns)))
+            .map(|turn| (&turn.span, whole.ns_in(&turn.parts)))
+            .filter(|(_, ns)| *ns > 0)
             // Its share of a long step: what the step would take anyway is not the stall.
             .filter(|(span, ns)| *ns * 2 >= span.ns().saturating_sub(usual_ns))
             .collect();
         let stalled: u64 = hit.iter().map(|(_, ns)| *ns).sum();
-        if hit.is_empty() || (stalled as f64) < MOSTLY * part.ns as f64 {
+        if hit.is_empty() || (stalled as f64) < MOSTLY * whole.part.ns as f64 {
             return None;
         }
         let (longest, longest_ns) = hit.iter().max_by_key(|(_, ns)| *ns)?;
@@ -151,14 +112,8 @@ impl Stalls {
     }
 }
 
-fn draft(
-    case: &Case<'_>,
-    path: &ProcessPath,
-    scale: Scale,
-    key: &Key,
-    part: &Part,
-    stalls: Option<Stalls>,
-) -> Draft {
+fn draft(case: &Case<'_>, path: &ProcessPath, scale: Scale, whole: &Whole, stalls: Option<Stalls>) -> Draft {
+    let Whole { key, part, .. } = whole;
     let pid = path.pid;
     let is_shared = key.class == Cause::GpuWait && !path.sharers.is_empty();
     let saves = match is_shared {
@@ -169,8 +124,8 @@ fn draft(
             [theirs / 2, theirs]
         }
         false => {
-            let own_turns = own_turns(path.pid, key, part);
-            let saves = path.saves_ns(&scale, key, part, case.pid_of(key.tid));
+            let own_turns = own_turns(case, path.pid, key, part);
+            let saves = whole.saves_ns(case, path, &scale);
             saves.map(|ns| ns.saturating_sub(own_turns))
         }
     };
@@ -187,9 +142,11 @@ fn draft(
         bills.say(key.class, format!("most of the waits are{}", at(&place)));
         place = place_of_stack(case, Some(*holder));
     }
-    if let Some(way) = path.ways.get(&key.tid).filter(|_| place.python.is_empty()) {
-        // No line of its own: where the program waits for it.
-        place.python = place_of_stack(case, way.stack_id).python;
+    if place.python.is_empty() {
+        // No line of its own: where the program waits for it, or for another that does the same.
+        let ways = std::iter::once(key).chain(&whole.members).filter_map(|key| path.ways.get(&key.tid));
+        let lines = ways.map(|way| place_of_stack(case, way.stack_id).python);
+        place.python = lines.into_iter().find(|lines| !lines.is_empty()).unwrap_or_default();
     }
     let share = percent(part.ns, scale.whole_ns);
     let mut what = format!("{}{}", describe(case, key, part), at(&place));
@@ -199,7 +156,7 @@ fn draft(
     }
     let subject = match key.tid == pid {
         true => format!("{} is", case.name(pid)),
-        false => format!("{} waits for {}:", case.name(pid), who(case, key.tid)),
+        false => format!("{} waits for {}:", case.name(pid), all_of(case, key, part)),
     };
     let title = match (&stalls, &path.turns) {
         (Some(stalls), _) if stalls.count == 1 => format!(
@@ -207,7 +164,7 @@ fn draft(
             case.name(pid),
             seconds(stalls.longest_ns),
             units::time_of_day(stalls.first_ns),
-            elsewhere(case, pid, key),
+            elsewhere(case, pid, key, part),
         ),
         (Some(stalls), _) => format!(
             "{} stalled {} times, {} in all, the longest {} at {}: {}{what}",
@@ -216,7 +173,7 @@ fn draft(
             seconds(part.ns),
             seconds(stalls.longest_ns),
             units::time_of_day(stalls.first_ns),
-            elsewhere(case, pid, key),
+            elsewhere(case, pid, key, part),
         ),
         (None, Some(turns)) => format!(
             "{subject} {what}: {} of each step of {} ({share:.0}%)",
@@ -252,6 +209,7 @@ fn draft(
         // Where it computes is all there is to know of it.
         explained_pct: (key.class == Cause::CpuSelf && !(place.python.is_empty() && place.native.is_empty()))
             .then_some(100.0),
+        by_design: by_design(path, key.class, is_shared),
         fixes: fixes(case, pid, &bills),
         sql: sql(key),
         bills,
@@ -260,10 +218,18 @@ fn draft(
     }
 }
 
-/// Of time without a CPU: what the process's own threads had it meanwhile. That is how its work is divided, and no neighbour's.
-fn own_turns(pid: u32, key: &Key, part: &Part) -> u64 {
+/// Of time without a CPU: what the process's own threads had it meanwhile, which is how its work is divided, and no neighbour's;
+/// and the tracer's, which ends with the trace.
+fn own_turns(case: &Case<'_>, pid: u32, key: &Key, part: &Part) -> u64 {
+    let is_tracer = |tid: &u32| {
+        let thread = case.evidence.activity.threads.get(tid);
+        thread.is_some_and(|thread| thread.comm == "gpuwhy" || thread.comm.starts_with("gpuwhy-"))
+    };
+    let is_own = |of: &u32, tid: &u32| *of == pid || is_tracer(tid);
     match key.class {
-        Cause::CpuPreempted => part.by.iter().filter(|((of, _), _)| *of == pid).map(|(_, ns)| ns).sum(),
+        Cause::CpuPreempted => {
+            part.by.iter().filter(|((of, tid), _)| is_own(of, tid)).map(|(_, ns)| ns).sum()
+        }
         _ => 0,
     }
 }
@@ -297,22 +263,40 @@ fn sql(key: &Key) -> String {
 }
 
 /// `logger (123) of python3[99] ` where it is not the main thread of the process itself.
-fn elsewhere(case: &Case<'_>, pid: u32, key: &Key) -> String {
-    if key.tid == pid { String::new() } else { format!("{} ", who(case, key.tid)) }
+fn elsewhere(case: &Case<'_>, pid: u32, key: &Key, part: &Part) -> String {
+    if key.tid == pid { String::new() } else { format!("{} ", all_of(case, key, part)) }
 }
 
-/// By what would be saved, not by what kind of thing it is: with three exceptions that say nothing is wrong.
-fn severity(path: &ProcessPath, class: Cause, saves: [u64; 2], scale: Scale) -> Severity {
-    let by_saving = of_taken((saves[0] + saves[1]) / 2, scale.whole_ns);
+/// `pt_data_worker[99] and 3 more` where several do the same.
+fn all_of(case: &Case<'_>, key: &Key, part: &Part) -> String {
+    let first = who(case, key.tid);
+    match part.others.len() {
+        0 => first,
+        others => format!("{first} and {others} more"),
+    }
+}
+
+/// How the program is built, where that is why the time goes there, and nothing departs from normal.
+fn by_design(path: &ProcessPath, class: Cause, is_shared: bool) -> Option<&'static str> {
     let gpu_is_busy = path.busy_pct.is_some_and(|pct| pct >= BUSY_PCT) || path.proven_busy_pct >= BUSY_PCT;
     match class {
-        // The GPU is the limit: that is what it is for.
-        // So it may be where no counter says how busy it was.
-        Cause::GpuWait if gpu_is_busy || path.busy_pct.is_none() => Severity::Low,
+        // The GPU is the limit: that is what it is for. So it may be where no counter says how busy it was.
+        Cause::GpuWait if !is_shared && (gpu_is_busy || path.busy_pct.is_none()) => Some("GPU bound"),
         // Without steps this may be a server that has no requests.
-        Cause::NetWait if path.turns.is_none() => Severity::Low,
+        Cause::NetWait if path.turns.is_none() => Some("waits for requests"),
+        _ => None,
+    }
+}
+
+/// By what would be saved, not by what kind of thing it is.
+fn severity(path: &ProcessPath, class: Cause, saves: [u64; 2], scale: Scale) -> Severity {
+    let by_saving = of_taken((saves[0] + saves[1]) / 2, scale.whole_ns);
+    match class {
+        class if by_design(path, class, false).is_some() => Severity::Low,
         // Every program computes a little between its launches.
-        Cause::CpuSelf if percent(saves[0], scale.whole_ns) < MIN_COMPUTING_PCT => Severity::Low,
+        Cause::CpuSelf if percent((saves[0] + saves[1]) / 2, scale.whole_ns) < MIN_COMPUTING_PCT => {
+            Severity::Low
+        }
         _ => by_saving,
     }
 }
@@ -332,10 +316,12 @@ fn name_culprits(case: &Case<'_>, path: &ProcessPath, key: &Key, part: &Part, bi
             | Cause::NetWait
             | Cause::ProcWait
     );
-    if names_others && !part.by.is_empty() {
+    // Who brings a packet is not who sent it.
+    let is_peer = |tid: u32| key.class != Cause::NetWait || !is_of_kernel(&comm(tid));
+    if names_others && part.by.keys().any(|(_, tid)| is_peer(*tid)) {
         // Children that ran the same command one after the other are one culprit.
         let mut first_of: BTreeMap<String, u32> = BTreeMap::new();
-        for ((by_pid, by_tid), ns) in &part.by {
+        for ((by_pid, by_tid), ns) in part.by.iter().filter(|((_, tid), _)| is_peer(*tid)) {
             let comm = comm(*by_tid);
             let stands_for_all = match key.class {
                 Cause::ProcWait => *first_of.entry(comm.clone()).or_insert(*by_pid),
@@ -367,15 +353,18 @@ fn name_culprits(case: &Case<'_>, path: &ProcessPath, key: &Key, part: &Part, bi
         bills.blame(key.class, Who::Named(peer.clone()), share);
         return;
     }
-    let of = case.evidence.activity.threads.get(&key.tid).map_or(pid, |thread| thread.pid);
-    let share = Share {
-        comm: comm(key.tid),
-        pid: Some(of),
-        ns: part.ns,
-        count: part.waits.max(1),
-        ..Share::default()
-    };
-    bills.blame(key.class, Who::Process(of), share);
+    let others: u64 = part.others.iter().map(|(_, ns)| ns).sum();
+    for (tid, ns) in [(key.tid, part.ns.saturating_sub(others))].iter().chain(&part.others) {
+        let of = case.evidence.activity.threads.get(tid).map_or(pid, |thread| thread.pid);
+        let share =
+            Share { comm: comm(*tid), pid: Some(of), ns: *ns, count: part.waits.max(1), ..Share::default() };
+        bills.blame(key.class, Who::Process(of), share);
+    }
+}
+
+/// Threads of the kernel that deliver packets for everybody.
+fn is_of_kernel(comm: &str) -> bool {
+    ["ksoftirqd/", "irq/", "napi/", "kworker/"].iter().any(|name| comm.starts_with(name))
 }
 
 /// How the path came to the thread.
@@ -439,6 +428,7 @@ fn launching(case: &Case<'_>, path: &ProcessPath, scale: Scale) -> Option<Draft>
         pid: Some(path.pid),
         window: Some(path.phases.repeats),
         saves_ms_per_step: None,
+        by_design: Some("launch bound"),
         fixes: fixes(case, path.pid, &bills),
         sql: format!("SELECT * FROM gpu_time WHERE pid = {}", path.pid),
         bills,

@@ -71,7 +71,9 @@ fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
         Cause::GpuWait => waits_for_gpu(case, op, bills.ns(main), &at),
         _ => lost(case, op, taken, &bills, &at),
     };
-    Some(Draft { severity: Some(of_taken(op.lost_ns(), wall)), title, ..of_calls(case, op, bills, place) })
+    let by_design = (main == Cause::GpuWait).then_some("GPU bound");
+    let severity = Some(of_taken(op.lost_ns(), wall));
+    Some(Draft { severity, by_design, title, ..of_calls(case, op, bills, place) })
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use crate::case::Case;
 use crate::draft::{Draft, at, place_of_stack, seconds};
 use crate::evidence::Arrival;
 use crate::fixes::fixes;
-use crate::path::describe;
+use crate::path::{Scale, describe};
+use crate::ranks::keeps;
 use crate::severity::{matters, of_taken, percent};
 use gpuwhy_model::Cause;
 use std::collections::BTreeMap;
@@ -82,23 +83,36 @@ fn draft(case: &Case<'_>, rounds: &BTreeMap<u64, Vec<&Arrival>>) -> Option<Draft
             seconds(lost)
         ),
     );
-    if let Some(why) = why_late(case, late.pid) {
-        bills.say(Cause::RankStraggler, why);
+    let mut place = place_of_stack(case, late.stack_id);
+    let mut why = String::new();
+    let mut what_to_do = Vec::new();
+    if let Some((class, (key, part))) = keeps(case, late.pid) {
+        let own = place_of_stack(case, part.stack_id);
+        why = format!(": {}{}", describe(case, key, part), at(&own));
+        bills.say(Cause::RankStraggler, format!("its own time went to{why}, {}", seconds(part.ns)));
+        // Where it is kept is where to look, not where it comes late.
+        if !(own.python.is_empty() && own.native.is_empty()) {
+            place = own;
+        }
+        let mut of_reason = Bills::default();
+        of_reason.add(class, part.ns);
+        what_to_do = fixes(case, late.pid, &of_reason);
     }
-    let place = place_of_stack(case, late.stack_id);
-    let at = at(&place);
+    let at = if why.is_empty() { at(&place) } else { String::new() };
+    what_to_do.extend(fixes(case, late.pid, &bills));
     Some(Draft {
         severity: Some(of_taken(late.alone_ns, wall)),
         title: format!(
-            "rank {rank} ({}) comes late to its collectives{at}: the others wait {} ({:.0}% of the time) for it",
+            "rank {rank} ({}) comes late to its collectives{at}{why}; the others wait {} ({:.0}% of the time) for it",
             case.name(late.pid),
             seconds(lost),
             percent(lost, wall)
         ),
+        saves_ms_per_step: Some(late.alone_ns as f64 / 1e6 / steps(case, late.pid)),
         op,
         pid: Some(late.pid),
         rank: Some(rank),
-        fixes: fixes(case, late.pid, &bills),
+        fixes: what_to_do,
         sql: "SELECT comm_id_hash, seq, rank, timestamp_ns, op FROM nccl_events ORDER BY 1, 2, 4".into(),
         bills,
         place,
@@ -106,12 +120,8 @@ fn draft(case: &Case<'_>, rounds: &BTreeMap<u64, Vec<&Arrival>>) -> Option<Draft
     })
 }
 
-/// What the rank's own path is in, as far as that was seen: its waits for peers and for the GPU are no reason.
-fn why_late(case: &Case<'_>, pid: u32) -> Option<String> {
-    let path = case.paths.iter().find(|path| path.pid == pid)?;
-    let is_own = |class: Cause| !matches!(class, Cause::GpuWait | Cause::NetWait | Cause::LaunchBound);
-    let own = path.loop_parts.iter().filter(|(key, _)| is_own(key.class));
-    let (key, part) = own.max_by_key(|(_, part)| part.ns)?;
-    let place = place_of_stack(case, part.stack_id);
-    Some(format!("its own time went to: {}{}, {}", describe(case, key, part), at(&place), seconds(part.ns)))
+/// How many steps the process made; one where they are not known.
+fn steps(case: &Case<'_>, pid: u32) -> f64 {
+    let path = case.paths.iter().find(|path| path.pid == pid);
+    path.map_or(1.0, |path| Scale::of_loop(path).count)
 }

@@ -21,6 +21,7 @@ mod retransmits;
 mod slow_calls;
 mod slower;
 mod tenants;
+mod unknown_order;
 
 pub use retransmits::{RETRANSMIT_TIMER_NS, lost_to_retransmits};
 
@@ -54,6 +55,7 @@ pub static RULES: &[Rule] = &[
     driver_errors::RULE,
     late_ranks::RULE,
     hung_ranks::RULE,
+    unknown_order::RULE,
     retransmits::RULE,
     fabric::RULE,
     oom_kills::RULE,

@@ -58,7 +58,10 @@ fn draft(case: &Case<'_>, pid: u32) -> Option<Draft> {
         ),
         pid: Some(pid),
         window: Some(Span { start_ns: start, end_ns: start + lasted }),
-        fixes: vec!["gpuwhy compare of the two times tells what changed between them".into()],
+        fixes: vec![format!(
+            "see what changed: gpuwhy compare --split {}",
+            units::time_of_day(start).trim_end_matches(" UTC")
+        )],
         sql: format!(
             "SELECT window_start_ns, sum(count) FROM call_stats WHERE pid = {pid} GROUP BY 1 ORDER BY 1"
         ),

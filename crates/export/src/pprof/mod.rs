@@ -34,8 +34,13 @@ pub(crate) fn write(source: &Source<'_>, out: &mut dyn Write) -> Result<Exported
     }
     for (key, sums) in summed.samples() {
         let frames = summed.frames(source, &mut stacks, key)?;
-        let labels =
-            [("op", summed.op(key)), ("comm", summed.names.comm(key.pid)), ("cause", key.cause.name())];
+        let comm = summed.names.comm(key.pid);
+        let labels = [
+            ("op", summed.op(key)),
+            ("comm", comm),
+            ("thread", summed.names.thread(key.pid, key.tid).unwrap_or(comm)),
+            ("cause", key.cause.name()),
+        ];
         build.sample(key, *sums, &frames, &labels);
     }
     let mut gzip = GzEncoder::new(out, Compression::fast());
@@ -71,7 +76,9 @@ impl Build {
             .iter()
             .map(|(key, value)| Label { key: self.text(key), str: self.text(value), num: 0 })
             .collect();
-        label.push(Label { key: self.text("pid"), str: 0, num: key.pid.into() });
+        for (name, id) in [("pid", key.pid), ("tid", key.tid)] {
+            label.push(Label { key: self.text(name), str: 0, num: id.into() });
+        }
         let value = vec![sums.calls as i64, sums.ns as i64];
         self.profile.sample.push(Sample { location_id, value, label });
     }

@@ -123,3 +123,22 @@ fn what_has_no_thread_is_shown_beside_its_process_or_by_itself() {
         .collect();
     assert_eq!(names, ["gpuwhy", "annotation events", "gpu events"]);
 }
+
+/// A thread is listed under the name it was born with; whoever it wakes knows the one it gave itself.
+#[test]
+fn a_thread_has_the_name_it_gave_itself() {
+    let (_folder, reader) = trace(&format!(
+        "{CALL}(T + 1000, 5000, 1, 10, 11, 2, NULL, NULL, 2000, 3000); {WAIT}(T + 2000, 3000, 'futex', 10, 10, 10, 11, 'pt_autograd_0'),
+         (T + 9000, 3000, 'futex', 10, 10, 10, 11, 'python');
+         INSERT INTO processes (pid, start_ns, comm) VALUES (10, 1, 'python');
+         INSERT INTO threads (pid, tid, comm) VALUES (10, 10, 'python'), (10, 11, 'python');"
+    ));
+    let events = chrome(&reader);
+    let mut names: Vec<(u64, &str)> = events
+        .iter()
+        .filter(|event| event["name"] == "thread_name" && event["pid"] == 10)
+        .map(|event| (event["tid"].as_u64().unwrap(), event["args"]["name"].as_str().unwrap()))
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, [(10, "python"), (11, "pt_autograd_0")]);
+}

@@ -62,6 +62,9 @@ async fn guarded(site: &Site, mut request: Request, next: Next) -> Response<Body
         tokio::time::timeout(PATIENCE, next.run(request)).await.unwrap_or_else(|_| slow())
     };
     let status = response.status();
+    // A token may have been shown in the form.
+    let entered = response.extensions().get::<Caller>().and_then(|caller| caller.0.as_ref());
+    let short = short.or_else(|| entered.map(|grant| grant.short.clone()));
     let entry = Entry {
         peer,
         token: short.as_deref(),
@@ -71,12 +74,10 @@ async fn guarded(site: &Site, mut request: Request, next: Next) -> Response<Body
         status: status.as_u16(),
         took_ms: began.elapsed().as_millis() as u64,
     };
-    // A token was shown in the form.
-    let is_login = path == "/login" && status.is_redirection();
     if status == StatusCode::TOO_MANY_REQUESTS {
         site.audit.refuse(&entry);
-    } else if short.is_some() || is_login {
-        site.audit.write(&entry);
+    } else if let Some(token) = &short {
+        site.audit.write(token, &entry);
     } else if !status.is_success() && !status.is_redirection() {
         site.audit.refuse(&entry);
     }

@@ -15,7 +15,7 @@ use axum::routing::{get, post};
 use axum::{Extension, Router};
 use gpuwhy_door::reply::json;
 use gpuwhy_door::{AskError, Kind, schemas};
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ pub(crate) fn router(site: Arc<Site>) -> Router {
     let shared = site.clone();
     let mcp = StreamableHttpService::new(
         move || Ok(Assistant::new(shared.clone())),
-        Arc::new(LocalSessionManager::default()),
+        Arc::new(NeverSessionManager::default()),
         config,
     );
     Router::new()

@@ -99,7 +99,7 @@ impl ServerHandler for Assistant {
             () = context.ct.cancelled() => Ok(tool::failed("the call was cancelled")),
         };
         let fine = answered.as_ref().is_ok_and(|result| result.is_error != Some(true));
-        self.site.audit.write(&Entry {
+        let entry = Entry {
             peer,
             token: Some(&grant.short),
             method: "MCP",
@@ -107,7 +107,8 @@ impl ServerHandler for Assistant {
             tool: Some(&name),
             status: if fine { 200 } else { 400 },
             took_ms: began.elapsed().as_millis() as u64,
-        });
+        };
+        self.site.audit.write(&grant.short, &entry);
         answered.map(CallToolResponse::from)
     }
 }

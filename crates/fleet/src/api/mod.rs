@@ -13,6 +13,7 @@ mod rate;
 mod refusals;
 mod request;
 mod tools;
+mod uses;
 
 pub use analyses::{ANALYSES, Analysis};
 pub(crate) use asking::Asking;

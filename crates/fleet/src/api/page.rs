@@ -1,7 +1,7 @@
 //! The dashboard: its files, and how a browser gets in. It asks the same questions as everybody.
 
-use super::Site;
 use super::http::no_such_path;
+use super::{Caller, Site};
 use crate::tokens::Scope;
 use axum::Form;
 use axum::body::Body;
@@ -44,8 +44,13 @@ pub(super) async fn enter(State(site): State<Arc<Site>>, Form(shown): Form<Shown
     if !grant.has(Scope::Read) {
         return again(StatusCode::FORBIDDEN, "That token may not read: it lacks the scope `read`.");
     }
-    match site.sessions.open(grant) {
-        Some(session) => site.cookie.enter(&session),
+    match site.sessions.open(grant.clone()) {
+        Some(session) => {
+            let mut entered = site.cookie.enter(&session);
+            // For the audit log.
+            entered.extensions_mut().insert(Caller(Some(grant)));
+            entered
+        }
         None => again(StatusCode::INTERNAL_SERVER_ERROR, "The system gives no random numbers."),
     }
 }

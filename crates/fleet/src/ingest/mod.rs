@@ -323,7 +323,7 @@ fn decode(
         memory: Memory::new(&mut taken, limits.request_bytes.saturating_mul(DECODED)),
         attribute_bytes: 0,
         room: Room::new(limits),
-        batch: Batch { id, received_ns: now.wall_ns, ..Batch::default() },
+        batch: Batch { id, received_ns: now.wall_ns, sender: number(&sender), ..Batch::default() },
         left_out: LeftOut::default(),
     };
     let whole = wire::Message(&message);
@@ -337,6 +337,11 @@ fn decode(
     drop(message);
     taken.less(body);
     Ok((batch, left_out, taken))
+}
+
+/// A sender as the store has it: the digits that it is known by.
+fn number(sender: &str) -> u32 {
+    u32::from_str_radix(sender, 16).unwrap_or_default()
 }
 
 /// A push that comes again is the same to the last bit, and no other is: every point has its time in nanoseconds. So any

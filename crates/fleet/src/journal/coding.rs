@@ -78,18 +78,39 @@ pub(super) trait Coded: Sized {
 /// Lists what a struct has in it. A field that is forgotten does not compile.
 macro_rules! coded {
     ($name:ident { $($field:ident),* $(,)? }) => {
+        coded!($name { $($field),* } then {});
+    };
+    // What records of earlier versions end before; written only where there is something in it.
+    ($name:ident { $($field:ident),* $(,)? } then { $($later:ident),* }) => {
         impl Coded for $name {
             fn put(&self, to: &mut Writer) {
                 $(self.$field.put(to);)*
+                $(put_later(&self.$later, to);)*
             }
 
             fn get(from: &mut Reader<'_>) -> Option<Self> {
-                Some($name { $($field: from.get()?),* })
+                Some($name {
+                    $($field: from.get()?,)*
+                    $($later: get_later(from)?,)*
+                })
             }
         }
     };
 }
 pub(super) use coded;
+
+pub(super) fn put_later<T: Coded + Default + PartialEq>(value: &T, to: &mut Writer) {
+    if *value != T::default() {
+        value.put(to);
+    }
+}
+
+pub(super) fn get_later<T: Coded + Default + PartialEq>(from: &mut Reader<'_>) -> Option<T> {
+    match from.is_at_end() {
+        true => Some(T::default()),
+        false => from.get().filter(|value| *value != T::default()),
+    }
+}
 
 impl Coded for u8 {
     fn put(&self, to: &mut Writer) {
@@ -98,6 +119,16 @@ impl Coded for u8 {
 
     fn get(from: &mut Reader<'_>) -> Option<u8> {
         from.array().map(u8::from_le_bytes)
+    }
+}
+
+impl Coded for u32 {
+    fn put(&self, to: &mut Writer) {
+        u64::from(*self).put(to);
+    }
+
+    fn get(from: &mut Reader<'_>) -> Option<u32> {
+        u64::get(from)?.try_into().ok()
     }
 }
 

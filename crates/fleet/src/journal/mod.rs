@@ -5,6 +5,7 @@
 
 mod ahead;
 mod coding;
+mod durable;
 mod frame;
 mod open;
 mod progress;
@@ -96,7 +97,7 @@ impl Journal {
 
     /// Reads what the store does not have yet.
     pub(crate) fn read(&self) -> Tail {
-        Tail { folder: self.folder.clone() }
+        Tail { folder: self.folder.clone(), sync: File::sync_all }
     }
 
     /// Returns when it is durable.
@@ -145,6 +146,7 @@ impl Drop for Journal {
 #[derive(Debug)]
 pub(crate) struct Tail {
     folder: PathBuf,
+    sync: durable::Sync,
 }
 
 impl Tail {
@@ -152,15 +154,13 @@ impl Tail {
         segment::read(&self.folder, part.from, Some(part.to))
     }
 
-    /// Keeps the first frame of a part in a file of its own, and says where the next one is.
+    /// Keeps the first frame of a part in a file of its own, which is on disk when this returns, and says where the next one is.
     pub(crate) fn set_aside(&self, part: Part) -> std::io::Result<(PathBuf, Position)> {
         let bytes = self.bytes(part)?;
         let end = frames(&bytes).next().map_or(bytes.len(), |frame| frame.end);
         let Position { segment, offset } = part.from;
         let path = self.folder.join(format!("{segment:020}-{offset}.aside"));
-        let mut file = File::create(&path)?;
-        file.write_all(&bytes[..end])?;
-        file.sync_all()?;
+        durable::create(&path, &bytes[..end], self.sync)?;
         Ok((path, Position { segment, offset: offset + end as u64 }))
     }
 

@@ -1,6 +1,6 @@
 //! A record: a batch as bytes.
 
-use super::coding::{Coded, Reader, Writer, coded};
+use super::coding::{Coded, Reader, Writer, coded, get_later, put_later};
 use crate::point::{Batch, Collective, Event, Found, Kind, Origin, Seen};
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ coded!(Collective {
 });
 coded!(Found { timestamp_ns, origin, source, class, severity, title, pid, finding });
 coded!(Seen { cluster, node, at_ns, points, resource });
-coded!(Batch { id, received_ns, events, collectives, findings, nodes });
+coded!(Batch { id, received_ns, events, collectives, findings, nodes } then { sender });
 
 impl Coded for Kind {
     fn put(&self, to: &mut Writer) {
@@ -129,6 +129,7 @@ pub(super) mod tests {
             collectives: vec![collective],
             findings: Found::SOURCES.map(found).into(),
             nodes: vec![seen],
+            sender: 7,
         }
     }
 
@@ -146,7 +147,10 @@ pub(super) mod tests {
     #[test]
     fn what_ends_early_or_goes_on_is_no_batch() {
         let bytes = encode(&batch(7, 20));
-        assert!((0..bytes.len()).all(|end| decode(&bytes[..end]).is_none()));
+        let earlier = bytes.len() - 1;
+        assert!((0..earlier).all(|end| decode(&bytes[..end]).is_none()));
+        let known = decode(&bytes[..earlier]);
+        assert_eq!(known, Some(Batch { sender: 0, ..batch(7, 20) }), "it was written before senders were");
         assert_eq!(decode(&[bytes, vec![0]].concat()), None);
     }
 

@@ -1,8 +1,8 @@
 //! Segments: the journal's files. One is written to; the others wait until the store has what is in them.
 
-use super::Position;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use super::{Position, durable};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// How a file begins; another version of the format will begin otherwise.
@@ -30,14 +30,7 @@ pub(super) fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
 
 /// A new one, which is still there after a crash.
 pub(super) fn create(folder: &Path, number: u64) -> io::Result<File> {
-    let path = path(folder, number);
-    let mut file = OpenOptions::new().create(true).truncate(true).write(true).open(&path)?;
-    let made = file.write_all(MAGIC).and_then(|()| file.sync_all());
-    made.and_then(|()| File::open(folder)?.sync_all()).inspect_err(|_| {
-        // Half of one is in nobody's way, but of no use either.
-        let _ = std::fs::remove_file(&path);
-    })?;
-    Ok(file)
+    durable::create(&path(folder, number), MAGIC, File::sync_all)
 }
 
 /// What is in it from there on, to its end or to `to`.

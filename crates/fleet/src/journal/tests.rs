@@ -2,7 +2,7 @@
 
 use super::open::look;
 use super::record::tests::batch;
-use super::{Journal, NotStored, Part, Position, Stored, decode, frames, segment};
+use super::{Journal, NotStored, Part, Position, Stored, decode, durable, frames, segment};
 use crate::store::StoreError;
 use crate::tally::Tally;
 use std::path::Path;
@@ -149,4 +149,34 @@ fn a_disk_that_fails_refuses_pushes_and_works_again_afterwards() {
     std::fs::rename(&away, &folder).unwrap();
     assert_eq!(journal.append_blocking(&batch(2, 5)), Ok(Stored::Now), "it was not taken before");
     assert_eq!(ids(data.path()), [1, 2]);
+}
+
+#[test]
+fn what_is_set_aside_counts_when_the_file_and_its_folder_are_on_disk() {
+    let data = tempfile::tempdir().unwrap();
+    let journal = open(data.path(), u64::MAX).unwrap();
+    journal.append_blocking(&batch(7, 5)).unwrap();
+    let from = Position { segment: 1, offset: segment::FIRST };
+    let part = Part { from, to: journal.progress().end().offset };
+    let aside = || {
+        let files = std::fs::read_dir(data.path().join("journal")).unwrap().flatten();
+        files.filter(|file| file.path().extension().is_some_and(|ending| ending == "aside")).count()
+    };
+    let no_files: durable::Sync = |file| match file.metadata()?.is_dir() {
+        true => Ok(()),
+        false => Err(std::io::Error::other("the disk does not answer")),
+    };
+    let no_folders: durable::Sync = |file| match file.metadata()?.is_dir() {
+        true => Err(std::io::Error::other("the disk does not answer")),
+        false => Ok(()),
+    };
+    let mut tail = journal.read();
+    for sync in [no_files, no_folders] {
+        tail.sync = sync;
+        assert!(tail.set_aside(part).is_err());
+        assert_eq!(aside(), 0);
+    }
+    tail.sync = std::fs::File::sync_all;
+    assert_eq!(tail.set_aside(part).unwrap().1, Position { offset: part.to, ..from });
+    assert_eq!(aside(), 1);
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::server::{A, ALL, B, Server, ask, gauges, now_ns, try_ask};
+use crate::server::{A, ALL, B, Server, ask, audited, gauges, now_ns, skip, try_ask};
 use serde_json::{Value, json};
 use std::io::Write;
 
@@ -141,7 +141,8 @@ fn whoever_is_refused_very_often_erases_nothing_and_holds_up_nobody() {
     );
     assert_eq!(server.tool(A, "nodes", json!({})).status, 200, "who shows a token from there is not held up");
     let log = |name: &str| std::fs::read_to_string(folder.path().join("data").join(name)).unwrap();
-    assert_eq!(log("audit.log").lines().count(), 2);
+    let audited: Vec<usize> = audited(folder.path()).iter().map(|log| log.lines().count()).collect();
+    assert_eq!(audited, [2]);
     assert!(log("refused.log").lines().count() <= 60, "{}", log("refused.log").lines().count());
 }
 
@@ -176,4 +177,84 @@ fn questions_of_one_token_leave_turns_for_others() {
         let waits = std::io::Read::read(&mut first, &mut [0; 1]);
         assert!(waits.is_err(), "the slow ones are still being answered: {waits:?}");
     });
+}
+
+/// An address of this host that is not loopback: there a peer is its address.
+fn own_address() -> Option<std::net::IpAddr> {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
+    // Nothing is sent by it.
+    socket.connect("192.0.2.1:9").ok()?;
+    socket.local_addr().ok().map(|address| address.ip()).filter(|ip| !ip.is_loopback())
+}
+
+#[test]
+fn one_address_does_not_have_all_connections_and_who_does_not_read_is_closed() {
+    let test = "one_address_does_not_have_all_connections_and_who_does_not_read_is_closed";
+    let Some(ip) = own_address() else { return skip(test, "this host has no address but loopback") };
+    let folder = tempfile::tempdir().unwrap();
+    // As few descriptors as many systems give: 768 for connections, 153 of them for those who ask, 51 for an address.
+    let mut server = std::process::Command::new("sh");
+    server.args(["-c", "ulimit -n 1024; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_gpuwhy-fleet")]);
+    server.args(["serve", "--insecure-no-tls", "--data"]).arg(folder.path().join("data"));
+    server.arg("--tokens").arg(crate::server::tokens(folder.path()));
+    for door in ["--otlp-grpc", "--otlp-http", "--api"] {
+        server.args([door, "0.0.0.0:0"]);
+    }
+    let server = Server::started(&mut server);
+    let at = |at: &str, ip: &str| format!("http://{ip}:{}", at.rsplit(':').next().unwrap());
+    let (near, far) = (at(&server.api, "127.0.0.1"), at(&server.api, &ip.to_string()));
+    // Files without end, more than any buffer has room for, and nobody who reads them.
+    let request = "GET /shared/style.css HTTP/1.1\r\nhost: x\r\n\r\n".repeat(5_000);
+    let began = std::time::Instant::now();
+    let silent: Vec<_> = (0..300)
+        .map(|_| {
+            let mut stream = std::net::TcpStream::connect(far.trim_start_matches("http://")).unwrap();
+            stream.set_write_timeout(Some(std::time::Duration::from_millis(20))).unwrap();
+            let _ = stream.write_all(request.as_bytes());
+            stream
+        })
+        .collect();
+    let asked = try_ask(&near, "GET", "/api/v1/health", Some(B), &[], b"").unwrap();
+    assert_eq!(asked.status, 200, "another address is let in");
+    // Looked at, and not read: who is let in has something to read, who is not is closed.
+    let looks = |stream: &std::net::TcpStream| {
+        stream.set_nonblocking(true).unwrap();
+        match stream.peek(&mut [0; 1]) {
+            Ok(count) => Some(count > 0),
+            Err(error) => (error.kind() != std::io::ErrorKind::WouldBlock).then_some(false),
+        }
+    };
+    let until = began + std::time::Duration::from_secs(25);
+    while silent.iter().any(|stream| looks(stream).is_none()) && std::time::Instant::now() < until {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let served = silent.iter().filter(|stream| looks(stream) != Some(false)).count();
+    assert_eq!(served, 51, "an address has its share and no more");
+    while std::time::Instant::now() < began + std::time::Duration::from_secs(75) {
+        if try_ask(&far, "GET", "/api/v1/health", Some(B), &[], b"").is_ok_and(|reply| reply.status == 200) {
+            drop(silent);
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_secs(1));
+    }
+    panic!("who does not read still has the connections");
+}
+
+#[test]
+fn an_assistant_that_begins_without_end_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let begin = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
+    }});
+    let headers = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+    let mut answered = 0;
+    for _ in 0..150 {
+        let reply =
+            try_ask(&server.api, "POST", "/mcp", Some(A), &headers, begin.to_string().as_bytes()).unwrap();
+        assert!([200, 429].contains(&reply.status), "{}: {}", reply.status, reply.text());
+        assert_eq!(reply.header("mcp-session-id"), None, "there are no sessions");
+        answered += u32::from(reply.status == 200);
+    }
+    assert!(answered >= 100, "{answered}");
 }

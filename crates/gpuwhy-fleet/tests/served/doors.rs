@@ -1,6 +1,6 @@
 //! Who sees what: nobody more than the contract says.
 
-use crate::server::{A, ALL, B, PUSH_A, Server, ask, command, gauges, now_ns, try_ask};
+use crate::server::{A, ALL, B, PUSH_A, Server, ask, audited, command, gauges, now_ns, try_ask};
 use serde_json::{Value, json};
 
 fn filled(folder: &std::path::Path) -> Server {
@@ -217,7 +217,9 @@ fn every_request_is_audited_and_no_token_is_in_the_log() {
         let of = |entry: &Value| (entry["path"].as_str().unwrap().into(), entry["status"].as_u64().unwrap());
         entries.iter().map(of).collect()
     };
-    let (log, refused) = (read("audit.log"), read("refused.log"));
+    let audited = audited(folder.path());
+    assert_eq!(audited.len(), 1, "a log for each token");
+    let (log, refused) = (audited[0].clone(), read("refused.log"));
     let allowed = entries(&log);
     assert_eq!(short(&allowed), [("/api/v1/tools/fleet.cluster.nodes".into(), 200)]);
     let expected = ["/api/v1/tools/list", "/secret", "/v1/metrics"].map(|path| (path.to_string(), 401));

@@ -113,6 +113,12 @@ impl Server {
     }
 }
 
+/// What the server wrote down of each token.
+pub(crate) fn audited(folder: &Path) -> Vec<String> {
+    let files = std::fs::read_dir(folder.join("data/audit")).unwrap();
+    files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect()
+}
+
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,

@@ -4,10 +4,12 @@ use super::host::HOST;
 use super::sql_worker;
 use crate::cli::{DashboardOptions, DoorOptions};
 use crate::failure::Failure;
+use crate::log::log;
 use crate::paths;
 use gpuwhy_serve::{HttpOptions, Questions, ServeError, Tls, Tokens, serve_http};
 use gpuwhy_store::Reader;
 use std::io::Write;
+use tempfile::NamedTempFile;
 
 pub(crate) fn run(options: &DashboardOptions) -> Result<(), Failure> {
     let named = options.file.clone().or_else(|| options.db.clone());
@@ -19,14 +21,42 @@ pub(crate) fn run(options: &DashboardOptions) -> Result<(), Failure> {
     let (tls, tokens) = door(&options.door)?;
     let hosts = options.door.allow_host.clone();
     let open = options.door.open;
-    let http = HttpOptions { address: options.listen.clone(), tls, tokens, open, page: true, hosts };
+    let address = options.port.map_or_else(|| options.listen.clone(), |port| format!("127.0.0.1:{port}"));
+    let http = HttpOptions { address, tls, tokens, open, page: true, hosts };
+    // Goes when the server ends.
+    let mut redirect = None;
     let shown = file.display().to_string();
-    Ok(serve_http(Questions::new(file, HOST).answered_in(sql_worker::worker()), http, |at| {
+    let served = serve_http(Questions::new(file, HOST).answered_in(sql_worker::worker()), http, |at| {
         // In the fragment, which browsers send to nobody.
         let token = at.token.as_ref().map(|token| format!("#token={token}")).unwrap_or_default();
         // Nobody reads it: it is served all the same.
-        let _ = writeln!(std::io::stdout(), "{shown} at {}/{token}; Ctrl-C ends it", at.address);
-    })?)
+        let link = format!("{}/{token}", at.address);
+        let _ = writeln!(std::io::stdout(), "{shown} at {link}; Ctrl-C ends it");
+        if options.browse {
+            match browse(&link) {
+                Ok(page) => redirect = Some(page),
+                Err(why) => log!("no browser was opened ({why}); open the link yourself"),
+            }
+        }
+    });
+    drop(redirect);
+    Ok(served?)
+}
+
+/// Starts a browser on a page that leads to the link: on a command line every user of this host could read its token.
+fn browse(link: &str) -> std::io::Result<NamedTempFile> {
+    let mut page = tempfile::Builder::new().prefix("gpuwhy-").suffix(".html").tempfile()?;
+    writeln!(
+        page,
+        "<!doctype html><meta http-equiv=\"refresh\" content=\"0; url={link}\"><a href=\"{link}\">gpuwhy</a>"
+    )?;
+    let program = std::env::var_os("BROWSER").filter(|program| !program.is_empty());
+    let mut browser = std::process::Command::new(program.unwrap_or_else(|| "xdg-open".into()));
+    let nothing = std::process::Stdio::null;
+    let mut child = browser.arg(page.path()).stdin(nothing()).stdout(nothing()).stderr(nothing()).spawn()?;
+    // Whoever started it has to take its end.
+    std::thread::spawn(move || child.wait());
+    Ok(page)
 }
 
 /// The certificate, and who may ask.

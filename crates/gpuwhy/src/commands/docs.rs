@@ -17,6 +17,7 @@ pub(crate) fn run(page: DocsPage) -> Result<(), Failure> {
         DocsPage::Formats => formats(),
         DocsPage::Metrics => gpuwhy_metrics::markdown(),
         DocsPage::Api => gpuwhy_serve::markdown(HOST),
+        DocsPage::Causes => causes(),
     };
     Ok(std::io::stdout().write_all(text.as_bytes())?)
 }
@@ -41,6 +42,36 @@ fn rules() -> String {
     out.push_str("\n## Classes of causes\n\n| class | meaning |\n|---|---|\n");
     for cause in Cause::ALL {
         out.push_str(&format!("| `{}` | {} |\n", cause.name(), cause.about()));
+    }
+    out
+}
+
+/// docs/causes.md
+fn causes() -> String {
+    let mut out = String::from(
+        "# Causes\n\nMade from the program's tables by `make docs`. Every share of time that gpuwhy reports has one of these classes: in \
+         `explain`, in the `blame` table, over MCP and in the fleet. The words of a class are its family: `cpu`, `lock`, `mem`, `io`, \
+         `net`, `gpu`, `rank`, ... [Rules](rules.md) says from when on a class becomes a finding.\n\n",
+    );
+    for cause in Cause::ALL {
+        let name = cause.name();
+        out.push_str(&format!("[`{name}`](#{}) ", name.replace('.', "")));
+    }
+    out.push('\n');
+    for cause in Cause::ALL {
+        let rules: Vec<String> = RULES
+            .iter()
+            .filter(|rule| rule.causes.contains(cause))
+            .map(|rule| format!("[{0}](rules.md#{0})", rule.name))
+            .collect();
+        let rules = if rules.is_empty() { "none of its own".into() } else { rules.join(", ") };
+        out.push_str(&format!(
+            "\n## {}\n\n- **Means**: {}.\n- **Seen by**: {}.\n- **Do**: {}.\n- **Rules**: {rules}.\n",
+            cause.name(),
+            cause.about(),
+            cause.seen_by(),
+            cause.advice()
+        ));
     }
     out
 }
@@ -74,6 +105,10 @@ fn probes() -> String {
             When::Always => "Always on.",
             When::Default => "On unless others are asked for by name.",
             When::Asked => "On only when asked for.",
+        };
+        let when = match probe.needs {
+            Some(other) => format!("{when} Brings `{other}`, which follows the threads."),
+            None => when.into(),
         };
         let (name, about, cost) = (probe.name, probe.about, probe.cost);
         out.push_str(&format!("\n## {name}\n\n{about}.\n{when} Cost: {cost}.\n\n"));

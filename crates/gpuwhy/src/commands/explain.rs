@@ -1,6 +1,8 @@
 //! `gpuwhy explain`: why the GPU stalled.
 
+use crate::chosen::{self, Moment};
 use crate::cli::ExplainOptions;
+use crate::explanation::first_screen::{self, Screen};
 use crate::explanation::{self, Style};
 use crate::failure::Failure;
 use crate::nodes::{Asked, WithNodes};
@@ -10,35 +12,62 @@ use gpuwhy_query::{ExplainRequest, explain};
 use std::io::Write;
 use std::time::Duration;
 
+/// On the first screen.
+const FIRST_FINDINGS: usize = 3;
+
 pub(crate) fn run(options: &ExplainOptions) -> Result<(), Failure> {
     let asked = match (&options.file, options.fan.nodes.is_empty()) {
         (Some(_), false) => return Err(Failure::both()),
-        (None, false) => Asked::nodes(&options.fan, part(options.since, options.from))?,
+        (None, false) => {
+            let from = options.from.map(Moment::before_now);
+            Asked::nodes(&options.fan, part(options.since, from))?
+        }
         (file, true) => {
             let file = file.clone().or_else(|| options.db.clone()).unwrap_or_else(paths::default_trace);
             Asked::file(&file)?
         }
     };
+    let reader = &asked.reader;
+    let pids = options.pid.as_ref().map(|who| who.among(reader)).transpose()?;
+    let (from_ns, to_ns) = chosen::times(reader, options.from, options.to)?;
     let request = ExplainRequest {
-        pid: options.pid,
-        op: options.op.clone(),
+        // Several of one name are chosen among the findings.
+        pid: pids.as_deref().and_then(|pids| if let [pid] = pids { Some(*pid) } else { None }),
+        op: options.op.as_deref().map(|op| chosen::operation(reader, op)).transpose()?,
         since: options.since.map(|since| format!("{}s", since.as_secs_f64())),
-        from_ns: options.from,
-        to_ns: options.to,
+        from_ns,
+        to_ns,
         per_process: options.per_process,
     };
-    let mut explained = explain(&asked.reader, &request).map_err(|error| asked.failure(error))?;
+    let mut explained = explain(reader, &request).map_err(|error| asked.failure(error))?;
+    if let Some(pids) = &pids {
+        explained.findings.retain(|finding| finding.pid.is_some_and(|pid| pids.contains(&pid)));
+        explained.steps.retain(|tree| pids.contains(&tree.pid));
+        explained.idle.retain(|idle| pids.contains(&idle.pid));
+    }
     if let Some(names) = asked.names() {
         explained.trace.file = names;
     }
+    // The worst is the least of them.
+    explained.findings.retain(|finding| finding.severity <= options.min_severity);
+    let is_full = options.verbose || options.per_process;
+    let top = options.top.unwrap_or(if is_full || options.json { usize::MAX } else { FIRST_FINDINGS });
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    if is_full || options.json {
+        explained.findings.truncate(top);
+    }
     if options.json {
         let answer = WithNodes { answer: &explained, nodes: asked.nodes.as_deref() };
         serde_json::to_writer_pretty(&mut out, &answer)?;
         writeln!(out)?;
     } else {
-        let style = Style { nodes: asked.nodes.is_some(), ..Style::of_stdout(options.per_process) };
-        explanation::write(&explained, style, &mut out)?;
+        let style = Style { nodes: asked.nodes.is_some(), ..Style::of(options.color, options.per_process) };
+        match is_full {
+            true => explanation::write(&explained, style, &mut out)?,
+            false => {
+                first_screen::write(&explained, style, Screen::of_terminal(top, options.quiet), &mut out)?;
+            }
+        }
         if let Some(tail) = options.tail {
             explanation::write_tail(&explained.tail, tail.name(), &mut out)?;
         }

@@ -1,11 +1,13 @@
 //! `gpuwhy export`: a trace in another tool's format.
 
+use crate::chosen::{self, Moment};
 use crate::cli::ExportOptions;
 use crate::failure::Failure;
+use crate::log::log;
 use crate::nodes::Asked;
 use crate::progress::Progress;
 use crate::{output, paths};
-use gpuwhy_export::{ExportError, Exported, Format, Shape, Source};
+use gpuwhy_export::{ExportError, Exported, FORMATS, Format, Shape, Source, Unclear};
 use gpuwhy_model::Finding;
 use gpuwhy_model::units::{count, printable, size};
 use gpuwhy_query::{ExplainRequest, QueryError, explain};
@@ -14,9 +16,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 pub(crate) fn run(options: &ExportOptions) -> Result<(), Failure> {
-    let Some(format) = gpuwhy_export::find(&options.format) else {
-        return Err(Failure::Usage(format!("there is no format {}", options.format)));
-    };
+    let format = format_of(options)?;
     let to_stdout = options.output == Path::new("-");
     match format.shape {
         Shape::Folder { .. } if to_stdout => {
@@ -61,6 +61,37 @@ pub(crate) fn run(options: &ExportOptions) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The one that is named, else the one that the file's name says.
+fn format_of(options: &ExportOptions) -> Result<&'static Format, Failure> {
+    if let Some(name) = &options.format {
+        let found = gpuwhy_export::find(name);
+        return found.ok_or_else(|| Failure::Usage(format!("there is no format {name}")));
+    }
+    if options.output == Path::new("-") {
+        return Err(Failure::Usage(
+            "stdout has no name that says its format; add --format, such as --format folded".into(),
+        ));
+    }
+    let path = options.output.to_string_lossy();
+    gpuwhy_export::of_file(&path).map_err(|unclear| {
+        let name = printable(&path);
+        Failure::Usage(match unclear {
+            Unclear::Several(formats) => format!(
+                "{name} may be {}: add --format, such as --format {}",
+                formats.join(" or "),
+                formats.first().copied().unwrap_or_default()
+            ),
+            Unclear::Unknown => {
+                let known: Vec<&str> = FORMATS.iter().flat_map(|format| format.endings).copied().collect();
+                format!(
+                    "the name {name} says no format: add --format, or one of the endings {}",
+                    known.join(" ")
+                )
+            }
+        })
+    })
+}
+
 fn asked(options: &ExportOptions) -> Result<Asked, Failure> {
     if options.fan.nodes.is_empty() {
         let file = options.file.clone().or_else(|| options.db.clone()).unwrap_or_else(paths::default_trace);
@@ -73,7 +104,7 @@ fn asked(options: &ExportOptions) -> Result<Asked, Failure> {
     if options.output != Path::new("-") {
         output::free(&options.output, options.force, &[])?;
     }
-    Asked::nodes(&options.fan, super::explain::part(options.since, options.from))
+    Asked::nodes(&options.fan, super::explain::part(options.since, options.from.map(Moment::before_now)))
 }
 
 fn filter(reader: &Reader, options: &ExportOptions) -> Result<Filter, Failure> {
@@ -81,10 +112,12 @@ fn filter(reader: &Reader, options: &ExportOptions) -> Result<Filter, Failure> {
         return Err(Failure::Nothing("the trace is empty: trace while a process uses the GPU".into()));
     };
     let since = options.since.map(|since| since.as_nanos().min(u64::MAX.into()) as u64);
-    let from_ns = since.map(|since| newest.saturating_sub(since)).or(options.from);
+    let (from, to) = chosen::times(reader, options.from, options.to)?;
+    let from_ns = since.map(|since| newest.saturating_sub(since)).or(from);
     // SQLite's numbers are signed.
     let bound = |ns: u64| ns.min(i64::MAX as u64);
-    Ok(Filter { op: None, pid: options.pid, from_ns: from_ns.map(bound), to_ns: options.to.map(bound) })
+    let pid = options.pid.as_ref().map(|who| who.one(reader)).transpose()?;
+    Ok(Filter { op: None, pid, from_ns: from_ns.map(bound), to_ns: to.map(bound) })
 }
 
 /// What `explain` says of the same part; nothing where there is nothing to explain.
@@ -175,7 +208,7 @@ fn tell(format: &Format, source: &Source<'_>, path: &Path, exported: Exported) -
     writeln!(io::stdout(), "{path}: {}, {} rows, {}", format.name, count(exported.rows), size(bytes))?;
     let lost = source.reader.coverage(source.filter.from_ns)?.lost;
     if lost > 0 {
-        eprintln!("gpuwhy: {} records were lost while tracing; the export says so, too", count(lost));
+        log!("{} records were lost while tracing; the export says so, too", count(lost));
     }
     Ok(())
 }

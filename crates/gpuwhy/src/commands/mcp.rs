@@ -5,6 +5,7 @@ use super::host::HOST;
 use super::sql_worker;
 use crate::cli::McpOptions;
 use crate::failure::Failure;
+use crate::log::log;
 use crate::paths;
 use gpuwhy_serve::{HttpOptions, Questions, serve_http, serve_stdio};
 use std::io::{IsTerminal, Write};
@@ -18,9 +19,7 @@ pub(crate) fn run(options: &McpOptions) -> Result<(), Failure> {
             return Err(Failure::Usage("TLS and tokens are for --http ADDR; give that, too".into()));
         }
         if std::io::stdin().is_terminal() {
-            eprintln!(
-                "gpuwhy: waiting for an assistant on standard input; put this command into its list of MCP servers"
-            );
+            log!("waiting for an assistant on standard input; put this command into its list of MCP servers");
         }
         return Ok(serve_stdio(questions)?);
     };

@@ -7,13 +7,17 @@ pub(crate) mod dashboard;
 pub(crate) mod demo;
 pub(crate) mod docs;
 pub(crate) mod explain;
+pub(crate) mod explain_worker;
 pub(crate) mod export;
 mod host;
+pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod merge;
 pub(crate) mod query;
+pub(crate) mod report;
 mod selftest;
 pub(crate) mod sql_worker;
+pub(crate) mod top;
 pub(crate) mod trace;
 
 use crate::cli::Cli;

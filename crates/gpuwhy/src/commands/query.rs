@@ -1,8 +1,10 @@
 //! `gpuwhy query`: SQL, or filters without SQL.
 
 use super::sql_worker;
+use crate::chosen;
 use crate::cli::{Format, QueryOptions};
 use crate::failure::Failure;
+use crate::log::log;
 use crate::nodes::{Asked, NodeReport, WithNodes};
 use crate::paths;
 use gpuwhy_model::units::count;
@@ -10,6 +12,12 @@ use gpuwhy_nodes::Part;
 use gpuwhy_query::{EventsRequest, Rows, SqlRequest, events, render, sql};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+
+/// The name of a table or view alone asks for all of it.
+fn whole(statement: String) -> String {
+    let is_name = statement.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if is_name && !statement.is_empty() { format!("SELECT * FROM {statement}") } else { statement }
+}
 
 pub(crate) fn run(options: &QueryOptions) -> Result<(), Failure> {
     let (file, statement) = match options.fan.nodes.is_empty() {
@@ -35,14 +43,15 @@ pub(crate) fn run(options: &QueryOptions) -> Result<(), Failure> {
     let reader = &asked.reader;
     let rows = match statement {
         Some(statement) => {
+            let statement = whole(statement);
             let seconds = Some(options.timeout.as_secs_f64().ceil() as u64);
             sql(reader, &SqlRequest { statement, limit: Some(options.limit), seconds })?
         }
         None => events(
             reader,
             &EventsRequest {
-                op: options.op.clone(),
-                pid: options.pid,
+                op: options.op.as_deref().map(|op| chosen::operation(reader, op)).transpose()?,
+                pid: options.pid.as_ref().map(|who| who.one(reader)).transpose()?,
                 since: options.since.map(|since| format!("{}s", since.as_secs_f64())),
                 limit: Some(options.limit),
             },
@@ -90,16 +99,10 @@ fn print(rows: &Rows, format: Format, nodes: Option<&[NodeReport]>) -> Result<()
     // What an answer does not cover belongs to it; JSON carries it within.
     if format != Format::Json {
         if rows.truncated {
-            eprintln!(
-                "gpuwhy: there are more than these {} rows; --limit N gives more",
-                count(rows.rows.len() as u64)
-            );
+            log!("there are more than these {} rows; --limit N gives more", count(rows.rows.len() as u64));
         }
         if rows.coverage.lost > 0 {
-            eprintln!(
-                "gpuwhy: {} records were lost while tracing; see table loss",
-                count(rows.coverage.lost)
-            );
+            log!("{} records were lost while tracing; see table loss", count(rows.coverage.lost));
         }
     }
     Ok(())

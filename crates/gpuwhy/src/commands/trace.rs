@@ -2,26 +2,38 @@
 
 use crate::cli::TraceOptions;
 use crate::failure::Failure;
-use crate::findings::{Watcher, conclude};
-use crate::screen::Screen;
+use crate::findings::Explainer;
+use crate::log::log;
+use crate::progress_lines::ProgressLines;
+use crate::screen::{no_gpu_counters, on_screen};
+use crate::summary::Detail;
 use crate::telemetry::{Delivered, Deliveries, Telemetry};
 use crate::{paths, stream, summary};
 use gpuwhy_agent::{Agent, Config, Update};
-use gpuwhy_model::{ProbeState, ProbeStatus};
+use gpuwhy_confine::{Purpose, confine};
+use gpuwhy_model::ProbeState;
 use gpuwhy_probes::{Device, PROBES, Probe, When};
 use gpuwhy_servers::Wanted;
-use gpuwhy_store::{Access, Options};
+use gpuwhy_store::{Access, Options, check_target};
 use std::io::{IsTerminal, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 pub(crate) fn run(options: TraceOptions) -> Result<(), Failure> {
-    let json = options.json;
+    let (json, no_status, duration) = (options.json, options.no_status, options.duration);
+    let detail = match (options.verbose, options.quiet) {
+        (true, _) => Detail::Tables,
+        (_, true) => Detail::Quiet,
+        _ => Detail::Answer,
+    };
     let command = options.command.first().map(|word| word.to_string_lossy().into_owned());
     let spool = options.fleet_spool.clone().unwrap_or_else(paths::default_spool);
     let fleet = options.fleet.as_deref().map(|url| (url, spool.as_path()));
+    // Said before anything is loaded, listened on or asked for.
+    let given = options.out.clone();
+    let create_folders = given.is_none();
+    check_target(&given.unwrap_or_else(paths::default_trace), create_folders)?;
     let telemetry = Telemetry::start(options.prometheus.as_deref(), options.otlp.as_deref(), fleet)?;
     let mut config = config(options)?;
     config.watch_batches = json || telemetry.is_on();
@@ -31,12 +43,27 @@ pub(crate) fn run(options: TraceOptions) -> Result<(), Failure> {
         signal_hook::flag::register(signal, agent.stop_flag())?;
     }
     // A command owns the terminal it was started on.
-    if json {
-        stream::run(&agent, &file, telemetry)
-    } else if std::io::stdout().is_terminal() && command.is_none() {
-        live(&agent, &file, telemetry)
+    let is_live = !json && std::io::stdout().is_terminal() && command.is_none();
+    let lines = ProgressLines::new(command.is_some(), detail);
+    let watches = json || is_live || telemetry.is_on() || lines.is_on();
+    let explainer = Explainer::start(file.clone(), watches);
+    // From here on it shows what others found: it needs no file and no privilege for that. What waits for a fleet is root's.
+    confine(if telemetry.has_fleet() { &Purpose::Spool } else { &Purpose::Serve });
+    let result = if json {
+        stream::run(&agent, &explainer, true, telemetry)
+    } else if is_live {
+        let mut telemetry = telemetry;
+        match on_screen("trace", &agent, &explainer, &mut telemetry)? {
+            Some(ended) => end(ended, &explainer, detail, telemetry, &mut std::io::stdout()),
+            None => Ok(()),
+        }
     } else {
-        quiet(&agent, &file, command.as_deref(), socket.as_deref(), telemetry)
+        let started = Started { duration, command: command.is_some(), socket: socket.as_deref(), lines };
+        plain(&agent, &explainer, &file, started, telemetry)
+    };
+    match result {
+        Err(Failure::Traced(_)) if no_status => Ok(()),
+        result => result,
     }
 }
 
@@ -59,6 +86,7 @@ fn config(options: TraceOptions) -> Result<Config, Failure> {
     let access = Access { group: options.group };
     config.store = Options { max_size: options.max_size, create_folders: !given, access };
     config.flavour = options.attach.map(Into::into);
+    config.known_libraries = paths::known_libraries();
     config.mask = !options.no_mask;
     config.flags = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     Ok(config)
@@ -92,12 +120,16 @@ fn chosen_probes(names: Option<&[String]>, rdma_verbs: bool) -> Result<Vec<&'sta
             return Err(Failure::Usage(format!("there is no probe '{name}'; there are {}", known())));
         }
     }
+    let is_named = |names: &[String], probe: &Probe| names.iter().any(|name| name == probe.name);
+    let is_needed = |names: &[String], probe: &Probe| {
+        PROBES.iter().any(|other| other.needs == Some(probe.name) && is_named(names, other))
+    };
     let wanted = |probe: &&'static Probe| match (probe.when, names) {
         (When::Always, _) => true,
         (When::Asked, None) => rdma_verbs,
         (When::Default, None) => true,
         (_, Some(names)) => {
-            names.iter().any(|name| name == probe.name) || (rdma_verbs && probe.when == When::Asked)
+            is_named(names, probe) || is_needed(names, probe) || (rdma_verbs && probe.when == When::Asked)
         }
     };
     Ok(PROBES.iter().copied().filter(wanted).collect())
@@ -113,110 +145,90 @@ fn device(path: &Path) -> Result<Device, Failure> {
     Ok(Device { name: "device".into(), major, minor: Some(minor) })
 }
 
-/// The live screen until the trace ends, then the summary.
-fn live(agent: &Agent, file: &Path, mut telemetry: Telemetry) -> Result<(), Failure> {
-    let mut screen: Option<Screen> = None;
-    let watcher = Watcher::start(file.to_path_buf());
-    let stop = agent.stop_flag();
-    loop {
-        let update = agent.updates().recv_timeout(Duration::from_millis(100));
-        if let Ok(update) = &update {
-            telemetry.take(update);
-        }
-        match update {
-            Ok(Update::Started { ops, flavour, .. }) => screen = Some(Screen::open(ops, flavour)?),
-            Ok(Update::Snapshot(snapshot)) => {
-                if let Some(screen) = &mut screen {
-                    screen.show(snapshot)?;
-                }
-            }
-            Ok(Update::Ended(result)) => {
-                drop(watcher);
-                drop(screen);
-                return end(*result, telemetry, &mut std::io::stdout());
-            }
-            Ok(Update::Attached(statuses)) => {
-                if let (Some(screen), Some(why)) = (&mut screen, no_gpu_counters(&statuses)) {
-                    screen.say_no_gpus(why);
-                }
-            }
-            Ok(Update::Batch(_)) => {}
-            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
-            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
-        }
-        if let (Some(screen), Some(explained)) = (&mut screen, watcher.as_ref().and_then(Watcher::newest)) {
-            telemetry.take_findings(&explained.findings);
-            screen.show_explained(explained)?;
-        }
-        if let Some(screen) = &mut screen
-            && screen.wants_to_quit()?
-        {
-            stop.store(true, Ordering::Relaxed);
-        }
-    }
+/// What there is to know of a trace without a screen.
+#[derive(Debug)]
+struct Started<'a> {
+    duration: Option<Duration>,
+    /// A command was started, and has the terminal.
+    command: bool,
+    socket: Option<&'a Path>,
+    lines: ProgressLines,
 }
 
-/// No terminal: a word at the start on stderr, the summary at the end on stdout.
-fn quiet(
+/// No terminal: lines of how far it is on stderr, the summary at the end on stdout.
+fn plain(
     agent: &Agent,
+    explainer: &Explainer,
     file: &Path,
-    command: Option<&str>,
-    socket: Option<&Path>,
+    started: Started<'_>,
     mut telemetry: Telemetry,
 ) -> Result<(), Failure> {
-    let watcher = telemetry.is_on().then(|| Watcher::start(file.to_path_buf())).flatten();
-    for update in agent.updates() {
+    let Started { duration, command, socket, mut lines } = started;
+    for update in agent.updates().iter() {
         telemetry.take(&update);
         match update {
             Update::Started { .. } => {
-                let until = if command.is_some() { "until the command ends" } else { "until Ctrl-C" };
-                eprintln!("gpuwhy: tracing into {} {until}", file.display());
+                let until = match (command, duration) {
+                    (true, None) => "until the command ends".into(),
+                    (true, Some(most)) => format!("until the command ends, {} at most", words(most)),
+                    (false, None) => "until Ctrl-C".into(),
+                    (false, Some(most)) => format!("for {}; Ctrl-C ends it before", words(most)),
+                };
+                log!("tracing into {} {until}", file.display());
                 if let Some(socket) = socket {
-                    eprintln!("gpuwhy: annotations are taken at {}", socket.display());
+                    log!("annotations are taken at {}", socket.display());
                 }
             }
             Update::Attached(statuses) => {
                 for status in statuses.iter().filter(|status| status.state == ProbeState::Refused) {
-                    eprintln!("gpuwhy: {} {} is not traced: {}", status.file, status.target, status.reason);
+                    log!("{} {} is not traced: {}", status.file, status.target, status.reason);
                 }
                 if let Some(why) = no_gpu_counters(&statuses) {
-                    eprintln!("gpuwhy: no counters of GPUs: {why}");
+                    log!("no counters of GPUs: {why}");
                 }
             }
             Update::Ended(result) => {
-                drop(watcher);
-                return end(*result, telemetry, &mut std::io::stdout());
+                return end(*result, explainer, lines.detail(), telemetry, &mut std::io::stdout());
             }
-            Update::Batch(_) | Update::Snapshot(_) => {}
+            Update::Snapshot(snapshot) => {
+                if let Some(line) = lines.line(&snapshot) {
+                    log!("{line}");
+                }
+            }
+            Update::Batch(_) | Update::Skipped(_) => {}
         }
-        if let Some(explained) = watcher.as_ref().and_then(Watcher::newest) {
+        if let Some(explained) = explainer.newest() {
             telemetry.take_findings(&explained.findings);
+            lines.take(&explained);
         }
         for news in telemetry.news() {
-            eprintln!("gpuwhy: {news}");
+            log!("{news}");
         }
     }
     Ok(())
 }
 
-/// Why there are none; told once a trace.
-fn no_gpu_counters(statuses: &[ProbeStatus]) -> Option<&str> {
-    let absent = |status: &&ProbeStatus| status.target == "nvml" && status.state == ProbeState::Absent;
-    statuses.iter().find(absent).map(|status| status.reason.as_str())
+fn words(duration: Duration) -> String {
+    match duration.subsec_nanos() {
+        0 => format!("{}s", duration.as_secs()),
+        _ => gpuwhy_model::units::duration(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)),
+    }
 }
 
 fn end(
     result: Result<gpuwhy_agent::Summary, gpuwhy_agent::AgentError>,
+    explainer: &Explainer,
+    detail: Detail,
     mut telemetry: Telemetry,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
     let summary = result?;
-    let explained = conclude(&summary.file, summary.last.start_ns);
+    let explained = explainer.conclude(summary.last.start_ns);
     if let Some(explained) = &explained {
         telemetry.take_findings(&explained.findings);
     }
     let Deliveries { otlp, fleet } = telemetry.finish();
-    summary::write(&summary, explained.as_ref(), out)?;
+    summary::write(&summary, explained.as_ref(), detail, out)?;
     if let Some(Delivered { url, now }) = otlp {
         writeln!(out, "OTLP:  {url}: {}", now.said())?;
     }
@@ -227,5 +239,5 @@ fn end(
         };
         writeln!(out, "Fleet: {url}: {}{waits}", now.said())?;
     }
-    Ok(())
+    Failure::of_command(summary.command_status)
 }

@@ -36,6 +36,17 @@ pub(super) fn write(servers: &[ServerReport], out: &mut impl Write) -> io::Resul
     Ok(())
 }
 
+/// A server in a line: its tails.
+pub(super) fn line(server: &ServerReport) -> String {
+    let tails = server.latencies.iter().filter_map(|(signal, latency)| {
+        let p99 = latency.p99.as_ref()?;
+        Some(format!("{} p99 {}", signal.name(), time(p99.us)))
+    });
+    let requests = server.requests.map(|n| format!("{} requests", count(n)));
+    let words: Vec<String> = requests.into_iter().chain(tails).collect();
+    format!("Server {}: {}", printable(&server.server), words.join(", "))
+}
+
 fn time(us: f64) -> String {
     duration((us * 1e3) as u64)
 }

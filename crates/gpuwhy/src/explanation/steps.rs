@@ -1,26 +1,49 @@
 //! The step tree: what a step of each process is made of, where its loop waits, and how busy its GPU was.
 
-use gpuwhy_cause::{PathPart, StepTree};
+use super::wrap::wrap;
+use gpuwhy_cause::{Idle, PathPart, Requests, StepTree};
 use gpuwhy_model::units::{count, duration, printable};
 use gpuwhy_model::{Cause, is_of_library};
+use gpuwhy_query::Explained;
 use std::io::{self, Write};
 
 /// Processes beside the main one that get a line.
 const MAX_PROCESSES: usize = 6;
-const MAX_PARTS: usize = 6;
 /// Parts below this are summed in the last line.
 const MIN_SHARE_PCT: f64 = 2.0;
 /// A part from this share on is what the loop waits for.
 const MAIN_PCT: f64 = 20.0;
+/// Lines of the program that are named of a part.
+const MAX_FRAMES: usize = 2;
+const ARROW: &str = "<- the loop waits here";
+
+/// How much room a tree has.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    width: usize,
+    max_parts: usize,
+    /// Lines of one part.
+    max_lines: usize,
+}
+
+impl Room {
+    /// `--verbose`: lines are as long as they are.
+    const ALL: Room = Room { width: usize::MAX, max_parts: 6, max_lines: 1 };
+
+    pub(super) fn first_screen(width: usize) -> Room {
+        Room { width, max_parts: 4, max_lines: 2 }
+    }
+}
 
 /// The tree of one process in full, that of the first finding where there are several; the others in a line each.
-pub(crate) fn write(trees: &[StepTree], first_pid: Option<u32>, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn write(explained: &Explained, out: &mut impl Write) -> io::Result<()> {
+    let trees = &explained.steps;
     let loops: Vec<&StepTree> = trees.iter().filter(|tree| tree.phase == "loop").collect();
-    let Some(main) = loops.iter().find(|tree| Some(tree.pid) == first_pid).or(loops.first()) else {
-        return Ok(());
-    };
+    let Some(main) = main_of(explained) else { return Ok(()) };
     writeln!(out)?;
-    write_tree(main, loops.len() > 1, out)?;
+    for line in lines(explained, Room::ALL) {
+        writeln!(out, "{line}")?;
+    }
     if let Some(start) = trees.iter().find(|start| start.pid == main.pid && start.phase == "start") {
         writeln!(
             out,
@@ -30,9 +53,8 @@ pub(crate) fn write(trees: &[StepTree], first_pid: Option<u32>, out: &mut impl W
     }
     let others = loops.iter().filter(|tree| tree.pid != main.pid);
     for tree in others.clone().take(MAX_PROCESSES) {
-        let name = format!("{}[{}]", printable(tree.process.as_deref().unwrap_or("process")), tree.pid);
         let step = if tree.found_by.is_some() { " step" } else { "" };
-        writeln!(out, "{}", phase_line(tree, &format!("{name}{step} {}", time(tree.mean_ms))))?;
+        writeln!(out, "{}", phase_line(tree, &format!("{}{step} {}", name(tree), time(tree.mean_ms))))?;
     }
     if others.clone().count() > MAX_PROCESSES {
         writeln!(out, "and {} more processes; --json has them all", others.count() - MAX_PROCESSES)?;
@@ -40,56 +62,114 @@ pub(crate) fn write(trees: &[StepTree], first_pid: Option<u32>, out: &mut impl W
     Ok(())
 }
 
-fn time(ms: f64) -> String {
-    duration((ms * 1e6) as u64)
+/// That of the first finding, else the first.
+pub(super) fn main_of(explained: &Explained) -> Option<&StepTree> {
+    let first_pid = explained.findings.first().and_then(|finding| finding.pid);
+    let mut loops = explained.steps.iter().filter(|tree| tree.phase == "loop");
+    loops.clone().find(|tree| Some(tree.pid) == first_pid).or_else(|| loops.next())
 }
 
-fn write_tree(tree: &StepTree, is_one_of_many: bool, out: &mut impl Write) -> io::Result<()> {
-    let name = match is_one_of_many {
-        true => format!("{}[{}] ", printable(tree.process.as_deref().unwrap_or("process")), tree.pid),
-        false => String::new(),
-    };
-    let is_count_only = tree.median_ms == tree.mean_ms && tree.p99_ms == tree.mean_ms;
-    let what = match &tree.found_by {
-        Some(_) if is_count_only => {
-            format!("step {} on average ({} steps)", time(tree.mean_ms), count(tree.count))
+pub(super) fn time(ms: f64) -> String {
+    duration((ms.max(0.0) * 1e6) as u64)
+}
+
+fn name(tree: &StepTree) -> String {
+    format!("{}[{}]", printable(tree.process.as_deref().unwrap_or("process")), tree.pid)
+}
+
+/// The tree of the main process: its title, its parts, and what is left.
+pub(super) fn lines(explained: &Explained, room: Room) -> Vec<String> {
+    let Some(tree) = main_of(explained) else { return Vec::new() };
+    let is_one_of_many = explained.steps.iter().filter(|tree| tree.phase == "loop").count() > 1;
+    let mut lines =
+        wrap("", "   ", &title(tree, is_one_of_many, &explained.idle), room.width, room.max_lines);
+    lines.extend(
+        tree.requests
+            .iter()
+            .flat_map(|requests| wrap("", "   ", &request_line(requests), room.width, room.max_lines)),
+    );
+    let is_shown = |part: &&PathPart| part.share_pct >= MIN_SHARE_PCT && part.process != 0;
+    let shown: Vec<&PathPart> = tree.path.iter().filter(is_shown).take(room.max_parts).collect();
+    let rest: f64 = 100.0 - shown.iter().map(|part| part.share_pct).sum::<f64>();
+    let has_rest = rest >= 0.5 && tree.path.len() > shown.len();
+    for (at, part) in shown.iter().enumerate() {
+        let is_last = at + 1 == shown.len() && !has_rest;
+        let (branch, beside) = if is_last { ("└─", "  ") } else { ("├─", "│ ") };
+        let first = format!("{branch} {:>7} {:>3.0}%  ", time(part.ms), part.share_pct);
+        let others = format!("{beside}{}", " ".repeat(first.chars().count().saturating_sub(2)));
+        let lines_of =
+            |frames| wrap(&first, &others, &part_words(part, tree.pid, frames), room.width, usize::MAX);
+        // A caller that does not fit is left out before anything is cut.
+        let mut own =
+            (1..=MAX_FRAMES).rev().map(lines_of).find(|own| own.len() <= room.max_lines).unwrap_or_else(
+                || wrap(&first, &others, &part_words(part, tree.pid, 1), room.width, room.max_lines),
+            );
+        if at == 0 && is_main(part) {
+            point_at(&mut own, &others, room.width);
+        }
+        lines.extend(own);
+    }
+    if has_rest {
+        lines.push(format!("└─ {:>7} {rest:>3.0}%  small parts", time(tree.mean_ms * rest / 100.0)));
+    }
+    lines
+}
+
+/// Behind the last line, or on one of its own.
+fn point_at(lines: &mut Vec<String>, indent: &str, width: usize) {
+    match lines.last_mut() {
+        Some(last) if last.chars().count() + ARROW.len() + 3 <= width => *last += &format!("   {ARROW}"),
+        _ => lines.push(format!("{indent}{ARROW}")),
+    }
+}
+
+/// How long a step takes, and how busy the GPU is.
+fn title(tree: &StepTree, is_one_of_many: bool, idle: &[Idle]) -> String {
+    let name = if is_one_of_many { format!("{}: ", name(tree)) } else { String::new() };
+    let is_mean_only = tree.median_ms == tree.mean_ms && tree.p99_ms == tree.mean_ms;
+    let busy = busy(tree, idle);
+    match &tree.found_by {
+        Some(_) if is_mean_only => {
+            format!("{name}step {} on average, {busy}; {} steps", time(tree.mean_ms), count(tree.count))
         }
         Some(_) => format!(
-            "step {} (median {}, p99 {}, {} steps)",
+            "{name}step {}, {busy}; median {}, p99 {} of {} steps",
             time(tree.mean_ms),
             time(tree.median_ms),
             time(tree.p99_ms),
             count(tree.count)
         ),
-        None => format!("{} of work (no repeating step was found)", time(tree.median_ms)),
-    };
-    let busy = match (tree.gpu_busy_pct, &tree.gpu_busy_source) {
-        (Some(pct), Some(source)) => format!("   GPU busy {pct:.0}% ({source})"),
-        _ => String::new(),
-    };
-    writeln!(out, "{name}{what}{busy}")?;
-    let (shown, small): (Vec<&PathPart>, Vec<&PathPart>) =
-        tree.path.iter().partition(|part| part.share_pct >= MIN_SHARE_PCT && part.process != 0);
-    let shown = &shown[..shown.len().min(MAX_PARTS)];
-    let rest: f64 = 100.0 - shown.iter().map(|part| part.share_pct).sum::<f64>();
-    let has_rest = !small.is_empty() && rest >= 0.5;
-    for (at, part) in shown.iter().enumerate() {
-        let is_last = at + 1 == shown.len() && !has_rest;
-        let arrow = if at == 0 && is_main(part) { "   <- the loop waits here" } else { "" };
-        let branch = if is_last { "└─" } else { "├─" };
-        writeln!(
-            out,
-            "{branch} {:>8} {:>3.0}%  {}{arrow}",
-            time(part.ms),
-            part.share_pct,
-            part_line(part, tree.pid)
-        )?;
+        None => format!("{name}{} of work, {busy}; no repeating step was found", time(tree.median_ms)),
     }
-    if has_rest {
-        let mean: f64 = tree.mean_ms * rest / 100.0;
-        writeln!(out, "└─ {:>8} {rest:>3.0}%  small parts", time(mean))?;
+}
+
+/// By its counter; else between the bounds that its streams give.
+pub(super) fn busy(tree: &StepTree, idle: &[Idle]) -> String {
+    let bounds = idle.iter().find(|idle| idle.pid == tree.pid);
+    let bounds = bounds.and_then(|idle| idle.busy_lower_pct.zip(idle.busy_upper_pct));
+    match (tree.gpu_busy_pct, &tree.gpu_busy_source, bounds) {
+        (Some(pct), Some(source), _) => format!("GPU busy {pct:.0}% ({})", printable(source)),
+        (Some(pct), None, _) => format!("GPU busy {pct:.0}%"),
+        (None, _, Some((lower, upper))) if upper - lower < 1.0 => {
+            format!("GPU busy {upper:.0}% (by its streams)")
+        }
+        (None, _, Some((lower, upper))) => format!("GPU busy {lower:.0} to {upper:.0}% (by its streams)"),
+        (None, _, None) => "GPU use not measured".into(),
     }
-    Ok(())
+}
+
+/// A request in the time of the process: less than it lasted where several are served at once.
+fn request_line(requests: &Requests) -> String {
+    let steps = match requests.steps {
+        Some(steps) if steps >= 10.0 => format!(", {} steps each", count(steps.round() as u64)),
+        Some(steps) => format!(", {steps:.1} steps each"),
+        None => String::new(),
+    };
+    format!(
+        "request: {} of the loop's time each ({} finished{steps})",
+        time(requests.ms),
+        count(requests.count)
+    )
 }
 
 /// Whether a part is what the loop waits for.
@@ -99,7 +179,10 @@ pub(crate) fn is_main(part: &PathPart) -> bool {
 
 /// What, who where it is another one, and the program's own lines.
 pub(crate) fn part_line(part: &PathPart, pid: u32) -> String {
-    const MAX_LINES: usize = 2;
+    part_words(part, pid, MAX_FRAMES)
+}
+
+fn part_words(part: &PathPart, pid: u32, frames: usize) -> String {
     let mut words = printable(&part.message);
     if part.process != pid {
         words += &format!(", {}[{}]", printable(&part.thread), part.process);
@@ -108,27 +191,22 @@ pub(crate) fn part_line(part: &PathPart, pid: u32) -> String {
         let threads: Vec<String> = part
             .parts
             .iter()
-            .map(|thread| format!("{} {}", duration((thread.ms * 1e6) as u64), printable(&thread.thread)))
+            .map(|thread| format!("{} {}", time(thread.ms), printable(&thread.thread)))
             .collect();
         return format!("{words}: {}", threads.join(", "));
     }
-    let own: Vec<String> = part
-        .place
-        .iter()
-        .filter(|line| !is_of_library(line))
-        .take(MAX_LINES)
-        .map(|line| short(line))
-        .collect();
+    let own: Vec<String> =
+        part.place.iter().filter(|line| !is_of_library(line)).take(frames).map(|line| short(line)).collect();
     match own.is_empty() {
         true => words,
-        false => format!("{words:<36} {}", printable(&own.join(" < "))),
+        false => format!("{words} at {}", printable(&own.join(" < "))),
     }
 }
 
 /// Without the folders.
-fn short(line: &str) -> String {
-    let (file, rest) = line.split_once(':').unwrap_or((line, ""));
-    format!("{}:{rest}", file.rsplit('/').next().unwrap_or(file))
+pub(super) fn short(line: &str) -> String {
+    let folders = line.split(':').next().and_then(|file| file.rfind('/')).map_or(0, |at| at + 1);
+    line[folders..].into()
 }
 
 /// A phase in a line: its largest parts.

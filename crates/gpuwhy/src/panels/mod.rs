@@ -23,6 +23,7 @@ mod why;
 mod words;
 mod xid;
 
+pub(crate) use operations::LEGEND;
 pub(crate) use panel::Panel;
 pub(crate) use view::View;
 pub(crate) use words::counted;
@@ -40,22 +41,11 @@ pub(crate) struct Page {
 pub(crate) const TROUBLE: Topic = trouble::panel;
 
 pub(crate) static PAGES: &[Page] = &[
-    Page {
-        name: "operations",
-        topics: &[
-            gpus::panel,
-            steps::panel,
-            operations::panel,
-            why::panel,
-            servers::panel,
-            marks::panel,
-            lines::panel,
-            bill::panel,
-        ],
-    },
+    Page { name: "answer", topics: &[why::panel, steps::panel, gpus::panel, operations::panel] },
+    Page { name: "code", topics: &[lines::panel, servers::panel, marks::panel, bill::panel] },
     Page { name: "GPU work", topics: &[busy::panel, graphs::panel, kernels::panel, memory::panel] },
     Page {
-        name: "communication",
+        name: "transfers",
         topics: &[collectives::panel, copies::panel, driver::panel, coldstart::panel, fabric::panel],
     },
 ];

@@ -9,6 +9,8 @@ use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
 
 const BAR_WIDTH: usize = 10;
+/// Of the bars.
+pub(crate) const LEGEND: &str = "█ running or GPU wait  ▓ CPU taken  ▒ lock  ░ disk, net, driver  · asleep";
 
 pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
     let mut rows: Vec<(&OpInfo, Tally)> = view
@@ -49,6 +51,9 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
             }
         }
         panel.row(cells);
+    }
+    if view.live {
+        panel.legend(plain(LEGEND));
     }
     panel.if_any()
 }

@@ -1,5 +1,6 @@
 //! Lines in columns, under a heading whose first word is the topic.
 
+use crate::explanation::wrap::wrap;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
@@ -12,6 +13,9 @@ pub(crate) struct Panel {
     rows: Vec<Row>,
     /// Where all of it is in the file.
     table: &'static str,
+    /// What its signs mean; below the rows, however few of them there is room for.
+    legend: Option<Line<'static>>,
+    is_answer: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -27,12 +31,14 @@ enum Row {
     Cells(Vec<Line<'static>>),
     /// A line across all columns.
     Note(Line<'static>),
+    /// Words across all columns, wrapped, behind a mark.
+    Paragraph(Line<'static>, String),
 }
 
 impl Panel {
     pub(crate) fn new(title: &'static str, table: &'static str) -> Panel {
         let first = Column { heading: title, left: true, spare: 0 };
-        Panel { columns: vec![first], rows: Vec::new(), table }
+        Panel { columns: vec![first], rows: Vec::new(), table, legend: None, is_answer: false }
     }
 
     /// A column of numbers.
@@ -64,14 +70,37 @@ impl Panel {
         self.rows.push(Row::Note(line));
     }
 
+    /// Words in as many lines as they need, at most [`MAX_WRAPPED`].
+    pub(crate) fn paragraph(&mut self, mark: Line<'static>, text: String) {
+        self.rows.push(Row::Paragraph(mark, text));
+    }
+
+    pub(crate) fn legend(&mut self, line: Line<'static>) {
+        self.legend = Some(line);
+    }
+
+    /// It says what is wrong: it gets its lines before others do.
+    pub(crate) fn answer(mut self) -> Panel {
+        self.is_answer = true;
+        self
+    }
+
+    pub(crate) fn is_answer(&self) -> bool {
+        self.is_answer
+    }
+
     /// Nothing where there is nothing to show.
     pub(crate) fn if_any(self) -> Option<Panel> {
         (!self.rows.is_empty()).then_some(self)
     }
 
-    /// How many lines it takes to show all of it.
-    pub(crate) fn height(&self) -> usize {
-        1 + self.rows.len()
+    /// How many lines of so many characters it takes to show all of it.
+    pub(crate) fn height(&self, width: usize) -> usize {
+        let of_row = |row: &Row| match row {
+            Row::Paragraph(mark, text) => wrapped(mark, text, width).len(),
+            Row::Cells(_) | Row::Note(_) => 1,
+        };
+        1 + self.rows.iter().map(of_row).sum::<usize>() + usize::from(self.legend.is_some())
     }
 
     /// At most so many lines of at most so many characters.
@@ -81,19 +110,45 @@ impl Panel {
         let heading = columns.iter().map(|column| Line::from(self.columns[*column].heading));
         let bold = Style::new().add_modifier(Modifier::BOLD);
         let mut lines = vec![self.in_columns(&columns, &widths, heading).style(bold)];
-        let room = height.saturating_sub(1);
-        let shown = if self.rows.len() > room { room.saturating_sub(1) } else { self.rows.len() };
-        lines.extend(self.rows.iter().take(shown).map(|row| match row {
-            Row::Cells(cells) => {
-                let cells = columns.iter().filter_map(|column| cells.get(*column).cloned());
-                self.in_columns(&columns, &widths, cells)
+        // A legend is for those rows that are there.
+        let legend = self.legend.clone().filter(|_| height > MIN_WITH_LEGEND || self.height(width) <= height);
+        let room = height.saturating_sub(1 + usize::from(legend.is_some()));
+        let rows: Vec<Vec<Line<'static>>> = self
+            .rows
+            .iter()
+            .map(|row| match row {
+                Row::Cells(cells) => {
+                    let cells = columns.iter().filter_map(|column| cells.get(*column).cloned());
+                    vec![self.in_columns(&columns, &widths, cells)]
+                }
+                Row::Note(line) => vec![line.clone()],
+                Row::Paragraph(mark, text) => wrapped(mark, text, width),
+            })
+            .collect();
+        let fits = rows.iter().map(Vec::len).sum::<usize>() <= room;
+        let mut left = if fits { room } else { room.saturating_sub(1) };
+        let total = rows.len();
+        let mut shown = 0;
+        for mut row in rows {
+            // The first sentence is rather cut than left out.
+            if shown == 0 {
+                row.truncate(left);
             }
-            Row::Note(line) => line.clone(),
-        }));
-        if shown < self.rows.len() {
-            let more = format!("... {} more in table {}", self.rows.len() - shown, self.table);
+            if row.len() > left || row.is_empty() {
+                break;
+            }
+            left -= row.len();
+            lines.extend(row);
+            shown += 1;
+        }
+        if shown < total {
+            let more = match self.table {
+                "explain" => format!("... {} more; gpuwhy explain has them", total - shown),
+                table => format!("... {} more in table {table}", total - shown),
+            };
             lines.push(Line::from(more).style(DIM));
         }
+        lines.extend(legend.map(|legend| legend.style(DIM)));
         lines.truncate(height);
         lines
     }
@@ -101,7 +156,7 @@ impl Panel {
     fn width(&self, column: usize) -> usize {
         let cells = self.rows.iter().filter_map(|row| match row {
             Row::Cells(cells) => cells.get(column).map(Line::width),
-            Row::Note(_) => None,
+            Row::Note(_) | Row::Paragraph(..) => None,
         });
         cells.chain([self.columns[column].heading.len()]).max().unwrap_or(0)
     }
@@ -144,6 +199,22 @@ impl Panel {
         }
         Line::from(spans)
     }
+}
+
+/// Lines of a paragraph: what is longer is cut.
+const MAX_WRAPPED: usize = 3;
+/// Lines from which on a legend takes one of them.
+const MIN_WITH_LEGEND: usize = 6;
+
+/// The words behind their mark, the lines after the first below the words.
+fn wrapped(mark: &Line<'static>, text: &str, width: usize) -> Vec<Line<'static>> {
+    let indent = " ".repeat(mark.width());
+    let mut lines = wrap(&indent, &indent, text, width, MAX_WRAPPED).into_iter();
+    let first = lines.next().map(|first| {
+        let words = first.get(indent.len()..).unwrap_or_default().to_string();
+        Line::from(mark.spans.iter().cloned().chain([Span::raw(words)]).collect::<Vec<_>>())
+    });
+    first.into_iter().chain(lines.map(Line::from)).collect()
 }
 
 pub(super) const DIM: Style = Style::new().fg(Color::DarkGray);
@@ -192,7 +263,20 @@ mod tests {
         let lines = texts(&panel().lines(80, 80));
         assert_eq!(lines[0], "GPU busy   now  launches/s  note");
         assert_eq!(lines[1], "simwork 1  62%      12,000  x");
-        assert_eq!(lines.len(), panel().height());
+        assert_eq!(lines.len(), panel().height(80));
+    }
+
+    #[test]
+    fn words_are_wrapped_behind_their_mark_and_the_legend_stays() {
+        let mut panel = panel();
+        panel.legend(plain("x is a note"));
+        panel.paragraph(plain("high  "), "simwork waits for a lock".into());
+        let lines = texts(&panel.lines(20, 40));
+        assert_eq!(lines[6..], ["high  simwork waits", "      for a lock", "x is a note"]);
+        assert_eq!(lines.len(), panel.height(20));
+        let lines = texts(&panel.lines(80, 7));
+        assert_eq!(lines.len(), 7);
+        assert_eq!(lines[5..], ["... 2 more in table gpu_time", "x is a note"]);
     }
 
     #[test]

@@ -12,8 +12,14 @@ const MIN_SHARE_PCT: f64 = 3.0;
 
 pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
     let mut panel = Panel::new("steps", "explain").column("a step").column("share").text("goes to");
-    for tree in view.steps.iter().filter(|tree| tree.phase == "loop").take(MAX_PROCESSES) {
-        let name = format!("{}[{}]", printable(tree.process.as_deref().unwrap_or("process")), tree.pid);
+    // That of the first finding first.
+    let first_pid = view.findings.first().and_then(|finding| finding.pid);
+    let mut trees: Vec<_> = view.steps.iter().filter(|tree| tree.phase == "loop").collect();
+    trees.sort_by_key(|tree| Some(tree.pid) != first_pid);
+    for tree in trees.into_iter().take(MAX_PROCESSES) {
+        let ended = if view.has_ended(tree.pid) { " (ended)" } else { "" };
+        let name =
+            format!("{}[{}]{ended}", printable(tree.process.as_deref().unwrap_or("process")), tree.pid);
         let busy = tree.gpu_busy_pct.map_or_else(String::new, |pct| format!("GPU busy {pct:.0}%"));
         let length = tree.found_by.as_ref().map_or_else(String::new, |_| time(tree.mean_ms));
         panel.row(vec![plain(name), plain(length), plain(""), plain(busy)]);

@@ -5,6 +5,7 @@ use super::panel::{Panel, bad};
 use super::view::View;
 use super::words::{counted, hex};
 use super::xid::meaning;
+use crate::explanation::coverage::by_place;
 use gpuwhy_agent::Straggling;
 use gpuwhy_model::units::{duration, printable, size};
 use gpuwhy_model::{CallInFlight, GpuError};
@@ -17,6 +18,10 @@ const MOST_RANKS: usize = 8;
 pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
     let overview = view.overview;
     let mut panel = Panel::new("TROUBLE", "events");
+    if let Some(lost) = view.lost.filter(|lost| lost.lost > 0) {
+        let what = counted(lost.lost, "record", "records");
+        panel.paragraph(bad("LOST "), format!("{what}{}", by_place(&lost.lost_by)));
+    }
     for error in overview.gpu_errors.iter().rev().take(MOST_OF_A_KIND) {
         panel.note(bad(gpu_error(view, error)));
     }
@@ -53,7 +58,7 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
             size(failure.live_bytes),
         )));
     }
-    panel.if_any()
+    panel.answer().if_any()
 }
 
 fn gpu_error(view: &View<'_>, error: &GpuError) -> String {

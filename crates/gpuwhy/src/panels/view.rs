@@ -3,7 +3,7 @@
 use gpuwhy_agent::{Overview, Snapshot};
 use gpuwhy_cause::{StepTree, Tallies};
 use gpuwhy_model::units::{count, printable};
-use gpuwhy_model::{CallClass, Finding, OpId, OpInfo, Process};
+use gpuwhy_model::{CallClass, Coverage, Finding, OpId, OpInfo, Process};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct View<'a> {
@@ -16,6 +16,10 @@ pub(crate) struct View<'a> {
     /// Of the last minute while it runs; at the end they are told in full elsewhere.
     pub(crate) findings: &'a [Finding],
     pub(crate) steps: &'a [StepTree],
+    /// What bounds the program, in a sentence.
+    pub(crate) verdict: Option<&'a str>,
+    /// What was not seen; said elsewhere at the end.
+    pub(crate) lost: Option<&'a Coverage>,
     /// It still runs: what happens now matters more than the whole.
     pub(crate) live: bool,
 }
@@ -36,12 +40,14 @@ impl<'a> View<'a> {
             overview: &snapshot.overview,
             findings,
             steps: &[],
+            verdict: None,
+            lost: live.then_some(&snapshot.coverage),
             live,
         }
     }
 
-    pub(crate) fn with_steps(self, steps: &'a [StepTree]) -> View<'a> {
-        View { steps, ..self }
+    pub(crate) fn with_steps(self, steps: &'a [StepTree], verdict: Option<&'a str>) -> View<'a> {
+        View { steps, verdict, ..self }
     }
 
     pub(crate) fn wall_ns(&self) -> u64 {
@@ -79,11 +85,17 @@ impl<'a> View<'a> {
         self.process(pid).is_some_and(|process| process.end_ns.is_none())
     }
 
-    /// Name, number and rank of a process.
+    /// Whether it is known to have ended, while the trace goes on.
+    pub(crate) fn has_ended(&self, pid: u32) -> bool {
+        self.live && self.process(pid).is_some_and(|process| process.end_ns.is_some())
+    }
+
+    /// Name, number and rank of a process, and whether it has ended.
     pub(crate) fn who(&self, pid: u32) -> String {
         let process = self.process(pid);
         let name = process.map_or_else(|| "pid".into(), |process| printable(&process.comm));
         let rank = process.and_then(|process| process.rank).map(|rank| format!(" rank {rank}"));
-        format!("{name} {pid}{}", rank.unwrap_or_default())
+        let ended = if self.has_ended(pid) { " (ended)" } else { "" };
+        format!("{name} {pid}{}{ended}", rank.unwrap_or_default())
     }
 }

@@ -1,21 +1,38 @@
-//! What was found in the last minute: the sentence of each finding.
+//! What bounds the program, and the worst findings: of the last minute.
 
 use super::panel::{Panel, bad, odd, plain};
 use super::view::View;
 use gpuwhy_model::Severity;
-use gpuwhy_model::units::printable;
+use gpuwhy_model::units::{clock, printable};
 
-const MOST_FINDINGS: usize = 5;
+const MOST_FINDINGS: usize = 3;
 
 pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
-    let mut panel = Panel::new("findings", "explain").text("");
-    for finding in view.findings.iter().take(MOST_FINDINGS) {
-        let severity = match finding.severity {
-            Severity::Low => plain(finding.severity.name()),
-            Severity::Medium => odd(finding.severity.name()),
-            Severity::High | Severity::Critical => bad(finding.severity.name()),
-        };
-        panel.row(vec![severity, plain(printable(&finding.title))]);
+    let mut panel = Panel::new("why, over the last minute", "explain");
+    if let Some(verdict) = view.verdict {
+        panel.paragraph(bold("=> "), printable(verdict));
     }
-    panel.if_any()
+    // The verdict has said the first already, where it is one.
+    for finding in view.findings.iter().take(MOST_FINDINGS) {
+        let name = format!("{:<9}", finding.severity.name());
+        let severity = match finding.severity {
+            Severity::Low => plain(name),
+            Severity::Medium => odd(name),
+            Severity::High | Severity::Critical => bad(name),
+        };
+        let title = printable(&finding.title);
+        let when = match title.contains(" UTC") {
+            true => String::new(),
+            false => format!("; from {}", clock(finding.window.start_ns)),
+        };
+        let ended = finding.pid.is_some_and(|pid| view.has_ended(pid));
+        let ended = if ended { " (ended)" } else { "" };
+        panel.paragraph(severity, format!("{title}{when}{ended}"));
+    }
+    panel.answer().if_any()
+}
+
+fn bold(text: &'static str) -> ratatui::text::Line<'static> {
+    use ratatui::style::{Modifier, Style};
+    ratatui::text::Line::from(ratatui::text::Span::styled(text, Style::new().add_modifier(Modifier::BOLD)))
 }

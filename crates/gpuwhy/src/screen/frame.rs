@@ -1,9 +1,11 @@
 //! One picture of the live screen: header, panels, footer.
 
 use super::room::{is_enough, share};
-use crate::panels::{PAGES, Panel, TROUBLE, Topic, View, counted};
+use crate::explanation::wrap::wrap;
+use crate::panels::{LEGEND, PAGES, Panel, TROUBLE, Topic, View, counted};
 use gpuwhy_agent::Snapshot;
 use gpuwhy_cause::StepTree;
+use gpuwhy_host::Load;
 use gpuwhy_model::units::{count, duration, size};
 use gpuwhy_model::{Finding, OpInfo};
 use ratatui::Frame;
@@ -25,6 +27,11 @@ pub(super) struct Picture<'a> {
     pub(super) no_gpus: Option<&'a str>,
     pub(super) findings: &'a [Finding],
     pub(super) steps: &'a [StepTree],
+    pub(super) verdict: Option<&'a str>,
+    /// What is shown is explained instead of shown.
+    pub(super) help: bool,
+    /// `trace` or `top`.
+    pub(super) command: &'static str,
 }
 
 impl Picture<'_> {
@@ -35,13 +42,14 @@ impl Picture<'_> {
                 .areas(frame.area());
         let (width, height) = (body.width as usize, body.height as usize);
         let (mut lines, all) = match self.snapshot {
+            _ if self.help => (help(self.command, self.no_gpus, width), true),
             Some(snapshot) => {
-                let view = View::of(snapshot, self.ops, self.findings, true).with_steps(self.steps);
-                self.body(&view, width, height)
+                let view = View::of(snapshot, self.ops, self.findings, true);
+                self.body(&view.with_steps(self.steps, self.verdict), width, height)
             }
             None => (Vec::new(), true),
         };
-        if self.snapshot.is_none_or(|snapshot| snapshot.tallies.calls() == 0) {
+        if !self.help && self.snapshot.is_none_or(|snapshot| snapshot.tallies.calls() == 0) {
             lines.push(Line::from("waiting for GPU calls ..."));
         }
         frame.render_widget(Paragraph::new(self.header()), head);
@@ -59,20 +67,21 @@ impl Picture<'_> {
         let pages: Vec<Vec<Panel>> = PAGES.iter().map(|page| panels(view, page.topics)).collect();
         let trouble = panels(view, &[TROUBLE]);
         let all: Vec<&Panel> = trouble.iter().chain(pages.iter().flatten()).collect();
-        let fits = is_enough(&heights(&all), height);
+        let fits = is_enough(&heights(&all, width), height);
         let shown = match fits {
             true => all,
             false => {
                 let (before, rest) = pages.split_at(self.page);
                 let (page, behind) = rest.split_at(1.min(rest.len()));
                 let page: Vec<&Panel> = trouble.iter().chain(page.iter().flatten()).collect();
-                filled_up(page, behind.iter().chain(before).flatten(), height)
+                filled_up(page, behind.iter().chain(before).flatten(), width, height)
             }
         };
-        let wanted = heights(&shown);
+        let wanted = heights(&shown, width);
         // Empty lines between the panels, where there is room for them.
         let gap = fits || with_gaps(&wanted) <= height;
-        let given = share(&wanted, height.saturating_sub(if gap { shown.len() } else { 0 }));
+        let answers = shown.iter().take_while(|panel| panel.is_answer()).count();
+        let given = share(&wanted, answers, height.saturating_sub(if gap { shown.len() } else { 0 }));
         let mut lines = Vec::new();
         for (panel, given) in shown.iter().zip(given).filter(|(_, given)| *given > 0) {
             lines.extend(panel.lines(width, given));
@@ -83,31 +92,10 @@ impl Picture<'_> {
 
     fn header(&self) -> Vec<Line<'static>> {
         let bold = Style::new().add_modifier(Modifier::BOLD);
-        let Some(snapshot) = self.snapshot else { return vec![Line::styled("gpuwhy", bold)] };
-        let living = snapshot.processes.iter().filter(|process| process.end_ns.is_none()).count() as u64;
-        let load = snapshot.load;
-        let mut first = vec![
-            Span::styled("gpuwhy ", bold),
-            Span::raw(format!(
-                "tracing {}   {}, {} ({} probes)",
-                duration(snapshot.now_ns.saturating_sub(snapshot.start_ns)),
-                counted(living, "process", "processes"),
-                counted(snapshot.libraries as u64, "library", "libraries"),
-                self.flavour,
-            )),
-        ];
-        if let Some(why) = self.no_gpus {
-            first.push(Span::styled(format!("   no GPU counters: {why}"), Style::new().fg(Color::DarkGray)));
-        }
-        let second = format!(
-            "host   CPU {:.0}% of {}, {} running or waiting; memory {} of {} free",
-            load.cpu * 100.0,
-            load.cpus,
-            load.runnable,
-            size(load.memory_available),
-            size(load.memory_total),
-        );
-        vec![Line::from(first), Line::from(second)]
+        let name = format!("gpuwhy {} ", self.command);
+        let Some(snapshot) = self.snapshot else { return vec![Line::styled(name, bold)] };
+        let first = vec![Span::styled(name, bold), Span::raw(so_far(snapshot, self.no_gpus.is_some()))];
+        vec![Line::from(first), Line::from(host(&snapshot.load))]
     }
 
     fn footer(&self, all: bool) -> Vec<Line<'static>> {
@@ -116,14 +104,15 @@ impl Picture<'_> {
         let mut first = vec![Span::raw(format!("{} kept, ", count(snapshot.tallies.kept())))];
         first.push(match coverage.lost {
             0 => Span::raw("nothing lost"),
-            lost => Span::styled(format!("{} records LOST", count(lost)), Style::new().fg(Color::Red)),
+            lost => Span::styled(format!("{} LOST", count(lost)), Style::new().fg(Color::Red)),
         });
         if !coverage.unattached.is_empty() {
-            let text = format!(", {} probes not attached", coverage.unattached.len());
+            let text = format!(", {} probes off", coverage.unattached.len());
             first.push(Span::styled(text, Style::new().fg(Color::Yellow)));
         }
         first.push(Span::raw(format!(
-            "   gpuwhy itself: {:.1}% CPU, {}",
+            "; {} probes; gpuwhy itself: {:.1}% CPU, {}",
+            self.flavour,
             own.cpu * 100.0,
             size(own.rss_bytes)
         )));
@@ -132,6 +121,9 @@ impl Picture<'_> {
 
     fn keys(&self, all: bool) -> Line<'static> {
         let mut spans = Vec::new();
+        if self.help {
+            return Line::from("? or Esc: back   q: end");
+        }
         if !all {
             for (number, page) in PAGES.iter().enumerate() {
                 let style = match number == self.page {
@@ -139,13 +131,78 @@ impl Picture<'_> {
                     false => Style::new(),
                 };
                 spans.push(Span::styled(format!(" {} {} ", number + 1, page.name), style));
-                spans.push(Span::raw(" "));
             }
-            spans.push(Span::raw("  Tab next page   "));
+            spans.push(Span::raw("  Tab: next  "));
         }
-        spans.push(Span::raw("q ends the trace"));
+        spans.push(Span::raw("?: help  q: end"));
         Line::from(spans)
     }
+}
+
+/// How long, how much; no longer than a line of 80 behind the name.
+fn so_far(snapshot: &Snapshot, no_gpus: bool) -> String {
+    let ended = snapshot.processes.iter().filter(|process| process.end_ns.is_some()).count() as u64;
+    let living = snapshot.processes.len() as u64 - ended;
+    let ended = if ended > 0 { format!(" ({} ended)", count(ended)) } else { String::new() };
+    let gpus = &snapshot.overview.gpus;
+    let busy: Vec<f64> = gpus.values().filter_map(|gpu| gpu.last.sm_pct).collect();
+    let busy = match busy.len() {
+        0 if no_gpus => "no GPU counters".to_string(),
+        0 => "GPU ?".into(),
+        many => format!("GPU busy {:.0}%", busy.iter().sum::<f64>() / many as f64),
+    };
+    format!(
+        "{}  {busy}  {}{ended}  {}",
+        duration(snapshot.now_ns.saturating_sub(snapshot.start_ns)),
+        counted(living, "process", "processes"),
+        counted(snapshot.tallies.calls(), "call", "calls"),
+    )
+}
+
+fn host(load: &Load) -> String {
+    format!(
+        "host: CPU {:.0}% of {} cores, {} runnable; {} of {} memory free",
+        load.cpu * 100.0,
+        load.cpus,
+        load.runnable,
+        size(load.memory_available),
+        size(load.memory_total),
+    )
+}
+
+/// What is on the screen, and what the keys do.
+fn help(command: &str, no_gpus: Option<&str>, width: usize) -> Vec<Line<'static>> {
+    const INDENT: &str = "               ";
+    let ends = match command {
+        "top" => "end; nothing is kept",
+        _ => "end the trace and print the answer",
+    };
+    let mut entries = vec![
+        ("1 2 3 4", "answer, code and cost, GPU work, transfers"),
+        ("Tab, arrows", "the next or the last page"),
+        ("q Esc Ctrl-C", ends),
+        ("", ""),
+        ("why", "what bounds the program (=>) and the worst findings, of the last minute"),
+        ("steps", "what a step of each loop is made of; the red part is what it waits for"),
+        (
+            "operations",
+            "calls of the GPU libraries; 99% take less than p99; the bar is where their time went:",
+        ),
+        ("", LEGEND),
+        ("8,415 in 9%", "counted in 9% of the time: the rest would cost more than the budget"),
+        ("(ended)", "the process is gone"),
+        ("LOST", "records that did not get through, where and why: counts are too low by them"),
+    ];
+    entries.extend(no_gpus.map(|why| ("no GPU counters", why)));
+    entries
+        .into_iter()
+        .flat_map(|(term, text)| match text == LEGEND {
+            // Its gaps are part of it.
+            true => vec![format!("  {text}")],
+            false => wrap(&format!("{term:<15}"), INDENT, text, width, 3),
+        })
+        .map(Line::from)
+        .collect()
 }
 
 /// What has anything to show.
@@ -153,8 +210,8 @@ fn panels(view: &View<'_>, topics: &[Topic]) -> Vec<Panel> {
     topics.iter().filter_map(|topic| topic(view)).collect()
 }
 
-fn heights(panels: &[&Panel]) -> Vec<usize> {
-    panels.iter().map(|panel| panel.height()).collect()
+fn heights(panels: &[&Panel], width: usize) -> Vec<usize> {
+    panels.iter().map(|panel| panel.height(width)).collect()
 }
 
 fn with_gaps(heights: &[usize]) -> usize {
@@ -165,14 +222,32 @@ fn with_gaps(heights: &[usize]) -> usize {
 fn filled_up<'a>(
     mut page: Vec<&'a Panel>,
     others: impl Iterator<Item = &'a Panel>,
+    width: usize,
     height: usize,
 ) -> Vec<&'a Panel> {
-    let mut used = with_gaps(&heights(&page));
+    let mut used = with_gaps(&heights(&page, width));
     for other in others {
-        if used + other.height() < height {
-            used += other.height() + 1;
+        if used + other.height(width) < height {
+            used += other.height(width) + 1;
             page.push(other);
         }
     }
     page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_fits_into_80_columns_on_a_large_host() {
+        let load =
+            Load { cpu: 1.0, cpus: 256, runnable: 1024, memory_available: 1 << 40, memory_total: 2 << 40 };
+        let line = host(&load);
+        assert!(line.chars().count() <= 80, "{} {line}", line.chars().count());
+        for line in help("trace", Some("libnvidia-ml.so.1 cannot be loaded: it is not on this host"), 80) {
+            assert!(line.width() <= 80, "{} {line}", line.width());
+        }
+        assert!(LEGEND.chars().count() <= 78);
+    }
 }

@@ -3,7 +3,11 @@
 
 mod frame;
 mod room;
+mod watching;
 
+pub(crate) use watching::{no_gpu_counters, on_screen};
+
+use crate::explanation::first_screen::verdict;
 use crate::panels::PAGES;
 use frame::Picture;
 use gpuwhy_agent::Snapshot;
@@ -28,10 +32,14 @@ pub(crate) struct Screen {
     last: Option<Box<Snapshot>>,
     findings: Vec<Finding>,
     steps: Vec<StepTree>,
+    verdict: Option<String>,
+    help: bool,
+    command: &'static str,
 }
 
 impl Screen {
-    pub(crate) fn open(ops: Vec<OpInfo>, flavour: &'static str) -> io::Result<Screen> {
+    /// `command`: `trace` or `top`.
+    pub(crate) fn open(command: &'static str, ops: Vec<OpInfo>, flavour: &'static str) -> io::Result<Screen> {
         let terminal = ratatui::try_init()?;
         let colour = std::env::var_os("NO_COLOR").is_none();
         let mut screen = Screen {
@@ -44,6 +52,9 @@ impl Screen {
             last: None,
             findings: Vec::new(),
             steps: Vec::new(),
+            verdict: None,
+            help: false,
+            command,
         };
         screen.draw()?;
         Ok(screen)
@@ -59,6 +70,7 @@ impl Screen {
     }
 
     pub(crate) fn show_explained(&mut self, explained: Explained) -> io::Result<()> {
+        self.verdict = Some(verdict(&explained));
         self.findings = explained.findings;
         self.steps = explained.steps;
         self.draw()
@@ -74,6 +86,9 @@ impl Screen {
             no_gpus: self.no_gpus.as_deref(),
             findings: &self.findings,
             steps: &self.steps,
+            verdict: self.verdict.as_deref(),
+            help: self.help,
+            command: self.command,
         };
         self.terminal.draw(|frame| picture.draw(frame))?;
         Ok(())
@@ -88,6 +103,14 @@ impl Screen {
         let (mut quit, mut changed) = (false, false);
         while event::poll(Duration::ZERO)? {
             match event::read()? {
+                Event::Key(key) if key.code == KeyCode::Char('?') => {
+                    self.help = !self.help;
+                    changed = true;
+                }
+                Event::Key(key) if self.help && key.code == KeyCode::Esc => {
+                    self.help = false;
+                    changed = true;
+                }
                 Event::Key(key) if is_quit(key) => quit = true,
                 Event::Key(key) => {
                     let page = page_after(self.page, key.code);

@@ -1,7 +1,7 @@
 //! Names and images, by the files of each runtime.
 
 use crate::host::{Host, id, of};
-use gpuwhy_host::{Lookup, tenant_of_cgroup};
+use gpuwhy_host::tenant_of_cgroup;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
 
@@ -136,7 +136,7 @@ fn neighbours_are_named_as_those_who_are_traced() {
     let cgroup = format!("/kubepods/pod{uid}/{}", id('a'));
     host.write(&format!("var/log/pods/ml_train-0_{uid}/worker/0.log"), "");
     host.process(10, &cgroup, "");
-    let mut lookup = Lookup::new(host.root());
+    let mut lookup = host.lookup();
     assert_eq!(tenant_of_cgroup(&cgroup), format!("pod:{uid}"));
     for path in [cgroup.as_str(), &format!("/kubepods/pod{uid}/{}", id('b'))] {
         assert_eq!(lookup.tenant_of_cgroup(path), "ml/train-0");

@@ -1,5 +1,6 @@
 //! A host made of files.
 
+use gpuwhy_confine::{Parser, Purpose};
 use gpuwhy_host::{Lookup, Root, describe_at};
 use gpuwhy_model::Process;
 use std::fs;
@@ -48,6 +49,11 @@ impl Host {
         Root::at(self.folder.path())
     }
 
+    /// Reads in a confined thread, as the agent does.
+    pub(crate) fn lookup(&self) -> Lookup {
+        Lookup::reading_in(Parser::start("test-answers", Purpose::Talk), self.root())
+    }
+
     pub(crate) fn describe(&self, pid: u32) -> Process {
         describe_at(&self.root(), pid).unwrap()
     }
@@ -55,7 +61,7 @@ impl Host {
     /// With everything that can be found.
     pub(crate) fn whole(&self, pid: u32) -> Process {
         let mut process = self.describe(pid);
-        Lookup::new(self.root()).complete(&mut process);
+        self.lookup().complete(&mut process);
         process
     }
 }

@@ -58,7 +58,7 @@ fn a_number_that_was_used_again_is_not_mixed_up() {
     let mut first = host.describe(10);
     first.start_ns -= 60_000_000_000;
     host.write("proc/10/root/etc/hostname", "of-the-second");
-    gpuwhy_host::Lookup::new(host.root()).complete(&mut first);
+    host.lookup().complete(&mut first);
     assert_eq!(first.tenant, format!("pod:{UID}"));
     assert_eq!(host.whole(10).tenant, "of-the-second");
 }

@@ -4,6 +4,7 @@
 use super::Format;
 use crate::State;
 use bytes::Bytes;
+use gpuwhy_confine::{Purpose, live};
 use gpuwhy_door::{Shares, Timed};
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
@@ -18,6 +19,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 
+const NAME: &str = "gpuwhy-metrics";
 /// Connections at a time; another one is closed at once.
 const MOST_CONNECTIONS: usize = 64;
 /// Of one address, or of one user of this host: nobody keeps scrapers out.
@@ -66,14 +68,15 @@ impl Server {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(PageError::Thread)?;
         let thread = std::thread::Builder::new()
-            .name("gpuwhy-metrics".into())
+            .name(NAME.into())
             .spawn(move || {
-                gpuwhy_confine::confine(&gpuwhy_confine::Purpose::Serve);
-                runtime.block_on(async {
-                    tokio::select! {
-                        () = serve(listener, &state) => {}
-                        () = stopped.notified() => {}
-                    }
+                live(NAME, &Purpose::Serve, || {
+                    runtime.block_on(async {
+                        tokio::select! {
+                            () = serve(&listener, &state) => {}
+                            () = stopped.notified() => {}
+                        }
+                    });
                 });
                 runtime.shutdown_background();
             })
@@ -101,9 +104,9 @@ impl Drop for Server {
     }
 }
 
-async fn serve(listener: TcpListener, state: &Shared) {
-    // Made non-blocking above: it can fail for no other reason.
-    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+async fn serve(listener: &TcpListener, state: &Shared) {
+    // Made non-blocking above: it can fail for no other reason than descriptors.
+    let Ok(listener) = listener.try_clone().and_then(tokio::net::TcpListener::from_std) else { return };
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let shares = Shares::new(MOST_OF_ONE);
     loop {

@@ -11,6 +11,7 @@ use super::target::{Protocol, Target};
 use crate::ids::mixed;
 use crate::otlp::{Request, Signal};
 use crate::ranks::Advice;
+use gpuwhy_confine::{Purpose, live};
 use gpuwhy_connect::Connector;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,6 +21,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+const NAME: &str = "gpuwhy-otlp";
 /// What waits while a server is away: about an hour of metrics of a busy host.
 const MOST_QUEUED: usize = 16 << 20;
 
@@ -65,6 +67,10 @@ impl Pusher {
             .enable_all()
             .build()
             .map_err(|error| error.to_string())?;
+        let purpose = match &*line {
+            Line::Memory(_) => Purpose::Serve,
+            Line::Disk(_) => Purpose::Spool,
+        };
         let sender = {
             // The channel's task needs a runtime to live in.
             let _inside = runtime.enter();
@@ -79,10 +85,9 @@ impl Pusher {
             unknown: BTreeSet::new(),
         };
         let thread = std::thread::Builder::new()
-            .name("gpuwhy-otlp".into())
+            .name(NAME.into())
             .spawn(move || {
-                gpuwhy_confine::confine(&gpuwhy_confine::Purpose::Serve);
-                runtime.block_on(sending.run());
+                live(NAME, &purpose, || runtime.block_on(sending.run()));
                 // Looking a name up may take longer than there is time.
                 runtime.shutdown_background();
             })

@@ -73,6 +73,7 @@ fn finding() -> Finding {
         steps: Vec::new(),
         phase: None,
         saves_ms_per_step: None,
+        by_design: None,
     }
 }
 

@@ -26,6 +26,13 @@ pub(crate) fn reader(name: &str, test: &str) -> Option<PathBuf> {
     found.get(name).cloned()
 }
 
+/// What this machine must be able to do; a failure under GPUWHY_REQUIRE=all.
+pub(crate) fn skip(test: &str, reason: &str) {
+    let may_skip = std::env::var("GPUWHY_REQUIRE").as_deref() != Ok("all");
+    assert!(may_skip, "{test} may not be skipped here: {reason}");
+    unavailable(test, reason);
+}
+
 /// What cannot be fetched just now is told as a skip: it is not this project that fails.
 pub(crate) fn unavailable(test: &str, reason: &str) {
     eprintln!("SKIPPED {test}: {reason}");

@@ -10,6 +10,7 @@ pub(crate) static PROBE: Probe = Probe {
     object: bpf_object!("cpu"),
     attach: Attach::Tracepoints(&["cpu_clock"]),
     when: When::Default,
+    needs: Some("sched"),
     cost: "49 timer interrupts a second on each busy CPU, with a task-storage look-up; a few microseconds where a traced thread has it",
 };
 

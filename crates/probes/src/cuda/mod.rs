@@ -12,5 +12,6 @@ pub(crate) static PROBE: Probe = Probe {
     object: bpf_object!("cuda"),
     attach: Attach::Functions(functions::FUNCTIONS),
     when: When::Default,
+    needs: None,
     cost: "two traps a call; one where a session probe skips a nested call's return",
 };

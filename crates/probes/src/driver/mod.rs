@@ -12,6 +12,7 @@ pub(crate) static PROBE: Probe = Probe {
     object: bpf_object!("driver"),
     attach: Attach::Devices(DEVICES),
     when: When::Default,
+    needs: None,
     cost: "a look at the file's device at each ioctl of the host; a flight and a sum at those of the driver",
 };
 

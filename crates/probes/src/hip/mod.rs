@@ -11,5 +11,6 @@ pub(crate) static PROBE: Probe = Probe {
     object: bpf_object!("hip"),
     attach: Attach::Functions(functions::FUNCTIONS),
     when: When::Default,
+    needs: None,
     cost: "as cuda",
 };

@@ -13,6 +13,7 @@ pub(crate) static PROBE: Probe = Probe {
     object: bpf_object!("inflight"),
     attach: Attach::Tracepoints(&["task"]),
     when: When::Always,
+    needs: None,
     cost: "nothing to the traced program; a walk over the host's threads once a second",
 };
 

@@ -11,6 +11,7 @@ pub(crate) static PROBE: Probe = Probe {
     object: bpf_object!("io"),
     attach: Attach::Tracepoints(&["block_bio_queue", "block_rq_issue", "block_rq_complete"]),
     when: When::Default,
+    needs: Some("sched"),
     cost: "a map look-up at each disk request of the host",
 };
 

@@ -16,6 +16,7 @@ pub(crate) static PROBE: Probe = Probe {
         "local_timer_exit",
     ]),
     when: When::Default,
+    needs: Some("sched"),
     cost: "two short programs at each interrupt and softirq of the host",
 };
 

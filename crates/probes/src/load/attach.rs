@@ -2,16 +2,14 @@
 //! of them where it can, but for classes of calls that may be watched in slices.
 
 use super::rules::Rule;
-use super::site;
-use crate::probe::{Library, may_contain_nccl};
-use gpuwhy_elf::{Bytes, Layout, Table, find_symbols};
+use super::sites::{Sites, may_be_without};
+use crate::probe::Library;
+use gpuwhy_elf::Table;
 use gpuwhy_model::{CallClass, ProbeState, ProbeStatus};
 use gpuwhy_proc::TargetFile;
 use libbpf_rs::{Link, Object, ProgramMut, UprobeMultiOpts, UprobeOpts};
-use std::collections::{BTreeMap, HashMap, HashSet};
-
-/// How much of a function is decoded to find the probe's site.
-const CODE_BYTES: u64 = 32;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 /// How entry and return are trapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +44,8 @@ pub struct LibraryFile {
     pub shown_path: String,
     /// A process that maps it; nothing for one that was found in a folder.
     pub pid: Option<u32>,
+    /// Its functions, where they were read before; else attaching reads them.
+    pub sites: Option<Arc<Sites>>,
 }
 
 impl LibraryFile {
@@ -105,7 +105,7 @@ pub(crate) fn library(
     };
     let targets = match find_targets(rules, file) {
         // Some builds of it contain the collective library, most do not.
-        Ok(targets) if targets.is_empty() && may_contain_nccl(&file.file_name()) => return attached,
+        Ok(targets) if targets.is_empty() && may_be_without(&file.file_name()) => return attached,
         Ok(targets) if targets.is_empty() => {
             attached.statuses.push(status(
                 "*",
@@ -224,17 +224,19 @@ pub(super) fn said(error: &libbpf_rs::Error) -> String {
 }
 
 fn find_targets(rules: &[Rule], file: &LibraryFile) -> Result<Vec<Target>, String> {
-    let wanted: Vec<&str> = rules.iter().map(|rule| rule.function.symbol).collect();
-    // What is linked into a larger library may be in its full table only.
-    let may_be_linked_in = file.library == Library::Nccl;
-    let tables: &[Table] = if may_be_linked_in { &[Table::Dynamic, Table::Full] } else { &[Table::Dynamic] };
-    let sites = gpuwhy_confine::parse(|| sites_in_file(&file.file, tables, &wanted))
-        .ok_or("reading it failed; this is a fault of gpuwhy's own")??;
+    let read = || {
+        gpuwhy_confine::parse(|| Sites::read(&file.file, file.library))
+            .ok_or("reading it failed; this is a fault of gpuwhy's own")?
+    };
+    let sites = match &file.sites {
+        Some(sites) => Arc::clone(sites),
+        None => Arc::new(read()?),
+    };
     let mut seen = HashSet::new();
     Ok(rules
         .iter()
         .filter_map(|rule| {
-            let (file_offset, emulated) = *sites.get(rule.function.symbol)?;
+            let (file_offset, emulated) = sites.site(rule.function.symbol)?;
             // Two names of one function get one probe.
             seen.insert(file_offset).then_some(Target { rule: *rule, file_offset, emulated })
         })
@@ -243,28 +245,8 @@ fn find_targets(rules: &[Rule], file: &LibraryFile) -> Result<Vec<Target>, Strin
 
 /// Where in the file the probe of one function goes.
 pub(super) fn site_in_file(file: &TargetFile, symbol: &str) -> Result<usize, String> {
-    sites_in_file(file, &[Table::Dynamic], &[symbol])?
-        .get(symbol)
-        .map(|(offset, _)| *offset)
+    Sites::of_symbols(file, &[Table::Dynamic], &[symbol])?
+        .site(symbol)
+        .map(|(offset, _)| offset)
         .ok_or_else(|| format!("it does not export {symbol}"))
-}
-
-/// The wanted functions of a file: from a symbol to the offset of its probe's site, and whether that is emulated.
-pub(crate) fn sites_in_file(
-    file: &TargetFile,
-    tables: &[Table],
-    wanted: &[&str],
-) -> Result<HashMap<String, (usize, bool)>, String> {
-    let file = file.file();
-    let layout = Layout::read(file).ok_or("it is no ELF file of this machine")?;
-    let search = find_symbols(file, &layout, tables, wanted);
-    if search.is_too_large && search.symbols.is_empty() {
-        return Err("its symbol table is larger than that of any real library".into());
-    }
-    let site = |address: u64| {
-        let offset = layout.offset_of(address)?;
-        let site = site::choose(&file.bytes(offset, CODE_BYTES).unwrap_or_default());
-        Some((offset as usize + site.offset, site.emulated))
-    };
-    Ok(search.symbols.into_iter().filter_map(|(name, found)| Some((name, site(found.address)?))).collect())
 }

@@ -18,6 +18,7 @@ use gpuwhy_model::{Batch, CallClass, LibraryInfo, OpId, OpInfo, ProbeStatus, Pro
 use gpuwhy_proc::{FileId, TargetFile};
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
 use std::collections::{HashMap, HashSet};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// A window is read so long after its end: a program that was preempted in the middle still gets to count.
@@ -34,6 +35,8 @@ pub(super) struct Later {
     pub(super) settings: Settings,
     pub(super) shards: usize,
     pub(super) probes: Vec<&'static Probe>,
+    /// Those that are being loaded in the background, by name.
+    pub(super) loading: HashMap<&'static str, JoinHandle<Result<Object, LoadError>>>,
 }
 
 /// The loaded probes.
@@ -57,7 +60,8 @@ pub struct Engine {
     pub(super) gone_ns: HashMap<CallClass, u64>,
     pub(super) ready: Option<Ready>,
     pub(super) statuses: Vec<ProbeStatus>,
-    pub(super) attached_files: HashSet<FileId>,
+    /// When each was attached, on the records' clock.
+    pub(super) attached_files: HashMap<FileId, u64>,
     pub(super) libraries: Vec<LibraryInfo>,
     /// The files of each, as long as they are attached.
     pub(super) library_files: Vec<Option<TargetFile>>,

@@ -6,15 +6,19 @@ use super::loading::{load_probe, refused};
 use super::rules::{self, Rule};
 use super::{Engine, LoadError};
 use crate::layout::CommunicatorLayout;
+use crate::probe::Library;
 use gpuwhy_model::{Layer, LibraryInfo, ProbeStatus};
 use gpuwhy_proc::FileId;
+use std::thread::JoinHandle;
 use std::time::Instant;
+
+const LOADER: &str = "gpuwhy-load";
 
 impl Engine {
     /// Attaches a library file unless it already is; says what came of it.
     pub fn attach_library(&mut self, file: &LibraryFile) -> Vec<ProbeStatus> {
         let wanted = self.rules.iter().any(|rule| rule.function.library == file.library);
-        if !wanted || !self.attached_files.insert(file.file.id()) {
+        if !wanted || self.is_attached(file.file.id()) {
             return Vec::new();
         }
         let mut fresh = self.load_for(file);
@@ -34,8 +38,12 @@ impl Engine {
             self.groups.extend(attached.groups);
             fresh.extend(attached.statuses);
         }
+        self.attached_files.insert(file.file.id(), self.now_ns());
         // What is watched in slices waits for the next one here, too.
         self.drop_detached();
+        if matches!(file.library, Library::CudaDriver | Library::CudaRuntime | Library::Hip) {
+            self.expect_collectives();
+        }
         if fresh.iter().any(|status| status.state.works()) {
             self.libraries.push(LibraryInfo {
                 number,
@@ -55,9 +63,14 @@ impl Engine {
             return Vec::new();
         };
         let probe = self.later.probes.remove(at);
-        let later = &self.later;
         let began = Instant::now();
-        let loaded = load_probe(probe, &later.settings, &self.rules, self.flavour, later.shards, &self.maps);
+        let loaded = match self.later.loading.remove(name).map(JoinHandle::join) {
+            Some(Ok(loaded)) => loaded,
+            _ => {
+                let later = &self.later;
+                load_probe(probe, &later.settings, &self.rules, self.flavour, later.shards, &self.maps)
+            }
+        };
         let result = loaded.and_then(|object| {
             self.maps.take_over(probe.name, &object)?;
             self.loaded.push(Loaded { probe, object, load_time: began.elapsed() });
@@ -67,6 +80,23 @@ impl Engine {
         match result {
             Ok(()) => Vec::new(),
             Err(error) => vec![refused(probe, self.flavour.name(), &error.to_string())],
+        }
+    }
+
+    /// Loads the probe of the collective library in the background: a program that may use one loads it late, and makes its
+    /// communicator at once, so its calls cannot wait for the verifier.
+    pub fn expect_collectives(&mut self) {
+        let mut probes = self.later.probes.iter().copied();
+        let Some(probe) = probes.find(|probe| probe.name == Library::Nccl.probe()) else { return };
+        if self.later.loading.contains_key(probe.name) {
+            return;
+        }
+        let (settings, rules, flavour) = (self.later.settings.clone(), self.rules.clone(), self.flavour);
+        let (shards, maps) = (self.later.shards, self.maps.for_loading());
+        let load = move || load_probe(probe, &settings, &rules, flavour, shards, &maps);
+        // Where no thread can be started it is loaded when it is needed.
+        if let Ok(thread) = std::thread::Builder::new().name(LOADER.into()).spawn(load) {
+            self.later.loading.insert(probe.name, thread);
         }
     }
 
@@ -119,6 +149,11 @@ impl Engine {
     }
 
     pub fn is_attached(&self, id: FileId) -> bool {
-        self.attached_files.contains(&id)
+        self.attached_files.contains_key(&id)
+    }
+
+    /// When a file was attached.
+    pub fn attached_ns(&self, id: FileId) -> Option<u64> {
+        self.attached_files.get(&id).copied()
     }
 }

@@ -8,7 +8,7 @@ use super::rings::{self, Rings};
 use super::rules::{self, Rule};
 use super::slots::Slots;
 use super::{LoadError, Scope, Settings, clock, features, kernel_types, tracepoints};
-use crate::probe::{Attach, Probe, op_infos};
+use crate::probe::{Attach, Library, Probe, op_infos};
 use crate::{driver, raw, sched};
 use gpuwhy_model::{ProbeState, ProbeStatus};
 use libbpf_rs::Object;
@@ -40,7 +40,7 @@ impl Engine {
         let mut statuses = Vec::new();
         let mut walks = HashMap::new();
         let mut rings = None;
-        let (first, later) = now_and_later(&settings.probes);
+        let (first, later) = now_and_later(&settings.probes, &settings.libraries);
         let (first, without_device) =
             first.into_iter().partition::<Vec<_>, _>(|probe| has_place(probe, settings));
         statuses.extend(without_device.into_iter().map(no_device));
@@ -91,7 +91,7 @@ impl Engine {
             placed,
             groups: Vec::new(),
             loaded,
-            later: Later { settings: settings.clone(), shards, probes: later },
+            later: Later { settings: settings.clone(), shards, probes: later, loading: HashMap::new() },
             maps,
             rings,
             ops,
@@ -105,7 +105,7 @@ impl Engine {
             gone_ns: HashMap::new(),
             ready: None,
             statuses,
-            attached_files: HashSet::new(),
+            attached_files: HashMap::new(),
             libraries: Vec::new(),
             library_files: Vec::new(),
             losses: LossReader::new(clock::unix_ns()),
@@ -131,12 +131,16 @@ impl Engine {
     }
 }
 
-/// The first probe on functions is loaded at once, which tells whether the kernel lets us; the others when their library
-/// turns up: most hosts have one vendor's.
-fn now_and_later(probes: &[&'static Probe]) -> (Vec<&'static Probe>, Vec<&'static Probe>) {
+/// The first probe on functions is loaded at once, which tells whether the kernel lets us, and those whose libraries are
+/// there; the others when their library turns up: most hosts have one vendor's.
+fn now_and_later(
+    probes: &[&'static Probe],
+    libraries: &[Library],
+) -> (Vec<&'static Probe>, Vec<&'static Probe>) {
     let is_functions = |probe: &Probe| matches!(probe.attach, Attach::Functions(_));
     let first = probes.iter().find(|probe| is_functions(probe)).map(|probe| probe.name);
-    probes.iter().partition(|probe| !is_functions(probe) || Some(probe.name) == first)
+    let is_there = |probe: &Probe| libraries.iter().any(|library| library.probe() == probe.name);
+    probes.iter().partition(|probe| !is_functions(probe) || Some(probe.name) == first || is_there(probe))
 }
 
 /// Without a device to look for, every ioctl of the host would be looked at for nothing.

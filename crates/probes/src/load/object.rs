@@ -6,16 +6,23 @@ use libbpf_rs::{AsRawLibbpf, MapCore, MapHandle, Object, ObjectBuilder, OpenObje
 use object::{Object as _, ObjectSection, ObjectSymbol};
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
+use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// Maps by name: the first object that declares one makes it, the others use it.
 #[derive(Debug, Default)]
 pub(crate) struct SharedMaps {
-    making: Mutex<Making>,
-    made: Condvar,
+    common: Arc<Common>,
     /// Of loaded objects.
     loaded: HashMap<String, MapHandle>,
+}
+
+/// What objects that are loaded side by side have in common.
+#[derive(Debug, Default)]
+struct Common {
+    making: Mutex<Making>,
+    made: Condvar,
 }
 
 /// Maps of objects that are loaded or about to be.
@@ -27,6 +34,11 @@ struct Making {
 }
 
 impl SharedMaps {
+    /// The same maps, for a thread that loads another object.
+    pub(crate) fn for_loading(&self) -> SharedMaps {
+        SharedMaps { common: Arc::clone(&self.common), loaded: HashMap::new() }
+    }
+
     pub(crate) fn get(&self, name: &str) -> Result<&MapHandle, LoadError> {
         self.loaded.get(name).ok_or_else(|| LoadError::Internal(format!("no object declares the map {name}")))
     }
@@ -46,9 +58,9 @@ impl SharedMaps {
     /// Which of an object's maps it has to make itself, once nobody else is making any of them: so two objects never make
     /// the same map, and none waits for one that waits for it.
     fn claim(&self, names: &[String]) -> Claim<'_> {
-        let making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let making = self.common.making.lock().unwrap_or_else(PoisonError::into_inner);
         let is_busy = |making: &mut Making| names.iter().any(|name| making.claimed.contains(name));
-        let mut making = self.made.wait_while(making, is_busy).unwrap_or_else(PoisonError::into_inner);
+        let mut making = self.common.made.wait_while(making, is_busy).unwrap_or_else(PoisonError::into_inner);
         let own: Vec<String> =
             names.iter().filter(|name| !making.made.contains_key(*name)).cloned().collect();
         making.claimed.extend(own.iter().cloned());
@@ -64,9 +76,9 @@ struct Claim<'a> {
 
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
-        let mut making = self.maps.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut making = self.maps.common.making.lock().unwrap_or_else(PoisonError::into_inner);
         making.claimed.retain(|name| !self.names.contains(name));
-        self.maps.made.notify_all();
+        self.maps.common.made.notify_all();
     }
 }
 
@@ -147,7 +159,7 @@ impl Opened {
     fn make_maps(&mut self, shared: &SharedMaps, claim: &Claim<'_>) -> Result<(), LoadError> {
         let failed = |error: i32| LoadError::load(self.name, &libbpf_rs::Error::from_raw_os_error(error));
         for mut map in self.object.maps_mut() {
-            let making = shared.making.lock().unwrap_or_else(PoisonError::into_inner);
+            let making = shared.common.making.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(made) = making.made.get(&*map.name().to_string_lossy()) {
                 map.reuse_fd(made.as_fd()).map_err(|error| LoadError::open(self.name, &error))?;
             }
@@ -166,7 +178,7 @@ impl Opened {
                 };
                 let own = fd.try_clone_to_owned();
                 let own = own.map_err(|error| failed(error.raw_os_error().unwrap_or(libc::EMFILE)))?;
-                shared.making.lock().unwrap_or_else(PoisonError::into_inner).made.insert(name, own);
+                shared.common.making.lock().unwrap_or_else(PoisonError::into_inner).made.insert(name, own);
             }
         }
         Ok(())
@@ -213,7 +225,9 @@ fn ends_with(name: &OsStr, suffix: &str) -> bool {
 /// GPUWHY_BPF_LOG=1.
 fn silence_libbpf() {
     if std::env::var_os("GPUWHY_BPF_LOG").is_some() {
-        libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Info, |_, text| eprint!("{text}"))));
+        // A full disk is no reason to end the trace.
+        let print = |_, text: String| drop(std::io::stderr().write_all(text.as_bytes()));
+        libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Info, print)));
     } else {
         libbpf_rs::set_print(None);
     }

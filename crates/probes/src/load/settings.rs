@@ -2,7 +2,7 @@
 
 use super::Flavour;
 use crate::driver::Device;
-use crate::probe::{Probe, When};
+use crate::probe::{Library, Probe, When};
 use std::path::PathBuf;
 
 /// 1 MiB for each shard.
@@ -41,6 +41,8 @@ pub struct Settings {
     pub devices: Vec<Device>,
     /// Functions of the kernel that serve them, besides those that are known.
     pub driver_functions: Vec<String>,
+    /// Libraries that are known to be attached at once: their probes are loaded with the others, side by side.
+    pub libraries: Vec<Library>,
 }
 
 impl Default for Settings {
@@ -54,6 +56,7 @@ impl Default for Settings {
             ring_bytes: RING_BYTES,
             devices: Vec::new(),
             driver_functions: Vec::new(),
+            libraries: Vec::new(),
         }
     }
 }

@@ -22,6 +22,7 @@ pub(crate) static PROBE: Probe = Probe {
         "mark_victim",
     ]),
     when: When::Default,
+    needs: Some("sched"),
     cost: "a task-storage look-up at the beginning and the end of each page fault of the host",
 };
 

@@ -13,6 +13,7 @@ pub(crate) static PROBE: Probe = Probe {
     object: bpf_object!("nccl"),
     attach: Attach::Functions(functions::FUNCTIONS),
     when: When::Default,
+    needs: None,
     cost: "two traps and a record a call",
 };
 

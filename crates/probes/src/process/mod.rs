@@ -10,6 +10,7 @@ pub(crate) static PROBE: Probe = Probe {
     object: bpf_object!("process"),
     attach: Attach::Tracepoints(&["sched_process_fork", "sched_process_exec", "sched_process_exit"]),
     when: When::Always,
+    needs: None,
     cost: "a map look-up at each fork, exec and exit of the host",
 };
 

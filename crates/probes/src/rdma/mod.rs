@@ -11,6 +11,7 @@ pub(crate) static PROBE: Probe = Probe {
     object: bpf_object!("rdma"),
     attach: Attach::Functions(FUNCTIONS),
     when: When::Asked,
+    needs: None,
     cost: "two traps an event",
 };
 

@@ -13,6 +13,7 @@ pub(crate) static PROBE: Probe = Probe {
     object: bpf_object!("sched"),
     attach: Attach::Tracepoints(&["sched_switch", "sched_waking", "task"]),
     when: When::Default,
+    needs: None,
     cost: "two task-storage look-ups at each context switch of the host",
 };
 

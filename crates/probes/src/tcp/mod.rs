@@ -11,6 +11,7 @@ pub(crate) static PROBE: Probe = Probe {
     object: bpf_object!("tcp"),
     attach: Attach::Tracepoints(&["inet_sock_set_state", "tcp_retransmit_skb"]),
     when: When::Default,
+    needs: None,
     cost: "a short program at each connection's change of state, and at each retransmit",
 };
 

@@ -10,6 +10,7 @@ pub(crate) static PROBE: Probe = Probe {
     object: bpf_object!("xid"),
     attach: Attach::Tracepoints(&["nvidia_dev_xid"]),
     when: When::Default,
+    needs: None,
     cost: "nothing until one happens",
 };
 

@@ -32,6 +32,9 @@ pub(super) fn activity(reader: &Reader, times: [u64; 2], evidence: &mut Evidence
     let sql = "SELECT pid, timestamp_ns + ifnull(duration_ns, 0) FROM coldstart_events \
                WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 AND duration_ns > 500000 ORDER BY 2 LIMIT 100000";
     activity.cold = rows(reader, sql, times)?.iter().map(|row| (row.id(0), row.number(1))).collect();
+    let sql = "SELECT pid, min(timestamp_ns) FROM coldstart_events WHERE event IN ('context', 'module_load') \
+               AND timestamp_ns >= ?1 AND timestamp_ns < ?2 GROUP BY pid";
+    activity.first_load = rows(reader, sql, times)?.iter().map(|row| (row.id(0), row.number(1))).collect();
     settle_ends(reader, times, &mut activity)?;
     evidence.activity = activity;
     Ok(())
@@ -305,18 +308,62 @@ fn commands(
     evidence: &Evidence,
     activity: &mut Activity,
 ) -> Result<(), QueryError> {
-    let sql = "SELECT DISTINCT pid FROM process_events WHERE event = 'exec' AND timestamp_ns >= ?1 AND timestamp_ns < ?2";
+    let sql = "SELECT DISTINCT pid FROM process_events WHERE event = 'process_exec' AND timestamp_ns >= ?1 AND timestamp_ns < ?2";
     let ran: BTreeSet<u32> = rows(reader, sql, times)?.iter().map(|row| row.id(0)).collect();
     for process in &evidence.processes {
         // A worker that Python starts anew is no command of its own.
         let is_worker = process.cmdline.contains("multiprocessing");
-        if !ran.contains(&process.pid) || process.parent_pid == 0 || is_worker || process.end_ns.is_none() {
+        let Some(end_ns) = process.end_ns else { continue };
+        let parent = evidence.processes.iter().rfind(|parent| parent.pid == process.parent_pid);
+        let life = [process.start_ns.max(times[0]), end_ns];
+        let parents_life = parent
+            .map(|parent| [parent.start_ns.max(times[0]), parent.end_ns.unwrap_or(times[1]).min(times[1])]);
+        let is_server = parents_life.is_some_and(|parents_life| is_server(life, parents_life));
+        if !ran.contains(&process.pid) || process.parent_pid == 0 || is_worker || is_server {
             continue;
         }
         let command = if process.cmdline.is_empty() { process.comm.clone() } else { process.cmdline.clone() };
         activity.commands.insert(process.pid, Command { parent_pid: process.parent_pid, command });
     }
+    brief_commands(reader, times, evidence, activity)
+}
+
+/// Commands that were over before anything else was known of them: forked, run and ended, by name.
+fn brief_commands(
+    reader: &Reader,
+    times: [u64; 2],
+    evidence: &Evidence,
+    activity: &mut Activity,
+) -> Result<(), QueryError> {
+    const BRIEF_NS: u64 = 1_000_000_000;
+    let sql = "SELECT event, pid, child, timestamp_ns, comm FROM process_events WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 \
+               AND event IN ('process_fork', 'process_exec', 'process_exit') ORDER BY timestamp_ns LIMIT 300000";
+    let known: BTreeSet<u32> = evidence.processes.iter().map(|process| process.pid).collect();
+    let mut forked: BTreeMap<u32, (u32, u64)> = BTreeMap::new();
+    let mut ran: BTreeMap<u32, String> = BTreeMap::new();
+    for row in rows(reader, sql, times)? {
+        let pid = row.id(1);
+        match row.text(0).as_str() {
+            "process_fork" => _ = forked.insert(row.id(2), (pid, row.number(3))),
+            "process_exec" => _ = ran.insert(pid, row.text(4)),
+            _ => {
+                let brief = forked.remove(&pid).filter(|(_, time)| row.number(3) < time + BRIEF_NS);
+                let command = ran.remove(&pid).filter(|_| !known.contains(&pid));
+                if let (Some((parent_pid, _)), Some(command)) = (brief, command) {
+                    activity.commands.insert(pid, Command { parent_pid, command });
+                }
+            }
+        }
+    }
     Ok(())
+}
+
+/// Whether a child serves its parent, and is no command that is waited for: it lives as long, or is ended with it.
+fn is_server(life: [u64; 2], parents_life: [u64; 2]) -> bool {
+    const MIN_NS: u64 = 1_000_000_000;
+    const TOGETHER_NS: u64 = 500_000_000;
+    let ns = |[start, end]: [u64; 2]| end.saturating_sub(start);
+    ns(life) >= MIN_NS && (ns(life) * 2 >= ns(parents_life) || life[1] + TOGETHER_NS >= parents_life[1])
 }
 
 /// The busy counter of the GPU each process is on: of all of them where that is not known.
@@ -372,4 +419,19 @@ fn settle_ends(reader: &Reader, times: [u64; 2], activity: &mut Activity) -> Res
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_that_lives_as_long_or_ends_with_its_parent_is_a_server_and_a_command_is_not() {
+        let ms = |span: [u64; 2]| span.map(|ms| ms * 1_000_000);
+        let parent = ms([0, 14_000]);
+        assert!(is_server(ms([10_000, 13_900]), parent));
+        assert!(is_server(ms([1_000, 9_000]), parent));
+        assert!(!is_server(ms([6_000, 8_000]), parent));
+        assert!(!is_server(ms([13_800, 13_990]), parent));
+    }
 }

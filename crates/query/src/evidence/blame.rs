@@ -3,6 +3,7 @@
 
 use super::row::{each_row, table_for};
 use super::scope::Scope;
+use super::texts::Texts;
 use crate::QueryError;
 use gpuwhy_cause::Evidence;
 use gpuwhy_cause::evidence::Billed;
@@ -29,11 +30,11 @@ pub(super) fn bills(
         let key = Key {
             pid: row.id(0),
             tid: row.id(1),
-            op: texts.number(row.str(2)),
-            cause: texts.number(row.str(3)),
+            op: texts.number(&row.str(2)),
+            cause: texts.number(&row.str(3)),
             by_pid: row.id(4),
             by_tid: row.id(5),
-            by_comm: texts.number(row.str(6)),
+            by_comm: texts.number(&row.str(6)),
             by_cgroup_id: row.number(7),
         };
         let time_ns = row.number(10);
@@ -41,7 +42,7 @@ pub(super) fn bills(
             pid: row.id(0),
             tid: row.id(1),
             op: row.maybe_text(2),
-            cause: causes.get(row.str(3)).copied().unwrap_or(Cause::Unknown),
+            cause: causes.get(row.str(3).as_ref()).copied().unwrap_or(Cause::Unknown),
             by_pid: row.id(4),
             by_tid: row.id(5),
             by_comm: row.text(6),
@@ -82,19 +83,4 @@ struct Key {
     by_tid: u32,
     by_comm: u32,
     by_cgroup_id: u64,
-}
-
-/// A number for each text, so that rows are compared without copies of theirs.
-#[derive(Default)]
-struct Texts(HashMap<String, u32>);
-
-impl Texts {
-    fn number(&mut self, text: &str) -> u32 {
-        if let Some(number) = self.0.get(text) {
-            return *number;
-        }
-        let next = self.0.len() as u32;
-        self.0.insert(text.to_string(), next);
-        next
-    }
 }

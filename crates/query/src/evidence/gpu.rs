@@ -1,11 +1,11 @@
 //! The GPU's side: streams, copies, graphs, memory, counters and errors.
 
-use super::row::rows;
+use super::row::{Row, rows};
 use super::scope::Scope;
 use crate::QueryError;
 use crate::estimates::Estimates;
 use gpuwhy_cause::Evidence;
-use gpuwhy_cause::evidence::{GpuSum, GraphSum, HeldMemory, StreamTime};
+use gpuwhy_cause::evidence::{GpuSum, GraphSum, HeldMemory, KernelLaunches, StreamTime};
 use gpuwhy_model::{CallClass, GpuError, Holder, MemoryFailure, MemoryKind, MemoryUse, OpId, Span};
 use gpuwhy_store::Reader;
 use serde_json::Value as Json;
@@ -65,6 +65,17 @@ pub(super) fn work(
 fn kind(name: &str) -> MemoryKind {
     let kinds = [MemoryKind::Device, MemoryKind::Managed, MemoryKind::Host, MemoryKind::Registered];
     kinds.into_iter().find(|kind| kind.name() == name).unwrap_or(MemoryKind::Device)
+}
+
+/// How often kernels were launched; files of earlier versions do not tell when.
+pub(super) fn kernels(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) -> Result<(), QueryError> {
+    let sql = "SELECT pid, sum(launches), max(last_ns) FROM kernels WHERE launches > 0 AND last_ns IS NOT NULL \
+               GROUP BY pid, ifnull(mangled, handle) ORDER BY 1, 2 LIMIT 100000";
+    let rows = rows(reader, sql, times)?;
+    let of =
+        |row: &Row<'_>| KernelLaunches { pid: row.id(0), launches: row.number(1), last_ns: row.number(2) };
+    evidence.kernels = rows.iter().map(of).collect();
+    Ok(())
 }
 
 pub(super) fn memory(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) -> Result<(), QueryError> {

@@ -1,7 +1,8 @@
 //! The host's side: long waits, neighbours, retransmits, kills, and where threads run.
 
-use super::row::{Row, each_row, rows, table_for};
+use super::row::{Row, each_row, part_of_rows, rows, rows_within, table_for};
 use super::scope::Scope;
+use super::texts::Texts;
 use crate::QueryError;
 use foldhash::fast::RandomState;
 use gpuwhy_cause::Evidence;
@@ -12,6 +13,9 @@ use std::collections::{BTreeMap, HashMap};
 
 /// The waits that took most time, of each table.
 const MOST_WAITS: usize = 200;
+/// Of more rows than this only a part is looked at; all that are long.
+const MOST_ROWS: u64 = 400_000;
+const LONG_NS: u64 = 100_000_000;
 
 pub(super) fn waits(
     reader: &Reader,
@@ -20,75 +24,85 @@ pub(super) fn waits(
     evidence: &mut Evidence,
 ) -> Result<(), QueryError> {
     let scope = scope.condition("pid", "timestamp_ns");
-    // Table, what was waited for: file, device, peer.
+    // Table, what was waited for: file, device, address and port of a peer.
     let tables = [
-        ("sched_events", "NULL", "NULL", "NULL"),
-        ("io_events", "file", "device", "NULL"),
-        ("net_events", "NULL", "NULL", "daddr || ':' || dport"),
-        ("mem_events", "NULL", "NULL", "NULL"),
+        ("sched_events", "NULL, NULL, NULL, NULL"),
+        ("io_events", "file, device, NULL, NULL"),
+        ("net_events", "NULL, NULL, daddr, dport"),
+        ("mem_events", "NULL, NULL, NULL, NULL"),
     ];
-    for (table, file, device, peer) in tables {
+    for (table, object) in tables {
+        let every = (rows_within(reader, times, table)? / MOST_ROWS).max(1);
         let sql = format!(
-            "SELECT duration_ns, pid, tid, op, event, {file}, {device}, {peer}, by_comm, stack_id FROM {} \
-             WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 AND duration_ns > 0{scope}",
-            table_for(reader, times, table)?
+            "SELECT duration_ns, pid, tid, op, event, {object}, by_comm, stack_id FROM {} \
+             WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 AND duration_ns > 0 AND {}{scope}",
+            table_for(reader, times, table)?,
+            part_of_rows("timestamp_ns", every, &format!("duration_ns >= {LONG_NS}"))
         );
         // Summed here: a statement that groups millions of rows by all of their columns sorts them.
-        let mut sums = Sums::default();
-        each_row(reader, &sql, times, |row| sums.add(row))?;
-        for Sum { of, ns, count } in sums.largest(MOST_WAITS) {
-            evidence.waits.push(LongWait {
-                pid: of.id(1),
-                tid: of.id(2),
-                op: of.maybe_text(3),
-                event: of.text(4),
-                file: of.maybe_text(5),
-                device: of.maybe_text(6),
-                peer: of.maybe_text(7),
-                by_comm: of.text(8),
-                stack_id: of.signed(9),
-                ns,
-                count,
-            });
-        }
+        let mut texts = Texts::default();
+        let mut sums: HashMap<WaitKey, LongWait, RandomState> = HashMap::default();
+        each_row(reader, &sql, times, |row| {
+            let wait = sums.entry(WaitKey::of(row, &mut texts)).or_insert_with(|| long_wait(row));
+            let ns = row.number(0);
+            let stands_for = if ns >= LONG_NS { 1 } else { every };
+            wait.ns += ns * stands_for;
+            wait.count += stands_for;
+        })?;
+        let mut waits: Vec<LongWait> = sums.into_values().collect();
+        // In an order that does not depend on that of the rows.
+        waits.sort_by_cached_key(order);
+        waits.truncate(MOST_WAITS);
+        evidence.waits.extend(waits);
     }
     Ok(())
 }
 
-/// Rows whose first column is a time, summed over those that have all others in common.
-#[derive(Default)]
-struct Sums {
-    // Millions of rows are hashed, by a function made for that.
-    by_hash: HashMap<u64, Vec<Sum>, RandomState>,
-    seed: RandomState,
+/// What waits that are summed have in common.
+#[derive(PartialEq, Eq, Hash)]
+struct WaitKey {
+    pid: u32,
+    tid: u32,
+    /// Of the operation, event, file, device, address and the one who ended it.
+    texts: [u32; 6],
+    port: u64,
+    stack_id: Option<i64>,
 }
 
-struct Sum {
-    of: Row<'static>,
-    ns: u64,
-    count: u64,
-}
-
-impl Sums {
-    fn add(&mut self, row: &Row<'_>) {
-        let ns = row.number(0);
-        let alike = self.by_hash.entry(row.hash_from(1, &self.seed)).or_default();
-        match alike.iter_mut().find(|sum| sum.of.is_same_from(1, row)) {
-            Some(sum) => {
-                sum.ns += ns;
-                sum.count += 1;
-            }
-            None => alike.push(Sum { of: row.to_owned(), ns, count: 1 }),
+impl WaitKey {
+    fn of(row: &Row<'_>, texts: &mut Texts) -> WaitKey {
+        WaitKey {
+            pid: row.id(1),
+            tid: row.id(2),
+            texts: [3, 4, 5, 6, 7, 9].map(|at| row.maybe_str(at).map_or(0, |text| 1 + texts.number(&text))),
+            port: row.number(8),
+            stack_id: row.signed(10),
         }
     }
+}
 
-    /// In an order that does not depend on that of the rows.
-    fn largest(self, most: usize) -> Vec<Sum> {
-        let mut sums: Vec<Sum> = self.by_hash.into_values().flatten().collect();
-        sums.sort_by_cached_key(|sum| (std::cmp::Reverse(sum.ns), sum.of.words_from(1)));
-        sums.truncate(most);
-        sums
+/// A wait as a row has it, of no time yet.
+fn long_wait(row: &Row<'_>) -> LongWait {
+    LongWait {
+        pid: row.id(1),
+        tid: row.id(2),
+        op: row.maybe_text(3),
+        event: row.text(4),
+        file: row.maybe_text(5),
+        device: row.maybe_text(6),
+        peer: row.maybe_text(7).zip(row.maybe(8)).map(|(address, port)| format!("{address}:{port}")),
+        by_comm: row.text(9),
+        stack_id: row.signed(10),
+        ns: 0,
+        count: 0,
     }
+}
+
+/// The longest first.
+fn order(wait: &LongWait) -> impl Ord + use<> {
+    let what = [&wait.op, &wait.file, &wait.device, &wait.peer].map(|text| text.clone().unwrap_or_default());
+    let named = (wait.event.clone(), what, wait.by_comm.clone());
+    (std::cmp::Reverse(wait.ns), wait.pid, wait.tid, named, wait.stack_id)
 }
 
 pub(super) fn wait_sites(

@@ -1,7 +1,7 @@
 //! Kept calls, read in one pass: where they were made, what the tails are made of, which of them failed.
 
 use super::calls::{blame, parts};
-use super::row::{Row, each_row, rows, table_for};
+use super::row::{Row, each_row, part_of_rows, rows, table_for};
 use super::scope::Scope;
 use crate::QueryError;
 use gpuwhy_cause::Evidence;
@@ -12,8 +12,6 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Of more kept calls than this only a part is looked at; all of those that were slow or failed.
 const MOST_CALLS: u64 = 150_000;
-/// Calls often come at even times; a remainder of this prime is as good as drawn.
-const SHUFFLE: u64 = 1_000_003;
 const ERROR: u64 = 1;
 const SLOW: u64 = 2;
 const SAMPLE: u64 = 3;
@@ -40,10 +38,9 @@ pub(super) fn kept(
     // By time: which rows are looked at does not depend on where they lie.
     let sql = format!(
         "SELECT c.pid, c.op_id, c.stack_id, c.duration_ns, c.kept, c.sample_weight, c.handle, c.ret, c.timestamp_ns, {} \
-         FROM {table} WHERE c.timestamp_ns >= ?1 AND c.timestamp_ns < ?2 AND \
-         (c.kept IN ({ERROR}, {SLOW}) OR c.timestamp_ns % {SHUFFLE} % {} = 0){}",
+         FROM {table} WHERE c.timestamp_ns >= ?1 AND c.timestamp_ns < ?2 AND {}{}",
         parts(),
-        read.every,
+        part_of_rows("c.timestamp_ns", read.every, &format!("c.kept IN ({ERROR}, {SLOW})")),
         scope.condition("c.pid", "c.timestamp_ns")
     );
     each_row(reader, &sql, times, |row| read.take(row))?;
@@ -176,7 +173,7 @@ fn tail_limits(
             blame: sums.blame,
         });
         if let Some(number) = numbers.get(op) {
-            limits.insert((pid, *number), vec![("p99", at(0.99)), ("p99.9", at(0.999))]);
+            limits.insert((pid, *number), vec![("p95", at(0.95)), ("p99", at(0.99)), ("p99.9", at(0.999))]);
         }
     }
     evidence.tails = medians;

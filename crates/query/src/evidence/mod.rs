@@ -13,6 +13,7 @@ mod ranks;
 pub(crate) mod row;
 mod scope;
 mod stacks;
+mod texts;
 
 pub(crate) use scope::Scope;
 
@@ -40,9 +41,11 @@ pub(crate) fn threads(reader: &Reader, span: Span) -> Result<Evidence, QueryErro
     Ok(evidence)
 }
 
-/// Adds what happened in a phase of each process; `per_process`: the tails of each process, too.
+/// Adds what happened in a phase of each process; `per_process`: the tails of each process, too. `beside` reads the same file, at the
+/// same time where there is one.
 pub(crate) fn gather(
     reader: &Reader,
+    beside: Option<&mut Reader>,
     scope: &Scope,
     per_process: bool,
     evidence: &mut Evidence,
@@ -58,20 +61,39 @@ pub(crate) fn gather(
         return Ok(());
     }
     evidence.phase = scope.name().map(Into::into);
-    calls::sums(reader, &filter, scope, evidence)?;
-    blame::bills(reader, times, scope, evidence)?;
-    kept::kept(reader, times, scope, per_process, evidence)?;
-    calls::cold(reader, times, scope, evidence)?;
-    host::waits(reader, times, scope, evidence)?;
-    host::wait_sites(reader, times, scope, evidence)?;
+    let host = std::thread::scope(|threads| {
+        let beside = beside.map(|beside| threads.spawn(move || waits(beside, times, scope)));
+        calls::sums(reader, &filter, scope, evidence)?;
+        kept::kept(reader, times, scope, per_process, evidence)?;
+        calls::cold(reader, times, scope, evidence)?;
+        gpu::work(reader, times, scope, evidence)?;
+        match beside.map(std::thread::ScopedJoinHandle::join) {
+            Some(Ok(host)) => host,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => waits(reader, times, scope),
+        }
+    })?;
+    evidence.bills = host.bills;
+    evidence.waits = host.waits;
+    evidence.wait_sites = host.wait_sites;
     host::others(reader, times, evidence)?;
     host::places(reader, times, evidence)?;
-    gpu::work(reader, times, scope, evidence)?;
+    gpu::kernels(reader, times, evidence)?;
     gpu::memory(reader, times, evidence)?;
     gpu::counters(reader, times, evidence)?;
     ranks::collectives(reader, times, evidence)?;
+    ranks::unordered(reader, times, evidence)?;
     ranks::in_flight(reader, times, evidence)?;
     marks::servers(reader, times, evidence)?;
     marks::losses(reader, times, evidence)?;
     stacks::frames(reader, evidence)
+}
+
+/// What threads waited for, and where.
+fn waits(reader: &Reader, times: [u64; 2], scope: &Scope) -> Result<Evidence, QueryError> {
+    let mut evidence = Evidence::default();
+    blame::bills(reader, times, scope, &mut evidence)?;
+    host::waits(reader, times, scope, &mut evidence)?;
+    host::wait_sites(reader, times, scope, &mut evidence)?;
+    Ok(evidence)
 }

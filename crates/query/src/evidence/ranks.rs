@@ -3,7 +3,7 @@
 use super::row::{Row, rows};
 use crate::QueryError;
 use gpuwhy_cause::Evidence;
-use gpuwhy_cause::evidence::{Arrival, HangingCall};
+use gpuwhy_cause::evidence::{Arrival, HangingCall, Unordered};
 use gpuwhy_model::{CallInFlight, OpId};
 use gpuwhy_store::Reader;
 
@@ -42,6 +42,26 @@ pub(super) fn collectives(
             reduce_op: row.maybe_text(10),
             bytes: row.maybe(11),
             stack_id: row.signed(12),
+        });
+    }
+    Ok(())
+}
+
+/// Messages go by their peers; only collectives have an order.
+pub(super) fn unordered(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) -> Result<(), QueryError> {
+    let sql = "SELECT pid, ifnull(function, op), rank, nranks, count(*), sum(duration_ns), min(timestamp_ns) FROM nccl_events \
+               WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 AND comm_id_hash IS NULL AND seq IS NULL AND comm IS NOT NULL \
+               AND count IS NOT NULL AND op NOT IN ('SEND', 'RECV', 'PUT_SIGNAL', 'SIGNAL', 'WAIT_SIGNAL') \
+               GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4 LIMIT 10000";
+    for row in rows(reader, sql, times)? {
+        evidence.unordered.push(Unordered {
+            pid: row.id(0),
+            op: row.text(1),
+            rank: row.signed(2).map(|rank| rank as i32),
+            nranks: row.signed(3).map(|nranks| nranks as i32),
+            calls: row.number(4),
+            ns: row.number(5),
+            first_ns: row.number(6),
         });
     }
     Ok(())

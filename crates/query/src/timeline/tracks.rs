@@ -3,8 +3,9 @@
 use super::TrackKind;
 use super::thin::{Happened, Key, Names, Thinner};
 use crate::QueryError;
-use crate::evidence::row::{Row, each_row, rows};
+use crate::evidence::row::{Row, each_row};
 use crate::sampled::{Wanted, each_kept};
+use crate::thread_names::thread_names;
 use gpuwhy_cause::shares_by_cause;
 use gpuwhy_model::{Blame, Cause, OpInfo, Reason};
 use gpuwhy_store::Reader;
@@ -31,10 +32,7 @@ pub(super) fn names(reader: &Reader) -> Result<Names, QueryError> {
     for process in reader.processes()? {
         names.processes.insert(process.pid, process.comm);
     }
-    let sql = "SELECT pid, tid, comm FROM threads WHERE comm <> '' LIMIT 100000";
-    for row in rows(reader, sql, [0, 1])? {
-        names.threads.insert((row.id(0), row.id(1)), row.text(2));
-    }
+    names.threads = thread_names::<QueryError>(reader)?;
     Ok(names)
 }
 

@@ -15,7 +15,7 @@ fn sql_answers_with_coverage() {
         json!({
             "rows": [{"op": "cuLaunchKernel", "n": 100}, {"op": "cudaMalloc", "n": 10}],
             "truncated": false,
-            "coverage": {"lost": 7, "sampled": 990, "degraded": [], "unattached": []},
+            "coverage": {"lost": 7, "lost_by": [{"probe": "cuda", "reason": "ring", "count": 7}], "sampled": 990, "degraded": [], "unattached": []},
         })
     );
     let answer = ask(&reader, "sql", json!({"statement": "SELECT * FROM events", "limit": 3})).unwrap();

@@ -145,6 +145,30 @@ fn the_parts_of_a_step_sum_to_it() {
     }
 }
 
+#[test]
+fn the_idle_ledger_sums_to_the_idle_time_and_agrees_with_the_findings() {
+    for (name, explained) in EXPLAINED.iter() {
+        for idle in &explained.idle {
+            let sum: f64 = idle.causes.iter().map(|cause| cause.ms).sum();
+            let starved = idle.starved_ms.unwrap_or(sum);
+            assert!((sum - starved).abs() <= 0.01 * starved + 1.0, "{name}: {sum} of {starved}");
+            // What the first finding says takes most of the loop takes most of the idle time.
+            let of_process = explained.findings.iter().find(|finding| {
+                finding.pid == Some(idle.pid)
+                    && finding.phase.as_deref() != Some("start")
+                    && finding.severity != Severity::Low
+                    && finding.rule == "critical_path"
+            });
+            if let Some(finding) = of_process.filter(|finding| finding.impact.wall_pct >= 40.0) {
+                let class = finding.causes[0].class;
+                let found = idle.causes.iter().find(|cause| cause.class == class);
+                let share = found.map_or(0.0, |cause| cause.share_pct);
+                assert!(share >= 35.0 || class.name() == "gpu.wait", "{name}: {share} of {}", finding.title);
+            }
+        }
+    }
+}
+
 /// A loop whose steps nothing tells, and in the middle of it a sleep of so many milliseconds, as the probes would record it.
 fn stalled(recording: &str, ms: u64) -> (NamedTempFile, u64) {
     let file = unpacked(&folder().join(format!("{recording}.db.gz")));

@@ -152,7 +152,10 @@ fn loose_kinds(db: &Connection) -> rusqlite::Result<BTreeSet<(i64, i64)>> {
     let mut op = db.prepare("SELECT min(op) FROM main.events WHERE source = ? AND op > ?")?;
     for source in loose(db, "SELECT min(source) FROM main.events WHERE source > ?")? {
         let mut last = i64::MIN;
-        while let Some(next) = op.query_row([source, last], |row| row.get::<_, Option<i64>>(0))? {
+        // A damaged index may give what it was not asked for, without end.
+        while let Some(next) =
+            op.query_row([source, last], |row| row.get::<_, Option<i64>>(0))?.filter(|next| *next > last)
+        {
             kinds.insert((source, next));
             last = next;
         }
@@ -166,9 +169,10 @@ fn loose(db: &Connection, sql: &str) -> rusqlite::Result<Vec<i64>> {
     let mut values: Vec<i64> = Vec::new();
     loop {
         let last = values.last().copied().unwrap_or(i64::MIN);
-        match statement.query_row([last], |row| row.get(0))? {
-            Some(next) => values.push(next),
-            None => return Ok(values),
+        match statement.query_row([last], |row| row.get::<_, Option<i64>>(0))? {
+            Some(next) if next > last => values.push(next),
+            // At the end, or where a damaged index gives what it was not asked for.
+            _ => return Ok(values),
         }
     }
 }

@@ -4,7 +4,7 @@ use super::Reader;
 use crate::StoreError;
 use crate::ingero::Ingero;
 use crate::schema::TABLES;
-use gpuwhy_model::{CallClass, Coverage, ProbeState, Slice, Span, Watched};
+use gpuwhy_model::{CallClass, Coverage, LossCount, ProbeState, Slice, Span, Watched};
 
 impl Reader {
     /// The start of the newest event or window; `--since` counts back from it.
@@ -24,9 +24,19 @@ impl Reader {
 
     /// How many events are on file.
     pub fn event_count(&self) -> Result<u64, StoreError> {
+        self.count_events("")
+    }
+
+    /// The same of those that began within a time.
+    pub fn event_count_in(&self, span: Span) -> Result<u64, StoreError> {
+        let Span { start_ns, end_ns } = span;
+        self.count_events(&format!(" WHERE timestamp_ns >= {start_ns} AND timestamp_ns <= {end_ns}"))
+    }
+
+    fn count_events(&self, clause: &str) -> Result<u64, StoreError> {
         let mut total = 0;
         for table in TABLES.iter().filter(|table| table.layer.is_some() || table.name == "calls") {
-            total += self.number(&format!("SELECT count(*) FROM {}", table.name))?;
+            total += self.number(&format!("SELECT count(*) FROM {}{clause}", table.name))?;
         }
         Ok(total)
     }
@@ -43,11 +53,22 @@ impl Reader {
         let from = from_ns.unwrap_or(0).min(i64::MAX as u64);
         Ok(Coverage {
             lost: self.number(&format!("SELECT ifnull(sum(count), 0) FROM loss WHERE end_ns >= {from}"))?,
+            lost_by: self.lost_by(from)?,
             sampled: self.sampled(from)?,
             degraded: self.degraded(from)?,
             unattached: self.probes(ProbeState::Refused)?,
             notes: self.origin().notes.clone(),
             missing: self.missing.clone(),
+        })
+    }
+
+    /// Which probes lost records, and why; most first.
+    fn lost_by(&self, from: u64) -> Result<Vec<LossCount>, StoreError> {
+        let sql = "SELECT ifnull(probe, ''), ifnull(reason, ''), ifnull(sum(count), 0) FROM loss WHERE end_ns >= ?1 \
+                   GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 LIMIT 16";
+        self.rows(sql, [from as i64], |row| {
+            let count = row.get::<_, i64>(2)?.max(0) as u64;
+            Ok(LossCount { probe: row.get(0)?, reason: row.get(1)?, count })
         })
     }
 

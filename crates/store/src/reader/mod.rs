@@ -20,8 +20,10 @@ use crate::file::{self, Found};
 use crate::ingero::{self, Ingero};
 use crate::{Session, StoreError};
 use guard::Deadline;
+use rusqlite::hooks::{AuthContext, Authorization};
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -56,6 +58,8 @@ pub struct Reader {
     file: PathBuf,
     /// Where the file could only be read as a copy.
     _copy: Option<TempDir>,
+    /// Opened ahead, for a thread that can open nothing.
+    spares: Mutex<Vec<Opened>>,
 }
 
 impl Reader {
@@ -78,6 +82,25 @@ impl Reader {
         Reader::guarded(opened, path, deadline, copy)
     }
 
+    /// A reader for a thread that can open no files: up to `others` more for [`Reader::at_one_moment_with`] are open as well,
+    /// and what is sorted stays in memory.
+    pub fn open_ahead(path: &Path, others: usize) -> Result<Reader, StoreError> {
+        let mut reader = Reader::open(path)?;
+        let in_memory = |db: &Connection| db.pragma_update(None, "temp_store", "MEMORY");
+        reader.db.authorizer(None::<fn(AuthContext<'_>) -> Authorization>).map_err(|e| reader.fail(e))?;
+        in_memory(&reader.db).map_err(|error| reader.fail(error))?;
+        guard::close(&mut reader.db).map_err(|error| reader.fail(error))?;
+        let others = if reader.is_copy() { 0 } else { others };
+        let open = || {
+            let opened = open(path, path, OpenFlags::SQLITE_OPEN_READ_ONLY, &reader.deadline)?;
+            in_memory(&opened.db).map_err(|error| StoreError::at(path, error))?;
+            Ok(opened)
+        };
+        let spares = (0..others).map(|_| open()).collect::<Result<_, StoreError>>()?;
+        reader.spares = Mutex::new(spares);
+        Ok(reader)
+    }
+
     /// From now on it can only read, and stops at the deadline.
     fn guarded(
         opened: Opened,
@@ -87,7 +110,9 @@ impl Reader {
     ) -> Result<Reader, StoreError> {
         let Opened { db, file, origin, ingero } = opened;
         let (path, missing, worker) = (path.into(), Vec::new(), None);
-        let mut reader = Reader { db, path, deadline, origin, ingero, missing, worker, file, _copy: copy };
+        let spares = Mutex::default();
+        let mut reader =
+            Reader { db, path, deadline, origin, ingero, missing, worker, file, _copy: copy, spares };
         guard::close(&mut reader.db).map_err(|error| reader.fail(error))?;
         Ok(reader)
     }
@@ -163,6 +188,7 @@ impl Reader {
 }
 
 /// A file that can be asked our questions.
+#[derive(Debug)]
 struct Opened {
     db: Connection,
     file: PathBuf,

@@ -1,6 +1,6 @@
 //! A file as it is at one moment, whatever is written to it meanwhile; for several readers at once where that is faster.
 
-use super::{OpenFlags, Reader, open};
+use super::{OpenFlags, PoisonError, Reader, open};
 use crate::StoreError;
 
 /// A writer commits a few times a second, and readers are opened within a millisecond.
@@ -46,7 +46,11 @@ impl Reader {
 
     /// Stays with the file as it is now.
     fn other(&self) -> Result<Reader, StoreError> {
-        let opened = open(&self.path, &self.path, OpenFlags::SQLITE_OPEN_READ_ONLY, &self.deadline)?;
+        let spare = self.spares.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let opened = match spare {
+            Some(opened) => opened,
+            None => open(&self.path, &self.path, OpenFlags::SQLITE_OPEN_READ_ONLY, &self.deadline)?,
+        };
         let held = opened.db.execute_batch("BEGIN; SELECT name FROM sqlite_master");
         held.map_err(|error| self.fail(error))?;
         let mut other = Reader::guarded(opened, &self.path, self.deadline.clone(), None)?;

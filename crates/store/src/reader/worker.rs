@@ -9,12 +9,11 @@ pub use serve::serve_statement;
 use super::sql::{Answer, Limits};
 use super::stop::Stop;
 use crate::StoreError;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use gpuwhy_confine::{Helper, Trouble};
 use std::ffi::OsString;
-use std::io::{ErrorKind, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 use wire::Question;
 
@@ -22,12 +21,10 @@ use wire::Question;
 const HEAP: u64 = 256 << 20;
 /// Beyond a statement's own time: to start, to open the file, and to hand over the answer.
 const GRACE: Duration = Duration::from_secs(2);
-/// How soon a question that was taken back ends.
-const TURN: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 /// Names of columns come on top of an answer's values.
 const NAMES: usize = 8 << 20;
-/// All that a worker has of our environment: where temporary files go. Tokens are not for it.
-const VARIABLES: [&str; 2] = ["TMPDIR", "SQLITE_TMPDIR"];
+/// Where temporary files go.
+const VARIABLES: &[&str] = &["TMPDIR", "SQLITE_TMPDIR"];
 
 /// The status of a Rust program that panicked.
 const PANICKED: i32 = 101;
@@ -49,77 +46,21 @@ impl Worker {
     ) -> Result<Answer, StoreError> {
         let failed =
             |what: &str, error: &std::io::Error| StoreError::Worker(format!("{what}: {error}; try again"));
-        let mut child = Command::new(&self.program)
-            .args(&self.words)
-            .arg(file)
-            .env_clear()
-            .envs(VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| failed("the process that answers SQL could not be started", &error))?;
+        let mut words = self.words.clone();
+        words.push(file.into());
+        let helper = Helper { program: self.program.clone(), words, variables: VARIABLES, folder: None };
+        let question = wire::question(&Question::new(sql, limits));
         let until = Instant::now() + limits.time + GRACE;
-        let read = ask(&mut child, sql, limits, until, stop);
-        // However it went, nothing is left running.
-        let _ = child.kill();
-        let status = child.wait().map_err(|error| failed("the process that answers SQL was lost", &error))?;
-        match read {
-            Ok(bytes) => wire::read(&bytes).unwrap_or_else(|| Err(ended(status, limits))),
+        let reply = helper.ask(&question, limits.bytes.saturating_add(NAMES), until, || stop.is_stopped());
+        match reply {
+            Ok(reply) => wire::read(&reply.bytes).unwrap_or_else(|| Err(ended(reply.status, limits))),
             Err(Trouble::Stopped) => Err(StoreError::Stopped),
             Err(Trouble::Late) => Err(StoreError::TooSlow(limits.time)),
             Err(Trouble::TooMuch) => Err(StoreError::TooMuchMemory(HEAP)),
-            Err(Trouble::Io(error)) => Err(failed("the process that answers SQL could not be read", &error)),
-        }
-    }
-}
-
-/// Why there is no answer to read.
-enum Trouble {
-    Stopped,
-    Late,
-    TooMuch,
-    Io(std::io::Error),
-}
-
-fn ask(
-    child: &mut Child,
-    sql: &str,
-    limits: &Limits,
-    until: Instant,
-    stop: &Stop,
-) -> Result<Vec<u8>, Trouble> {
-    let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-        return Err(Trouble::Io(ErrorKind::BrokenPipe.into()));
-    };
-    // A worker that does not read has ended, and its status says why.
-    let _ = input.write_all(&wire::question(&Question::new(sql, limits)));
-    drop(input);
-    read(output, limits.bytes.saturating_add(NAMES), until, stop)
-}
-
-/// All that comes until the pipe is closed.
-fn read(mut output: ChildStdout, limit: usize, until: Instant, stop: &Stop) -> Result<Vec<u8>, Trouble> {
-    let mut bytes = Vec::new();
-    let mut part = vec![0; 64 << 10];
-    loop {
-        if stop.is_stopped() {
-            return Err(Trouble::Stopped);
-        }
-        if Instant::now() >= until {
-            return Err(Trouble::Late);
-        }
-        match poll(&mut [PollFd::new(&output, PollFlags::IN)], Some(&TURN)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => continue,
-            Ok(_) => {}
-            Err(error) => return Err(Trouble::Io(error.into())),
-        }
-        match output.read(&mut part) {
-            Ok(0) => return Ok(bytes),
-            Ok(count) if bytes.len() + count > limit => return Err(Trouble::TooMuch),
-            Ok(count) => bytes.extend_from_slice(&part[..count]),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(Trouble::Io(error)),
+            Err(Trouble::NotStarted(error)) => {
+                Err(failed("the process that answers SQL could not be started", &error))
+            }
+            Err(Trouble::Lost(error)) => Err(failed("the process that answers SQL was lost", &error)),
         }
     }
 }

@@ -19,6 +19,7 @@ pub(crate) const KERNELS: Table = Table {
             "how often it was launched, kept or not; launches of graphs are in `graph_kernels`",
         ),
         int("launch_ns", "ns", "the host's time in those launches"),
+        int("last_ns", "ns", "when its launches were last seen to have risen"),
     ],
     key: &["pid", "handle"],
     clustered: true,

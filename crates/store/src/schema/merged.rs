@@ -34,13 +34,14 @@ pub(crate) const MERGED: Table = Table {
 };
 
 /// Columns that are points in time; the others that end in `_ns` are durations.
-pub(crate) const TIMES: [&str; 17] = [
+pub(crate) const TIMES: [&str; 18] = [
     "timestamp_ns",
     "window_start_ns",
     "start_ns",
     "end_ns",
     "completed_ns",
     "first_ns",
+    "last_ns",
     "created_ns",
     "destroyed_ns",
     "allocated_ns",

@@ -25,6 +25,7 @@ pub(super) fn kernels(db: &Connection, kernels: &[Kernel], session_id: i64) -> r
             "session_id" = session_id,
             "launches" = kernel.launches as i64,
             "launch_ns" = kernel.launch_ns as i64,
+            "last_ns" = nonzero(kernel.last_ns),
         );
     }
     Ok(())

@@ -28,6 +28,7 @@ use gpuwhy_model::{Batch, Facts, OpInfo};
 use libraries::Libraries;
 use ops::Ops;
 pub use probes::ProbeCost;
+pub use retention::MIN_SIZE;
 use retention::Retention;
 use rusqlite::{Connection, params};
 use std::path::{Path, PathBuf};
@@ -41,6 +42,18 @@ pub struct Options {
     pub create_folders: bool,
     /// Who may read the file, and the folders that are made for it.
     pub access: Access,
+}
+
+impl Options {
+    /// The folders on the way to the file, where they are wanted.
+    pub fn make_folders(&self, path: &Path) -> Result<(), StoreError> {
+        match path.parent().filter(|_| self.create_folders) {
+            Some(folder) => {
+                self.access.create_folders(folder).map_err(|error| StoreError::open(folder, &error))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 impl Default for Options {
@@ -72,9 +85,7 @@ impl Writer {
         ops: &[OpInfo],
         options: &Options,
     ) -> Result<Writer, StoreError> {
-        if let Some(folder) = path.parent().filter(|_| options.create_folders) {
-            options.access.create_folders(folder).map_err(|error| StoreError::open(folder, &error))?;
-        }
+        options.make_folders(path)?;
         let lock = Lock::take(path, Some(options.access))?;
         let created = lock.created;
         Writer::begin_session(path, session, ops, options, lock).inspect_err(|_| {
@@ -109,8 +120,24 @@ impl Writer {
         })
     }
 
+    /// When the session really began: a file may be made ready before that.
+    pub fn start_at(&mut self, start_ns: u64, clock_offset_ns: i64) -> Result<(), StoreError> {
+        self.newest_ns = start_ns;
+        self.inside(|writer| {
+            let sql = "UPDATE sessions SET start_ns = ?, clock_offset_ns = ? WHERE session_id = ?";
+            writer.db.execute(sql, params![start_ns as i64, clock_offset_ns, writer.session_id]).map(drop)
+        })
+    }
+
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether all files are open that writing needs, until [`Writer::finish`]. Where the file system has no shared memory, a
+    /// journal is made and removed for each transaction.
+    pub fn has_all_files_open(&self) -> Result<bool, StoreError> {
+        let mode = self.db.query_row("PRAGMA journal_mode", [], |row| row.get::<_, String>(0));
+        mode.map(|mode| mode == "wal").map_err(|error| StoreError::at(&self.path, error))
     }
 
     /// Puts a batch, and what was concluded from it, into the open transaction. Others see it after

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 const PAGE: u64 = 8192;
 /// The empty schema alone takes more than half a megabyte.
-const SMALLEST: u64 = 4 << 20;
+pub const MIN_SIZE: u64 = 4 << 20;
 /// The most calls that go in one step, which blocks the writer for a few hundredths of a second.
 const LARGEST_STEP: usize = 20_000;
 /// Beyond what must be deleted at once, deleting goes on for so long a commit.
@@ -30,7 +30,7 @@ pub(super) struct Retention {
 
 impl Retention {
     pub(super) fn new(max_size: u64) -> Retention {
-        let max_size = max_size.max(SMALLEST);
+        let max_size = max_size.max(MIN_SIZE);
         let limit = max_size - max_size / 20;
         // About 128 bytes a call with its index entry: one percent of the limit.
         let rows_a_commit = (max_size / 100 / 128).clamp(256, 200_000) as usize;

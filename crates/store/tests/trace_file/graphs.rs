@@ -40,6 +40,7 @@ fn kernel(handle: u64, name: &str, launches: u64) -> Kernel {
         first_ns: START,
         launches,
         launch_ns: launches * 10,
+        last_ns: START + launches,
     }
 }
 
@@ -70,11 +71,11 @@ fn kernels_count_up_and_keep_their_names() {
     assert_eq!(
         lines(
             &reader,
-            "SELECT pid, handle, name, mangled, module, first_ns, launches, launch_ns FROM kernels"
+            "SELECT pid, handle, name, mangled, module, first_ns, launches, launch_ns, last_ns FROM kernels"
         ),
         [
-            "10|0x51|relu|_Zrelu|/tmp/a.cubin|+0|2|20",
-            "10|0xffffffffffffffff|gemm|_Zgemm|/tmp/a.cubin|+0|7|70"
+            "10|0x51|relu|_Zrelu|/tmp/a.cubin|+0|2|20|+2",
+            "10|0xffffffffffffffff|gemm|_Zgemm|/tmp/a.cubin|+0|7|70|+7"
         ]
     );
 }

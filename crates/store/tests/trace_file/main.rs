@@ -5,6 +5,7 @@
 mod append;
 mod carry;
 mod collectives;
+mod confined;
 mod crash;
 mod driver;
 mod gpu;

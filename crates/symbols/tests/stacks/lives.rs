@@ -122,3 +122,38 @@ fn few_files_at_a_time_are_enough() {
     assert_chain(&frames, &["second", "main"]);
     assert_eq!(again, unwound);
 }
+
+#[test]
+fn names_that_were_dropped_are_read_again() {
+    if !has("names_that_were_dropped_are_read_again", &["gcc"]) {
+        return;
+    }
+    let workshop = Workshop::new();
+    workshop.compile("program.c", PROGRAM, "victim", "-O2 -g");
+    let victim = Victim::program(&workshop.path("victim"));
+    let limits = Limits { addresses: 1, names_idle: Duration::ZERO, ..Limits::default() };
+    let mut symbols = Symbols::new(limits);
+    let (_, frames) = stack_of(&mut symbols, &victim);
+    symbols.drop_unused();
+    assert_eq!(stack_of(&mut symbols, &victim).1, frames);
+    assert_chain(&frames, &["second", "main"]);
+}
+
+#[test]
+fn lines_that_take_too_much_memory_are_not_read() {
+    if !has("lines_that_take_too_much_memory_are_not_read", &["gcc"]) {
+        return;
+    }
+    let workshop = Workshop::new();
+    workshop.compile("program.c", PROGRAM, "victim", "-O2 -g");
+    let victim = Victim::program(&workshop.path("victim"));
+    let has_lines = |debug_bytes: u64| {
+        let mut symbols = Symbols::new(Limits { debug_bytes, ..Limits::default() });
+        let (_, frames) = stack_of(&mut symbols, &victim);
+        assert_chain(&frames, &["second", "main"]);
+        frames.iter().any(|frame| frame.function.as_deref() == Some("second") && frame.line.is_some())
+    };
+    // Its sections are smaller than this, what is held of its unit is not.
+    assert!(!has_lines(12 << 10));
+    assert!(has_lines(1 << 20));
+}

@@ -3,7 +3,7 @@
 use crate::point::Event;
 use duckdb::Appender;
 use duckdb::arrow::array::{
-    ArrayRef, Float64Builder, Int32Builder, Int64Builder, RecordBatch, StringBuilder,
+    ArrayRef, Float64Builder, Int32Builder, Int64Builder, RecordBatch, StringBuilder, UInt32Builder,
 };
 use duckdb::arrow::error::ArrowError;
 use std::sync::Arc;
@@ -11,13 +11,14 @@ use std::sync::Arc;
 /// Rows of one batch of columns.
 const ROWS: usize = 8 * 2048;
 
+/// Events with who sent them.
 pub(super) fn append<'a>(
     appender: &mut Appender<'_>,
-    events: impl Iterator<Item = &'a Event>,
+    events: impl Iterator<Item = (&'a Event, u32)>,
 ) -> duckdb::Result<()> {
     let mut columns = Columns::default();
-    for event in events {
-        columns.add(event);
+    for (event, sender) in events {
+        columns.add(event, sender);
         if columns.rows == ROWS {
             appender.append_record_batch(columns.finish()?)?;
         }
@@ -43,10 +44,11 @@ struct Columns {
     attrs: StringBuilder,
     job_id: StringBuilder,
     kind: StringBuilder,
+    sender: UInt32Builder,
 }
 
 impl Columns {
-    fn add(&mut self, event: &Event) {
+    fn add(&mut self, event: &Event, sender: u32) {
         let origin = &event.origin;
         self.rows += 1;
         self.timestamp_ns.append_value(event.timestamp_ns);
@@ -60,11 +62,12 @@ impl Columns {
         self.attrs.append_option(event.attrs.as_deref());
         self.job_id.append_option(origin.job.as_deref());
         self.kind.append_value(event.kind.name());
+        self.sender.append_value(sender);
     }
 
     fn finish(&mut self) -> duckdb::Result<RecordBatch> {
         self.rows = 0;
-        let columns: [(&str, ArrayRef); 11] = [
+        let columns: [(&str, ArrayRef); 12] = [
             ("timestamp_ns", Arc::new(self.timestamp_ns.finish())),
             ("cluster_id", Arc::new(self.cluster_id.finish())),
             ("node_id", Arc::new(self.node_id.finish())),
@@ -76,6 +79,7 @@ impl Columns {
             ("attrs", Arc::new(self.attrs.finish())),
             ("job_id", Arc::new(self.job_id.finish())),
             ("kind", Arc::new(self.kind.finish())),
+            ("sender", Arc::new(self.sender.finish())),
         ];
         let failed = |error: ArrowError| duckdb::Error::ToSqlConversionFailure(Box::new(error));
         RecordBatch::try_from_iter_with_nullable(

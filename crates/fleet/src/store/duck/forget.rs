@@ -1,20 +1,22 @@
-//! Forgetting: what is too old, and of what is too much the oldest rows of those clusters that have more than their share. Room
-//! in the file is used again for new rows, after a checkpoint.
+//! Forgetting: what is too old, and of what is too much the oldest rows of those tokens that have more than their share, in those of
+//! their clusters that have most. Room in the file is used again for new rows, after a checkpoint.
 
 use super::Open;
 use super::schema::AGING;
 use crate::store::{Forgotten, Retention};
 use duckdb::{Connection, params};
+use std::collections::BTreeMap;
 
-/// Of the time that the rows of a cluster span, so much is given up at once where they are too many.
+/// Of the time that the rows of a token in a cluster span, so much is given up at once where they are too many.
 const SLICE: i64 = 20;
 /// Of more rows than these, one in fifty tells how they are shared.
 const MANY: i64 = 5_000_000;
 /// Nodes that are forgotten at a time.
 const NODES: usize = 1_000;
 
-/// What a cluster has.
+/// What a token has in a cluster.
 struct Held {
+    sender: u32,
     cluster: String,
     bytes: i64,
     oldest_ns: i64,
@@ -30,15 +32,25 @@ pub(super) fn forget(open: &mut Open, now_ns: i64, keep: Retention) -> duckdb::R
     let writer = &open.writer;
     let is_for_room = used(writer)? > keep.bytes;
     if is_for_room {
-        let held = held(writer)?;
-        // Each has the same share, whoever filled the store.
-        let share = held.iter().map(|held| held.bytes).sum::<i64>() / held.len().max(1) as i64;
-        for held in held.iter().filter(|held| held.bytes >= share) {
-            let before_ns = held.oldest_ns + (held.newest_ns - held.oldest_ns) / SLICE + 1;
-            rows += delete_of(writer, &held.cluster, before_ns)?;
-        }
+        rows += delete_of(writer, &too_much(held(writer)?))?;
     }
     Ok((Forgotten { rows }, is_for_room))
+}
+
+/// Each token has the same share, whoever filled the store, and within it each of its clusters. Whoever has more names gets no more.
+fn too_much(held: Vec<Held>) -> Vec<Held> {
+    let mut by_sender = BTreeMap::<u32, Vec<Held>>::new();
+    for held in held {
+        by_sender.entry(held.sender).or_default().push(held);
+    }
+    let sum = |held: &Vec<Held>| held.iter().map(|held| held.bytes).sum::<i64>();
+    let share = by_sender.values().map(sum).sum::<i64>() / by_sender.len().max(1) as i64;
+    let many = by_sender.into_values().filter(|held| sum(held) >= share);
+    let of_one = |held: Vec<Held>| {
+        let share = sum(&held) / held.len().max(1) as i64;
+        held.into_iter().filter(move |held| held.bytes >= share)
+    };
+    many.flat_map(of_one).collect()
 }
 
 fn delete(writer: &Connection, before_ns: i64) -> duckdb::Result<u64> {
@@ -49,11 +61,23 @@ fn delete(writer: &Connection, before_ns: i64) -> duckdb::Result<u64> {
     Ok(rows)
 }
 
-fn delete_of(writer: &Connection, cluster: &str, before_ns: i64) -> duckdb::Result<u64> {
+/// The oldest of each, in one pass over each table: a token may have a thousand names.
+fn delete_of(writer: &Connection, too_much: &[Held]) -> duckdb::Result<u64> {
+    writer.execute_batch("DELETE FROM given_up")?;
+    let mut appender = writer.appender_to_catalog_and_db("given_up", "temp", "main")?;
+    for held in too_much {
+        let before_ns = held.oldest_ns + (held.newest_ns - held.oldest_ns) / SLICE + 1;
+        appender.append_row(params![held.sender, held.cluster, before_ns])?;
+    }
+    appender.flush()?;
+    drop(appender);
     let mut rows = 0;
     for table in AGING {
-        let sql = format!("DELETE FROM {table} WHERE cluster_id = ? AND timestamp_ns < ?");
-        rows += writer.execute(&sql, params![cluster, before_ns])? as u64;
+        let sql = format!(
+            "DELETE FROM {table} USING given_up WHERE {table}.sender = given_up.sender \
+             AND {table}.cluster_id = given_up.cluster_id AND timestamp_ns < before_ns"
+        );
+        rows += writer.execute(&sql, [])? as u64;
     }
     Ok(rows)
 }
@@ -70,19 +94,25 @@ fn silent_nodes(open: &mut Open, before_ns: i64) -> duckdb::Result<()> {
     Ok(())
 }
 
-/// About how much each cluster has, as far as it matters for who has more.
+/// About how much each token has in each cluster, as far as it matters for who has more.
 fn held(writer: &Connection) -> duckdb::Result<Vec<Held>> {
     let rows: i64 = writer.query_row("SELECT count(*) FROM events", [], |row| row.get(0))?;
     let sample = if rows > MANY { "USING SAMPLE 2% (system)" } else { "" };
     let sql = format!(
-        "SELECT cluster_id, sum(bytes)::BIGINT, min(timestamp_ns), max(timestamp_ns) FROM (\
-         SELECT cluster_id, timestamp_ns, 64 + coalesce(strlen(attrs), 0) AS bytes FROM events {sample} UNION ALL \
-         SELECT cluster_id, timestamp_ns, 96 FROM collectives {sample} UNION ALL \
-         SELECT cluster_id, timestamp_ns, 256 + coalesce(strlen(finding), 0) FROM findings) GROUP BY cluster_id"
+        "SELECT sender, cluster_id, sum(bytes)::BIGINT, min(timestamp_ns), max(timestamp_ns) FROM (\
+         SELECT sender, cluster_id, timestamp_ns, 64 + coalesce(strlen(attrs), 0) AS bytes FROM events {sample} UNION ALL \
+         SELECT sender, cluster_id, timestamp_ns, 96 FROM collectives {sample} UNION ALL \
+         SELECT sender, cluster_id, timestamp_ns, 256 + coalesce(strlen(finding), 0) FROM findings) GROUP BY ALL"
     );
     let mut statement = writer.prepare(&sql)?;
     let held = statement.query_map([], |row| {
-        Ok(Held { cluster: row.get(0)?, bytes: row.get(1)?, oldest_ns: row.get(2)?, newest_ns: row.get(3)? })
+        Ok(Held {
+            sender: row.get(0)?,
+            cluster: row.get(1)?,
+            bytes: row.get(2)?,
+            oldest_ns: row.get(3)?,
+            newest_ns: row.get(4)?,
+        })
     })?;
     held.collect()
 }
@@ -101,6 +131,7 @@ fn used(writer: &Connection) -> duckdb::Result<u64> {
 mod tests {
     use super::super::tests::{batch, count, event, open};
     use crate::journal::Position;
+    use crate::point::Batch;
     use crate::store::{Filter, Reach, Retention, Sink, Stop, Store};
     use serde_json::json;
     use std::time::Duration;
@@ -130,6 +161,27 @@ mod tests {
             )
             .unwrap();
         assert_eq!(rows.rows, [vec![json!("a"), json!(2_000 - forgotten)], vec![json!("b"), json!(100)]]);
+    }
+
+    /// One that may push to all clusters, to its own thousand names and to those of another.
+    #[test]
+    fn a_token_that_fills_the_store_under_many_names_loses_its_own_rows_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path());
+        let rows = |cluster: &str, times: std::ops::Range<i64>| -> Vec<_> {
+            times.map(|at| event(cluster, 0, at, 0.0)).collect()
+        };
+        let of = |sender: u32, id: i128, events| Batch { sender, ..batch(id, events) };
+        let invented = (0..1_000).flat_map(|name| rows(&format!("name-{name}"), 0..5)).collect();
+        let group = [of(1, 1, rows("b", 0..900)), of(2, 2, invented), of(2, 3, rows("b", 0..900))];
+        store.write(&group.each_ref(), Position::default()).unwrap();
+        store.with(|open| open.writer.execute_batch("CHECKPOINT")).unwrap();
+        let little = Retention { age: Duration::from_secs(1), bytes: 1 };
+        let forgotten: u64 = (0..3).map(|_| store.forget(3_000, little).unwrap().rows).sum();
+        let by_sender = "SELECT sender, count(*) FROM events GROUP BY ALL ORDER BY ALL";
+        let rows = store.sql(by_sender, Reach::default(), &Stop::default()).unwrap();
+        assert!(forgotten > 0);
+        assert_eq!(rows.rows, [vec![json!(1), json!(900)], vec![json!(2), json!(5_900 - forgotten)]]);
     }
 
     #[test]

@@ -112,7 +112,7 @@ impl DuckStore {
         self.with(|open| {
             open.writer.execute_batch("BEGIN TRANSACTION")?;
             let mut appender = open.writer.appender("events")?;
-            columns::append(&mut appender, events.iter())?;
+            columns::append(&mut appender, events.iter().map(|event| (event, 0)))?;
             appender.flush()?;
             drop(appender);
             open.writer.execute_batch("COMMIT")
@@ -125,7 +125,7 @@ impl DuckStore {
             let sql = format!(
                 "INSERT INTO events SELECT 1800000000000000000 + range * (3600000000000 // {rows}), 'training', \
                  'node' || (range % 512), 'gpuwhy.rank.' || (['health', 'own_seconds', 'idle_ratio', 'step_seconds', 'blame_ratio'])[1 + range // 4096 % 5], \
-                 range % 4096, 4096, random(), NULL, NULL, 'job', 'gauge' FROM range({rows})"
+                 range % 4096, 4096, random(), NULL, NULL, 'job', 'gauge', 0 FROM range({rows})"
             );
             open.writer.execute_batch(&sql)
         })
@@ -232,11 +232,23 @@ impl Sink for DuckStore {
 
 impl Store for DuckStore {
     fn events(&self, filter: &Filter, reach: Reach, stop: &Stop) -> Result<Rows, StoreError> {
-        self.select("SELECT * FROM events", filter, " ORDER BY timestamp_ns DESC", reach, stop)
+        self.select(
+            "SELECT * EXCLUDE (sender) FROM events",
+            filter,
+            " ORDER BY timestamp_ns DESC",
+            reach,
+            stop,
+        )
     }
 
     fn findings(&self, filter: &Filter, reach: Reach, stop: &Stop) -> Result<Rows, StoreError> {
-        self.select("SELECT * FROM findings", filter, " ORDER BY timestamp_ns DESC", reach, stop)
+        self.select(
+            "SELECT * EXCLUDE (sender) FROM findings",
+            filter,
+            " ORDER BY timestamp_ns DESC",
+            reach,
+            stop,
+        )
     }
 
     fn nodes(&self, filter: &Filter, reach: Reach, stop: &Stop) -> Result<Rows, StoreError> {

@@ -5,19 +5,16 @@ use super::DuckStore;
 use super::snapshot::Snapshot;
 use super::worker::{Answer, Request};
 use crate::store::{Reach, Rows, Stop, StoreError};
-use std::ffi::OsStr;
-use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use gpuwhy_confine::{Helper, Trouble};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The hidden subcommand.
 pub const SQL_WORKER: &str = "sql-worker";
 /// Also after another version was put in its place.
 const THIS_PROGRAM: &str = "/proc/self/exe";
-/// How often it is looked whether a statement is to end.
-const TICK: Duration = Duration::from_millis(20);
+/// Where DuckDB's library lies.
+const VARIABLES: &[&str] = &["LD_LIBRARY_PATH"];
 /// It ends itself when its time is up; where it does not heed that, it is ended after so long.
 const GRACE: Duration = Duration::from_secs(2);
 /// JSON is so many times as long as what is in it, where it is long.
@@ -29,12 +26,10 @@ impl DuckStore {
         let Some(_turn) = turn else {
             return Err(if stop.is_stopped() { StoreError::Stopped } else { StoreError::Busy });
         };
-        let failed =
-            |error: std::io::Error| StoreError::Failed(format!("a statement cannot be run: {error}"));
         let snapshot = {
             // Who writes holds it, too.
             let _open = self.lock();
-            Snapshot::make(&self.path).map_err(failed)?
+            Snapshot::make(&self.path).map_err(|error| failed(&error))?
         };
         let request = Request {
             database: snapshot.file(),
@@ -48,78 +43,36 @@ impl DuckStore {
             max_temporary: self.options.temporary.clone(),
         };
         let program = self.options.worker.as_deref().unwrap_or(Path::new(THIS_PROGRAM));
-        let child = start(program, &request).map_err(failed)?;
-        answer(child, &request, reach, stop)
+        answer(program, &request, reach, stop)
     }
 }
 
-/// It knows nothing of what the server was started with.
-fn start(program: &Path, request: &Request) -> std::io::Result<Child> {
-    let library = std::env::var_os("LD_LIBRARY_PATH");
-    let mut child = Command::new(program)
-        .arg(SQL_WORKER)
-        .env_clear()
-        .envs(library.iter().map(|path| (OsStr::new("LD_LIBRARY_PATH"), path)))
-        .current_dir(PathBuf::from("/"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()?;
-    let mut line = serde_json::to_vec(request)?;
+fn failed(error: &std::io::Error) -> StoreError {
+    StoreError::Failed(format!("a statement cannot be run: {error}"))
+}
+
+fn answer(program: &Path, request: &Request, reach: Reach, stop: &Stop) -> Result<Rows, StoreError> {
+    let helper = Helper {
+        program: program.into(),
+        words: vec![SQL_WORKER.into()],
+        variables: VARIABLES,
+        folder: Some("/".into()),
+    };
+    let mut line = serde_json::to_vec(request).map_err(|error| failed(&error.into()))?;
     line.push(b'\n');
-    let sent = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(&line));
-    if let Err(error) = sent {
-        end(child);
-        return Err(error);
-    }
-    Ok(child)
-}
-
-fn end(mut child: Child) {
-    // It may have ended by itself.
-    let _ = child.kill();
-    let _ = child.wait();
-}
-
-fn answer(mut child: Child, request: &Request, reach: Reach, stop: &Stop) -> Result<Rows, StoreError> {
-    let Some(stdout) = child.stdout.take() else {
-        end(child);
-        return Err(StoreError::Failed("a statement cannot be run: it has no output".into()));
-    };
-    let max = (request.bytes * LONGER + (1 << 20)) as u64;
-    let deadline = Instant::now() + reach.time + GRACE;
-    let (done, answered) = sync_channel(1);
-    let reading = move || {
-        let mut text = Vec::new();
-        let read = stdout.take(max).read_to_end(&mut text);
-        // Nobody waits where it was ended.
-        let _ = done.send(read.map(|_| text));
-    };
-    let thread = std::thread::Builder::new().name("sql".into()).spawn(reading);
-    if let Err(error) = thread {
-        end(child);
-        return Err(StoreError::Failed(format!("a statement cannot be run: {error}")));
-    }
-    let text = loop {
-        match answered.recv_timeout(TICK) {
-            Ok(text) => break text.unwrap_or_default(),
-            Err(RecvTimeoutError::Disconnected) => break Vec::new(),
-            Err(RecvTimeoutError::Timeout) if stop.is_stopped() => {
-                end(child);
-                return Err(StoreError::Stopped);
-            }
-            Err(RecvTimeoutError::Timeout) if Instant::now() > deadline => {
-                end(child);
-                return Err(StoreError::Slow(reach.time));
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-        }
-    };
-    end(child);
-    match serde_json::from_slice(&text) {
-        Ok(Answer::Rows { columns, rows, truncated }) => Ok(Rows { columns, rows, truncated }),
-        Ok(Answer::Slow) => Err(StoreError::Slow(reach.time)),
-        Ok(Answer::Wrong(sentence)) => Err(StoreError::Sql(sentence)),
-        Err(_) => Err(StoreError::Died(request.memory_bytes >> 20)),
+    let max_bytes = request.bytes * LONGER + (1 << 20);
+    let until = Instant::now() + reach.time + GRACE;
+    let died = || StoreError::Died(request.memory_bytes >> 20);
+    match helper.ask(&line, max_bytes, until, || stop.is_stopped()) {
+        Ok(reply) => match serde_json::from_slice(&reply.bytes) {
+            Ok(Answer::Rows { columns, rows, truncated }) => Ok(Rows { columns, rows, truncated }),
+            Ok(Answer::Slow) => Err(StoreError::Slow(reach.time)),
+            Ok(Answer::Wrong(sentence)) => Err(StoreError::Sql(sentence)),
+            Err(_) => Err(died()),
+        },
+        Err(Trouble::Stopped) => Err(StoreError::Stopped),
+        Err(Trouble::Late) => Err(StoreError::Slow(reach.time)),
+        Err(Trouble::TooMuch) => Err(died()),
+        Err(Trouble::NotStarted(error) | Trouble::Lost(error)) => Err(failed(&error)),
     }
 }

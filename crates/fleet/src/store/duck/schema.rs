@@ -67,6 +67,12 @@ CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL, applied_ns 
 CREATE TABLE journal (segment UBIGINT NOT NULL, position UBIGINT NOT NULL);
 INSERT INTO journal VALUES (0, 0);
 ",
+    // Which token pushed a row: each has its share of the store.
+    "
+ALTER TABLE events ADD COLUMN sender UINTEGER DEFAULT 0;
+ALTER TABLE collectives ADD COLUMN sender UINTEGER DEFAULT 0;
+ALTER TABLE findings ADD COLUMN sender UINTEGER DEFAULT 0;
+",
 ];
 
 /// Tables whose rows are forgotten by age, with the column that has it.

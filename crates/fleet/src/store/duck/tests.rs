@@ -1,5 +1,6 @@
 //! The file: what was written is there, once, whatever happened; nothing that only asks changes it.
 
+use super::schema::MIGRATIONS;
 use super::{DuckOptions, DuckStore};
 use crate::journal::Position;
 use crate::point::{Batch, Collective, Event, Found, Kind, Origin, Seen};
@@ -324,12 +325,33 @@ fn a_store_opened_again_has_all_of_it_and_goes_on() {
         .unwrap();
     assert_eq!((count(&store, "events"), count(&store, "nodes")), (162, 5));
     assert_eq!(store.recent().unwrap(), [1, 2, 3]);
-    assert_eq!(count(&store, "schema_version"), 2);
+    assert_eq!(count(&store, "schema_version"), 3);
     drop(store);
     let store = open(folder.path());
     assert_eq!(store.stored().unwrap(), Position { segment: 3, offset: 70 });
     store.forget_batches(3).unwrap();
     assert_eq!(store.recent().unwrap(), [3]);
+}
+
+#[test]
+fn a_file_from_before_senders_has_its_rows_and_takes_new_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let connection = Connection::open(folder.path().join("fleet.duckdb")).unwrap();
+    for (index, migration) in MIGRATIONS[..2].iter().enumerate() {
+        connection.execute_batch(migration).unwrap();
+        let applied = format!("INSERT INTO schema_version VALUES ({}, 0, 'gpuwhy-fleet 0.1')", index + 1);
+        connection.execute_batch(&applied).unwrap();
+    }
+    connection
+        .execute_batch("INSERT INTO events VALUES (5, 'a', 'n', 'm', 0, 8, 0.5, NULL, NULL, NULL, 'gauge')")
+        .unwrap();
+    drop(connection);
+    let store = open(folder.path());
+    let new = Batch { sender: u32::MAX, ..batch(1, vec![event("a", 0, 6, 1.0)]) };
+    store.write(&[&new], Position::default()).unwrap();
+    let by_sender = "SELECT sender, timestamp_ns FROM events ORDER BY ALL";
+    let rows = store.sql(by_sender, Reach::default(), &Stop::default()).unwrap().rows;
+    assert_eq!(rows, [vec![json!(0), json!(5)], vec![json!(u32::MAX), json!(6)]]);
 }
 
 #[test]

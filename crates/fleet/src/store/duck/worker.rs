@@ -4,7 +4,7 @@
 use super::ask;
 use crate::store::{Reach, Rows, Stop, StoreError};
 use duckdb::{AccessMode, Config, Connection};
-use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+use gpuwhy_confine::{Limits, die_with_parent};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io::{BufRead, Write};
@@ -41,7 +41,7 @@ pub(super) enum Answer {
 /// What the hidden subcommand does.
 pub fn sql_worker() -> ExitCode {
     // The server reads no more: neither does this.
-    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    let _ = die_with_parent();
     let mut line = String::new();
     let read = std::io::stdin().lock().read_line(&mut line);
     let request = read.ok().and_then(|_| serde_json::from_str::<Request>(&line).ok());
@@ -60,16 +60,13 @@ pub fn sql_worker() -> ExitCode {
     }
 }
 
-/// Nothing raises these again.
-fn limit(request: &Request) -> rustix::io::Result<()> {
-    let set = |resource: Resource, max: u64| {
-        let before = rustix::process::getrlimit(resource);
-        let max = before.maximum.map_or(max, |hard| hard.min(max));
-        setrlimit(resource, Rlimit { current: Some(max), maximum: Some(max) })
-    };
-    set(Resource::Data, request.memory_bytes + BESIDE)?;
-    set(Resource::Cpu, (request.time_ms / 1_000 + 2) * request.threads as u64)?;
-    set(Resource::Core, 0)?;
+fn limit(request: &Request) -> std::io::Result<()> {
+    Limits {
+        data: Some(request.memory_bytes + BESIDE),
+        cpu_seconds: Some((request.time_ms / 1_000 + 2) * request.threads as u64),
+        ..Limits::default()
+    }
+    .set()?;
     crate::gently::give_way();
     Ok(())
 }

@@ -23,10 +23,12 @@ pub(super) struct Node {
     changed: bool,
 }
 
-/// Nodes that spoke again are put here on their way to the table; it is nobody else's, and never on disk.
+/// Nodes that spoke again are put here on their way to the table, and what is to be forgotten; both are nobody else's, and never on
+/// disk.
 pub(super) fn prepare(connection: &Connection) -> duckdb::Result<()> {
     connection.execute_batch(
-        "CREATE TEMP TABLE spoken (cluster_id VARCHAR, node_id VARCHAR, last_seen_ns BIGINT, resource VARCHAR)",
+        "CREATE TEMP TABLE spoken (cluster_id VARCHAR, node_id VARCHAR, last_seen_ns BIGINT, resource VARCHAR);
+         CREATE TEMP TABLE given_up (sender UINTEGER, cluster_id VARCHAR, before_ns BIGINT)",
     )
 }
 
@@ -123,13 +125,15 @@ fn known_again<'a>(
 
 fn events(writer: &Connection, group: &[&Batch]) -> duckdb::Result<()> {
     let mut appender = writer.appender("events")?;
-    columns::append(&mut appender, group.iter().flat_map(|batch| &batch.events))?;
+    let rows = group.iter().flat_map(|batch| batch.events.iter().map(|row| (row, batch.sender)));
+    columns::append(&mut appender, rows)?;
     appender.flush()
 }
 
 fn collectives(writer: &Connection, group: &[&Batch]) -> duckdb::Result<()> {
     let mut appender = writer.appender("collectives")?;
-    for row in group.iter().flat_map(|batch| &batch.collectives) {
+    let rows = group.iter().flat_map(|batch| batch.collectives.iter().map(|row| (row, batch.sender)));
+    for (row, sender) in rows {
         let Collective { start_ns, duration_ns, origin, comm_id_hash, seq, op, .. } = row;
         appender.append_row(params![
             start_ns,
@@ -150,6 +154,7 @@ fn collectives(writer: &Connection, group: &[&Batch]) -> duckdb::Result<()> {
             row.reduce_op.as_deref(),
             row.pid,
             row.tid,
+            sender,
         ])?;
     }
     appender.flush()
@@ -157,7 +162,8 @@ fn collectives(writer: &Connection, group: &[&Batch]) -> duckdb::Result<()> {
 
 fn findings(writer: &Connection, group: &[&Batch]) -> duckdb::Result<()> {
     let mut appender = writer.appender("findings")?;
-    for row in group.iter().flat_map(|batch| &batch.findings) {
+    let rows = group.iter().flat_map(|batch| batch.findings.iter().map(|row| (row, batch.sender)));
+    for (row, sender) in rows {
         let Found { timestamp_ns, origin, source, class, severity, title, pid, finding } = row;
         appender.append_row(params![
             timestamp_ns,
@@ -171,6 +177,7 @@ fn findings(writer: &Connection, group: &[&Batch]) -> duckdb::Result<()> {
             &**title,
             pid,
             finding.as_deref(),
+            sender,
         ])?;
     }
     appender.flush()

@@ -154,15 +154,16 @@ impl Progress {
                 Some(false) => ", all is well",
                 None => "",
             };
-            eprint!("\rtracing {:>2} s{what} ...   ", elapsed.as_secs());
             // A lost progress line is no loss.
-            let _ = std::io::stderr().flush();
+            let mut screen = std::io::stderr();
+            let _ = write!(screen, "\rtracing {:>2} s{what} ...   ", elapsed.as_secs());
+            let _ = screen.flush();
         }
     }
 
     fn clear(&self) {
         if self.on {
-            eprint!("\r{:40}\r", "");
+            let _ = write!(std::io::stderr(), "\r{:40}\r", "");
         }
     }
 }

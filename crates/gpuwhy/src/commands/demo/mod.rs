@@ -6,10 +6,12 @@ mod replay;
 mod scenario;
 mod tour;
 
-use crate::cli::DemoOptions;
-use crate::explanation::{self, Style};
+use crate::cli::{Colour, DemoOptions};
+use crate::explanation::Style;
+use crate::explanation::first_screen::{self, Screen};
 use crate::failure::Failure;
 use crate::panels::View;
+use crate::shell::quoted;
 use gpuwhy_agent::{AgentError, Overview, Summary};
 use gpuwhy_cause::Tallies;
 use gpuwhy_model::{Coverage, OpInfo, Process};
@@ -78,6 +80,8 @@ impl Played {
             overview: &self.overview,
             findings: &[],
             steps: &[],
+            verdict: None,
+            lost: None,
             live: false,
         }
     }
@@ -94,9 +98,18 @@ pub(crate) fn run(options: &DemoOptions) -> Result<(), Failure> {
     if !options.replay && scenario.is_live() {
         live::enter(scenario)?;
     }
-    let file = options.out.clone().unwrap_or_else(|| {
-        std::env::temp_dir().join(format!("gpuwhy-demo-{}-{}.db", scenario.name, std::process::id()))
-    });
+    // A trace that nobody named goes when it was explained.
+    let folder = match options.out {
+        Some(_) => None,
+        None => Some(
+            tempfile::Builder::new()
+                .prefix("gpuwhy-demo-")
+                .tempdir()
+                .map_err(|error| Failure::no_folder(&error))?,
+        ),
+    };
+    let folder_path = folder.as_ref().map(|folder| folder.path().join(format!("{}.db", scenario.name)));
+    let file = options.out.clone().or(folder_path).unwrap_or_default();
     if !options.json {
         writeln!(std::io::stdout(), "{}\n", scenario.story)?;
     }
@@ -107,7 +120,7 @@ pub(crate) fn run(options: &DemoOptions) -> Result<(), Failure> {
             live: played.live,
             how: played.how,
             explanation: explain(&Reader::open(&played.file)?, &ExplainRequest::default())?,
-            file: Some(played.file),
+            file: folder.is_none().then_some(played.file),
             coverage: played.coverage,
         };
         writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&report)?)?;
@@ -116,20 +129,31 @@ pub(crate) fn run(options: &DemoOptions) -> Result<(), Failure> {
     let out = &mut std::io::stdout();
     writeln!(out, "\n{}", played.how)?;
     match &scenario.ending {
-        Ending::Explain => write_explained(&played, out),
-        Ending::Tour { questions } => tour::write(questions, &played, out),
+        Ending::Explain => write_explained(scenario, &played, folder.is_none(), out),
+        Ending::Tour { questions } => tour::write(questions, &played, folder.is_none(), out),
     }
 }
 
-/// What `explain` says, and what to go on with.
-fn write_explained(played: &Played, out: &mut impl Write) -> Result<(), Failure> {
-    let explained = explain(&Reader::open(&played.file)?, &ExplainRequest::default())?;
-    explanation::write(&explained, Style::of_stdout(false), out)?;
-    let file = played.file.display();
+/// What `explain` says, and what to go on with. `is_kept`: the trace stays.
+fn write_explained(
+    scenario: &Scenario,
+    played: &Played,
+    is_kept: bool,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
+    let mut explained = explain(&Reader::open(&played.file)?, &ExplainRequest::default())?;
+    let file = if is_kept { played.file.display().to_string() } else { format!("{}.db", scenario.name) };
+    explained.trace.file.clone_from(&file);
+    first_screen::write(&explained, Style::of(Colour::Auto, false), Screen::of_terminal(3, false), out)?;
+    let file = quoted(&file);
+    writeln!(out, "\nGo on with:")?;
+    if !is_kept {
+        writeln!(out, "  gpuwhy demo {} --out {file}     keeps the trace", scenario.name)?;
+    }
     writeln!(
         out,
-        "\nGo on with:\n  gpuwhy explain {file} --tail p99.9\n  gpuwhy explain {file} --json\n  \
-         gpuwhy query {file} \"SELECT * FROM op_summary\"\n  gpuwhy demo --list"
+        "  gpuwhy explain {file} --tail p99.9\n  gpuwhy explain {file} --json\n  \
+         gpuwhy query {file} op_summary\n  gpuwhy demo --list"
     )?;
     Ok(())
 }

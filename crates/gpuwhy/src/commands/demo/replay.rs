@@ -30,7 +30,9 @@ pub(crate) fn play(scenario: &Scenario, file: &Path, why: Option<&str>) -> Resul
     let mut overview = Overview::default();
     for batch in &recording.batches {
         tallies.add(batch);
-        coverage.lost += batch.losses.iter().map(|loss| loss.count).sum::<u64>();
+        for loss in &batch.losses {
+            coverage.add_loss(&loss.probe, &loss.reason, loss.count);
+        }
         coverage.sampled +=
             batch.windows.iter().map(|window| window.count.saturating_sub(window.kept)).sum::<u64>();
         processes.extend(batch.processes.iter().map(|process| (process.pid, process.clone())));

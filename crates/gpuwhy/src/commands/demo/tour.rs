@@ -4,21 +4,27 @@ use super::Played;
 use super::scenario::Question;
 use crate::failure::Failure;
 use crate::panels::REST;
+use crate::shell::quoted;
 use crate::summary::{write_coverage, write_panels};
 use std::io::Write;
 
-pub(crate) fn write(questions: &[Question], played: &Played, out: &mut impl Write) -> Result<(), Failure> {
+/// `is_kept`: the trace stays.
+pub(crate) fn write(
+    questions: &[Question],
+    played: &Played,
+    is_kept: bool,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
+    let file = if is_kept { played.file.display().to_string() } else { "tour.db".into() };
+    let file = quoted(&file);
     write_panels(&played.view(), REST, out)?;
     write_coverage(&played.coverage, out)?;
     writeln!(out, "\nGo on with:")?;
+    if !is_kept {
+        writeln!(out, "  # Keep the trace\n  gpuwhy demo tour --out {file}")?;
+    }
     for question in questions {
-        writeln!(
-            out,
-            "  # {}\n  gpuwhy query {} \"{}\"",
-            question.about,
-            played.file.display(),
-            question.sql
-        )?;
+        writeln!(out, "  # {}\n  gpuwhy query {file} {}", question.about, quoted(question.sql))?;
     }
     Ok(())
 }

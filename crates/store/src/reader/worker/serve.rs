@@ -3,8 +3,8 @@
 use super::{GRACE, HEAP, wire};
 use crate::reader::guard;
 use crate::{Reader, StoreError};
+use gpuwhy_confine::{Limits, die_with_parent};
 use rusqlite::Connection;
-use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -39,19 +39,13 @@ pub fn serve_statement(file: &Path) -> std::io::Result<()> {
 
 /// The kernel's limits hold whatever the engine is doing.
 fn limit(time: Duration, spill: u64) -> std::io::Result<()> {
-    let seconds = (time + GRACE).as_secs() + 1;
-    for (resource, most) in [
-        (Resource::As, ADDRESS_SPACE),
-        (Resource::Cpu, seconds),
-        (Resource::Fsize, spill.saturating_add(SPILL_SLACK)),
-        // A trace is not for core files.
-        (Resource::Core, 0),
-    ] {
-        // Whoever started us may have set less.
-        let most = rustix::process::getrlimit(resource).maximum.map_or(most, |set| set.min(most));
-        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
+    Limits {
+        address_space: Some(ADDRESS_SPACE),
+        cpu_seconds: Some((time + GRACE).as_secs() + 1),
+        file_size: Some(spill.saturating_add(SPILL_SLACK)),
+        ..Limits::default()
     }
+    .set()?;
     // Nobody waits for the answer any more.
-    set_parent_process_death_signal(Some(Signal::KILL))?;
-    Ok(())
+    die_with_parent()
 }

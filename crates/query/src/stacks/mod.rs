@@ -1,15 +1,18 @@
 //! `stacks`: where in the code time or memory goes: stacks merged into one tree, as a flame graph draws it.
 
+mod time;
+mod tree;
+
 use crate::QueryError;
-use crate::evidence::row::{Row, each_row};
+use crate::evidence::row::each_row;
 use crate::sampled::{Wanted, each_kept};
 use crate::since::{selection, span};
 use gpuwhy_model::{Coverage, Span};
 use gpuwhy_store::Reader;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::cmp::Reverse;
 use std::collections::HashMap;
+use tree::{Place, Tree, places};
 
 const FRAMES: usize = 500;
 const MOST_FRAMES: usize = 20_000;
@@ -23,7 +26,10 @@ pub enum StacksOf {
     /// Kept GPU calls; values are nanoseconds.
     #[default]
     Calls,
-    /// Waits of Python threads between calls, as they were met four times a second; values are nanoseconds.
+    /// All time of each thread: calls, waits between calls, code that ran; by thread and by phase (start, loop, end). Values are
+    /// nanoseconds.
+    Time,
+    /// Waits of Python threads between calls, as they were sampled; values are nanoseconds.
     Waits,
     /// Device memory that is live at the end; values are bytes.
     Memory,
@@ -44,13 +50,17 @@ pub enum StackFrames {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StacksRequest {
-    /// What the tree is of: `calls`, `waits` or `memory`.
+    /// What the tree is of: `calls`, `time`, `waits` or `memory`.
     pub of: StacksOf,
+    /// Of time: only this thread.
+    pub tid: Option<u32>,
+    /// Of time: only the thread that ran and called most.
+    pub busiest: bool,
     /// Only this operation, as `cuLaunchKernel` or `cudaStreamSynchronize`.
     pub op: Option<String>,
     /// Only this process.
     pub pid: Option<u32>,
-    /// Of calls: only the time that went to this class of cause, as `cpu.preempted`.
+    /// Of calls and time: only the time that went to this class of cause, as `cpu.preempted`.
     pub cause: Option<String>,
     /// Only the last so long, as `90s` or `5m`, back from the newest event.
     pub since: Option<String>,
@@ -77,7 +87,21 @@ pub struct Stacks {
     pub frames: Vec<StackFrame>,
     /// There are more frames than were asked for.
     pub truncated: bool,
+    /// Of time: the threads, those that ran and called most first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<StackThread>,
     pub coverage: Coverage,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct StackThread {
+    pub pid: u32,
+    pub tid: u32,
+    pub name: String,
+    /// All its time that is known of.
+    pub ns: u64,
+    /// In calls and running.
+    pub active_ns: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -85,7 +109,7 @@ pub struct StackFrame {
     pub id: u32,
     /// The id of the frame that called it; null where the thread began.
     pub parent: Option<u32>,
-    /// `python`, `native`, `kernel`, or `op` for the operation that was called.
+    /// `python`, `native`, `kernel`, or `op` for the operation that was called. Of time also `thread`, `phase`, and at the end `wait` or `run`.
     pub kind: String,
     pub function: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,14 +126,30 @@ pub struct StackFrame {
     pub own: u64,
 }
 
-/// By operation and stack: value and count.
-type Weights = HashMap<(String, i64), (f64, f64)>;
+/// What comes before and behind the frames of a stack, and which stack: value and count.
+type Weights = HashMap<Of, (f64, f64)>;
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Of {
+    /// Of time: the thread and its phase.
+    head: Vec<Place>,
+    stack_id: Option<i64>,
+    leaf: Place,
+}
+
+impl Of {
+    fn op(op: impl Into<String>, stack_id: i64) -> Of {
+        Of { head: Vec::new(), stack_id: Some(stack_id), leaf: Place::word("op", op) }
+    }
+}
 
 pub fn stacks(reader: &Reader, request: &StacksRequest) -> Result<Stacks, QueryError> {
     let span = span(reader, request.since.as_deref(), request.from_ns, request.to_ns)?;
     let mut weights = Weights::new();
+    let mut threads = Vec::new();
     let all = match request.of {
         StacksOf::Calls => calls(reader, request, span, &mut weights)?,
+        StacksOf::Time => time::time(reader, request, span, &mut weights, &mut threads)?,
         StacksOf::Waits => waits(reader, request, span, &mut weights)?,
         StacksOf::Memory => memory(reader, request, span, &mut weights)?,
     };
@@ -119,18 +159,19 @@ pub fn stacks(reader: &Reader, request: &StacksRequest) -> Result<Stacks, QueryE
             "the trace has no stacks{selection}; trace with --stacks auto or on, and ask about a longer time"
         )));
     }
-    let mut heaviest: Vec<((String, i64), (f64, f64))> = weights.into_iter().collect();
+    let mut heaviest: Vec<(Of, (f64, f64))> = weights.into_iter().collect();
     heaviest.sort_by(|a, b| b.1.0.total_cmp(&a.1.0).then_with(|| a.0.cmp(&b.0)));
     let (value, count) = heaviest.iter().fold((0.0, 0.0), |sum, (_, w)| (sum.0 + w.0, sum.1 + w.1));
     let too_many = heaviest.len() > MOST_STACKS;
     heaviest.truncate(MOST_STACKS);
     let mut tree = Tree::default();
     let mut known: HashMap<i64, Vec<Place>> = HashMap::new();
-    for ((op, stack_id), weight) in &heaviest {
-        if !known.contains_key(stack_id) {
-            known.insert(*stack_id, places(reader, *stack_id, request.frames)?);
+    for (of, weight) in &heaviest {
+        if let Some(stack_id) = of.stack_id.filter(|stack_id| !known.contains_key(stack_id)) {
+            known.insert(stack_id, places(reader, stack_id, request.frames)?);
         }
-        tree.add(known.get(stack_id).map_or(&[][..], Vec::as_slice), op, *weight);
+        let stack = of.stack_id.and_then(|stack_id| known.get(&stack_id)).map_or(&[][..], Vec::as_slice);
+        tree.add(of.head.iter().chain(stack).chain([&of.leaf]), *weight);
     }
     let (frames, cut) = tree.frames(request.limit.unwrap_or(FRAMES).clamp(1, MOST_FRAMES));
     Ok(Stacks {
@@ -140,6 +181,7 @@ pub fn stacks(reader: &Reader, request: &StacksRequest) -> Result<Stacks, QueryE
         sampled: !all,
         frames,
         truncated: cut || too_many,
+        threads,
         coverage: reader.coverage(Some(span.start_ns))?,
     })
 }
@@ -161,7 +203,7 @@ fn calls(
         };
         let value = call.duration_ns as f64 * share / 100.0 * call.weight;
         if value > 0.0 {
-            let sum = weights.entry((call.op.to_string(), stack_id)).or_default();
+            let sum = weights.entry(Of::op(call.op, stack_id)).or_default();
             *sum = (sum.0 + value, sum.1 + call.weight);
         }
     })
@@ -203,159 +245,8 @@ fn of_process(request: &StacksRequest) -> String {
 fn add_rows(reader: &Reader, sql: &str, span: Span, weights: &mut Weights) -> Result<bool, QueryError> {
     each_row(reader, sql, [span.start_ns, span.end_ns.saturating_add(1)], |row| {
         let Some(stack_id) = row.signed(1) else { return };
-        let sum = weights.entry((row.text(0), stack_id)).or_default();
+        let sum = weights.entry(Of::op(row.text(0), stack_id)).or_default();
         *sum = (sum.0 + row.number(2) as f64, sum.1 + row.number(3) as f64);
     })?;
     Ok(true)
-}
-
-/// What tells frames of the same caller apart.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Place {
-    kind: String,
-    function: String,
-    file: Option<String>,
-    line: Option<u64>,
-    module: Option<String>,
-}
-
-/// A stack, outermost first.
-fn places(reader: &Reader, stack_id: i64, wanted: StackFrames) -> Result<Vec<Place>, QueryError> {
-    let mut places = Vec::new();
-    let sql = "SELECT kind, function, file, line, module, address FROM frames WHERE stack_id = ?1 ORDER BY depth DESC LIMIT 512";
-    reader.select_each(sql, &[stack_id.into()], |row| {
-        let row = Row::of(row);
-        let kind = row.text(0);
-        let fits = match wanted {
-            StackFrames::All | StackFrames::Own => true,
-            StackFrames::Python => kind == "python",
-            StackFrames::Native => kind != "python",
-        };
-        if fits {
-            // Lines of native functions would tell calls of one function apart by where it went on.
-            let line = if kind == "python" { row.maybe(3) } else { None };
-            places.push(Place {
-                function: row.maybe_text(1).or_else(|| row.maybe_text(5)).unwrap_or_default(),
-                file: row.maybe_text(2),
-                line,
-                module: row.maybe_text(4).filter(|module| !module.is_empty()),
-                kind,
-            });
-        }
-    })?;
-    if wanted == StackFrames::Own && places.iter().any(|place| place.kind == "python") {
-        places.retain(|place| place.kind == "python");
-    }
-    Ok(places)
-}
-
-#[derive(Debug, Default)]
-struct Tree {
-    nodes: Vec<Node>,
-    children: HashMap<(Option<usize>, Place), usize>,
-}
-
-#[derive(Debug)]
-struct Node {
-    parent: Option<usize>,
-    place: Place,
-    depth: usize,
-    value: f64,
-    count: f64,
-    own: f64,
-}
-
-impl Tree {
-    /// The operation itself is the innermost frame.
-    fn add(&mut self, places: &[Place], op: &str, (value, count): (f64, f64)) {
-        let leaf = Place { kind: "op".into(), function: op.into(), file: None, line: None, module: None };
-        let mut parent = None;
-        for (depth, place) in places.iter().chain([&leaf]).enumerate() {
-            let nodes = &mut self.nodes;
-            let at = *self.children.entry((parent, place.clone())).or_insert_with(|| {
-                nodes.push(Node { parent, place: place.clone(), depth, value: 0.0, count: 0.0, own: 0.0 });
-                nodes.len() - 1
-            });
-            if let Some(node) = self.nodes.get_mut(at) {
-                node.value += value;
-                node.count += count;
-            }
-            parent = Some(at);
-        }
-        if let Some(node) = parent.and_then(|at| self.nodes.get_mut(at)) {
-            node.own += value;
-        }
-    }
-
-    /// The heaviest; whether there are more. A frame is never heavier than the one that called it.
-    fn frames(self, most: usize) -> (Vec<StackFrame>, bool) {
-        let mut order: Vec<usize> = (0..self.nodes.len()).collect();
-        let nodes = &self.nodes;
-        order.sort_by_key(|at| nodes.get(*at).map(|node| (Reverse(node.value as u64), node.depth, *at)));
-        let cut = order.len() > most;
-        order.truncate(most);
-        let ids: HashMap<usize, u32> = order.iter().copied().zip(0..).collect();
-        let frames = order.iter().filter_map(|at| nodes.get(*at)).zip(0..).map(|(node, id)| StackFrame {
-            id,
-            parent: node.parent.and_then(|parent| ids.get(&parent).copied()),
-            kind: node.place.kind.clone(),
-            function: node.place.function.clone(),
-            file: node.place.file.clone(),
-            line: node.place.line,
-            module: node.place.module.clone(),
-            value: node.value as u64,
-            count: node.count.round() as u64,
-            own: node.own as u64,
-        });
-        (frames.collect(), cut)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn place(function: &str) -> Place {
-        Place { kind: "native".into(), function: function.into(), file: None, line: None, module: None }
-    }
-
-    #[test]
-    fn stacks_with_the_same_begin_share_it_and_values_add_up() {
-        let mut tree = Tree::default();
-        let (main, a, b) = (place("main"), place("a"), place("b"));
-        tree.add(&[main.clone(), a.clone()], "launch", (30.0, 3.0));
-        tree.add(&[main.clone(), b], "launch", (60.0, 1.0));
-        tree.add(&[main, a], "copy", (10.0, 1.0));
-        let (frames, cut) = tree.frames(100);
-        let told: Vec<(u32, Option<u32>, &str, u64, u64)> = frames
-            .iter()
-            .map(|frame| (frame.id, frame.parent, frame.function.as_str(), frame.value, frame.own))
-            .collect();
-        assert_eq!(
-            told,
-            [
-                (0, None, "main", 100, 0),
-                (1, Some(0), "b", 60, 0),
-                (2, Some(1), "launch", 60, 60),
-                (3, Some(0), "a", 40, 0),
-                (4, Some(3), "launch", 30, 30),
-                (5, Some(3), "copy", 10, 10),
-            ]
-        );
-        assert!(!cut);
-    }
-
-    #[test]
-    fn a_tree_that_is_cut_short_is_still_a_tree() {
-        let mut tree = Tree::default();
-        for leaf in 0..50 {
-            tree.add(&[place("main"), place(&format!("f{leaf}"))], "x", (f64::from(leaf), 1.0));
-        }
-        let (frames, cut) = tree.frames(7);
-        assert!(cut);
-        assert_eq!(frames.len(), 7);
-        for (at, frame) in frames.iter().enumerate() {
-            assert!(frame.parent.is_none_or(|parent| (parent as usize) < at), "{frame:?}");
-        }
-    }
 }

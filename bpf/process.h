@@ -37,7 +37,8 @@ static __always_inline void emit_process(u32 event, u32 child, s32 exit_code, bo
     out->exit_code = exit_code;
     out->waits_only = waits_only;
     bpf_get_current_comm(out->comm, sizeof(out->comm));
-    bpf_ringbuf_submit(out, submit_flags(ring));
+    /* What user space reads of a new process is gone when it ends, which may be soon. */
+    bpf_ringbuf_submit(out, event == PROCESS_SEEN ? BPF_RB_FORCE_WAKEUP : submit_flags(ring));
 }
 
 KEEP_TYPE(enum, process_event);

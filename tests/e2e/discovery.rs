@@ -131,6 +131,33 @@ fn only_the_process_asked_for_is_traced() {
 }
 
 #[test]
+fn processes_are_traced_by_the_name_of_their_program() {
+    if !can_trace("processes_are_traced_by_the_name_of_their_program") {
+        return;
+    }
+    let trace = Trace::new();
+    let words = ["launch", "--launches", "100"];
+    // A link has its own name on the command line; nothing else on this host has it.
+    let name = format!("trainer-{}", std::process::id());
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join(&name);
+    std::os::unix::fs::symlink(simwork(), &program).unwrap();
+    let wanted = [Gated::start(&program, &words), Gated::start(&program, &words)];
+    let other = Gated::start(&simwork(), &words);
+    let mut running = Running::start(&trace, &["--pid", &name]);
+    let mut pids: Vec<i64> = wanted.iter().map(|gated| i64::from(gated.pid())).collect();
+    let numbers: Vec<u32> = wanted.iter().map(Gated::pid).collect();
+    other.finish();
+    wanted.into_iter().for_each(|gated| drop(gated.finish()));
+    running.until_ended(&numbers);
+    running.stop();
+    pids.sort_unstable();
+    let traced = "SELECT group_concat(pid || ' ' || n, ', ') FROM (SELECT pid, sum(count) AS n FROM call_stats \
+                  WHERE op = 'cuLaunchKernel' GROUP BY pid ORDER BY pid)";
+    assert_eq!(trace.text(traced), format!("{} 100, {} 100", pids[0], pids[1]));
+}
+
+#[test]
 fn a_command_is_traced_from_its_first_call_with_its_children() {
     if !can_trace("a_command_is_traced_from_its_first_call_with_its_children") {
         return;

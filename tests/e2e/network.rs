@@ -74,10 +74,12 @@ impl Drop for Hosts {
     }
 }
 
-/// One that sends and launches, at the near end; held at its gate.
+/// One that sends and launches, at the near end; held at its gate. It lives on for a moment: its rank is read from its
+/// environment after its first call.
 pub(crate) fn sender(hosts: &Hosts, rank: &str, words: &[&str]) -> Gated {
     let program = simwork();
-    let all = [&["netns", "exec", hosts.near.as_str(), program.to_str().unwrap(), "send"], words].concat();
+    let send = ["netns", "exec", hosts.near.as_str(), program.to_str().unwrap(), "send", "--linger-ms", "500"];
+    let all = [&send[..], words].concat();
     Gated::start_with(Path::new("ip"), &all, &[("RANK", rank), ("WORLD_SIZE", "8")])
 }
 
@@ -134,7 +136,8 @@ fn assert_retransmits(trace: &Trace, truth: &Value, rank: i64) {
     let mut places = Vec::new();
     for (seq, bytes, connection, of_rank, state) in &rows {
         assert_eq!(*connection, ends, "the two ends of the connection");
-        assert_eq!(*of_rank, Some(rank), "the rank of whose it is");
+        let known = "SELECT group_concat(pid || ' is rank ' || ifnull(rank, '?'), ', ') FROM processes";
+        assert_eq!(*of_rank, Some(rank), "the rank of its process, {pid}: {}", trace.text(known));
         assert!(*bytes > 0 || state != "ESTABLISHED", "a segment has bytes: {bytes}");
         let place = u64::from(seq.wrapping_sub(first));
         // The end of the connection has a number too.
@@ -175,12 +178,12 @@ fn what_was_sent_again_is_its_senders() {
         let undisturbed = clean.finish();
         assert_eq!(received(lossy_far), BYTES);
         assert_eq!(received(clean_far), BYTES);
-        // It was connected to. Whose an accepted socket is, is looked up while its process lives: it takes its time.
-        let more = (BYTES * 8).to_string();
-        let lossy = sender(&hosts, "5", &["--to", near, "--port", LOSSY_PORT, "--bytes", &more, "--listen"]);
+        // It was connected to.
+        let words = ["--to", near, "--port", LOSSY_PORT, "--bytes", &bytes, "--listen"];
+        let lossy = sender(&hosts, "5", &words);
         let lossy_far = receiver(&hosts, &["--to", near, "--port", LOSSY_PORT]);
         let accepted = lossy.finish();
-        assert_eq!(received(lossy_far), BYTES * 8);
+        assert_eq!(received(lossy_far), BYTES);
         running.stop();
         assert_retransmits(&trace, &connected, 3);
         assert_retransmits(&trace, &accepted, 5);

@@ -84,6 +84,8 @@ fn targets_that_do_not_exist_are_named() {
     ended.wait().unwrap();
     let pid = ended.id().to_string();
     refused(&mut trace(&["--pid", &pid]), 1, &[&format!("there is no process {pid}; `ps` lists")]);
+    // Its own command line has the name, and does not count.
+    refused(&mut trace(&["--pid", "no-such.py"]), 1, &["no process named 'no-such.py' runs; `ps -e` lists"]);
     refused(
         &mut trace(&["--cgroup", "/no/such"]),
         1,

@@ -136,6 +136,37 @@ impl Who {
         Ok(pids)
     }
 
+    /// The same of several, each process once.
+    pub(crate) fn all_running(all: &[Who]) -> Result<Vec<u32>, Failure> {
+        let mut pids = Vec::new();
+        for who in all {
+            pids.extend(who.running()?);
+        }
+        pids.sort_unstable();
+        pids.dedup();
+        Ok(pids)
+    }
+
+    /// The processes that run now and are meant; at least one. A number may be of none: the agent says so.
+    pub(crate) fn running(&self) -> Result<Vec<u32>, Failure> {
+        let name = match self {
+            Who::Pid(pid) => return Ok(vec![*pid]),
+            Who::Name(name) => name,
+        };
+        let running: Vec<Process> = gpuwhy_host::pids().into_iter().filter_map(gpuwhy_host::describe).collect();
+        // Command lines of gpuwhy, and of the sudo or shell that started it, have the name on them as well.
+        let own = own_family(&running);
+        let named = |process: &&Process| has_name(process, name) && !own.contains(&process.pid);
+        let pids: Vec<u32> = running.iter().filter(named).map(|process| process.pid).collect();
+        if pids.is_empty() {
+            return Err(Failure::Failed(format!(
+                "no process named '{}' runs; `ps -e` lists names, and without --pid every GPU process is traced",
+                printable(name)
+            )));
+        }
+        Ok(pids)
+    }
+
     /// The one process that is meant.
     pub(crate) fn one(&self, reader: &Reader) -> Result<u32, Failure> {
         match self.among(reader)?.as_slice() {
@@ -149,6 +180,12 @@ impl Who {
             }
         }
     }
+}
+
+/// This process and its parents.
+fn own_family(running: &[Process]) -> Vec<u32> {
+    let parent = |pid: u32| running.iter().find(|process| process.pid == pid).map(|process| process.parent_pid);
+    std::iter::successors(Some(std::process::id()), |pid| parent(*pid)).take(running.len() + 1).collect()
 }
 
 /// By its main thread, its program, or a script among its words.

@@ -128,6 +128,7 @@ file's name are printed. A file that already holds a trace gets another session 
 Examples:
   gpuwhy trace --duration 60s
   gpuwhy trace --pid 4242 --out run.db
+  gpuwhy trace --pid train.py                     all that run it now
   gpuwhy trace --out run.db -- torchrun --nproc-per-node 8 train.py
   gpuwhy trace --budget 0.5% --stacks off
   gpuwhy trace --cgroup /sys/fs/cgroup/kubepods.slice/pod1 --max-size 500M
@@ -144,9 +145,9 @@ pub(crate) struct TraceOptions {
     /// End after this long: 90s, 5m, 2h; a command that is still running then runs on untraced
     #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = parse_duration)]
     pub(crate) duration: Option<Duration>,
-    /// Trace only this process; may be given several times
-    #[arg(long = "pid", value_name = "P", value_parser = parse_pid, allow_negative_numbers = true)]
-    pub(crate) pids: Vec<u32>,
+    /// Trace only this process, by its number or its name; may be given several times
+    #[arg(long = "pid", value_name = "P", value_parser = Who::parse, allow_negative_numbers = true)]
+    pub(crate) pids: Vec<Who>,
     /// Trace only the processes of this cgroup folder and those below it
     #[arg(long, value_name = "PATH")]
     pub(crate) cgroup: Option<PathBuf>,

@@ -1,6 +1,7 @@
 //! `gpuwhy top`.
 
-use super::{parse_budget, parse_pid};
+use super::parse_budget;
+use crate::chosen::Who;
 use clap::Args;
 use gpuwhy_model::units::parse_duration;
 use std::path::PathBuf;
@@ -12,16 +13,16 @@ Needs the privileges of `gpuwhy trace`. Nothing is kept: what it found goes with
 
 Examples:
   gpuwhy top                                  q ends it, ? explains what is shown
-  gpuwhy top --pid 4242
+  gpuwhy top --pid train.py
   gpuwhy top --duration 30s | tee top.txt     lines where there is no terminal
   gpuwhy top --json | jq -c 'select(.type == \"finding\") | .title'")]
 pub(crate) struct TopOptions {
     /// End after this long: 90s, 5m, 2h
     #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = parse_duration)]
     pub(crate) duration: Option<Duration>,
-    /// Only this process; may be given several times
-    #[arg(long = "pid", value_name = "P", value_parser = parse_pid, allow_negative_numbers = true)]
-    pub(crate) pids: Vec<u32>,
+    /// Only this process, by its number or its name; may be given several times
+    #[arg(long = "pid", value_name = "P", value_parser = Who::parse, allow_negative_numbers = true)]
+    pub(crate) pids: Vec<Who>,
     /// Only the processes of this cgroup folder and those below it
     #[arg(long, value_name = "PATH")]
     pub(crate) cgroup: Option<PathBuf>,

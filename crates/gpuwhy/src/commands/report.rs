@@ -1,7 +1,7 @@
 //! `gpuwhy report`: the answer on one page, for a ticket.
 
-use crate::chosen::{self, Moment};
-use crate::cli::{parse_group, parse_pid};
+use crate::chosen::{self, Moment, Who};
+use crate::cli::parse_group;
 use crate::failure::Failure;
 use crate::report::Report;
 use crate::{output, paths};
@@ -41,9 +41,9 @@ pub(crate) struct ReportOptions {
     /// Let this group read what is written; without it only its owner may
     #[arg(long, value_name = "NAME", value_parser = parse_group)]
     group: Option<u32>,
-    /// Only this process
-    #[arg(long, value_name = "P", value_parser = parse_pid, allow_negative_numbers = true)]
-    pid: Option<u32>,
+    /// Only this process, by its number or its name
+    #[arg(long, value_name = "P", value_parser = Who::parse, allow_negative_numbers = true)]
+    pid: Option<Who>,
     /// Only the last so long before the newest event in the file: 90s, 5m, 2h, 1d
     #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = parse_duration, conflicts_with = "from")]
     since: Option<Duration>,
@@ -79,8 +79,9 @@ pub(crate) fn run(options: &ReportOptions) -> Result<(), Failure> {
 fn report(reader: &Reader, options: &ReportOptions) -> Result<Report, Failure> {
     let since = options.since.map(|since| format!("{}s", since.as_secs_f64()));
     let (from_ns, to_ns) = chosen::times(reader, options.from, options.to)?;
+    let pid = options.pid.as_ref().map(|who| who.one(reader)).transpose()?;
     let request = ExplainRequest {
-        pid: options.pid,
+        pid,
         since: since.clone(),
         from_ns,
         to_ns,
@@ -101,22 +102,22 @@ fn report(reader: &Reader, options: &ReportOptions) -> Result<Report, Failure> {
         Err(error) => return Err(error.into()),
     };
     let mut processes = reader.processes()?;
-    processes.retain(|process| options.pid.is_none_or(|pid| process.pid == pid));
+    processes.retain(|process| pid.is_none_or(|pid| process.pid == pid));
     let name = reader.path().file_name().map(|name| name.to_string_lossy().into_owned());
     Ok(Report {
         explained,
         utilisation,
         sessions: reader.sessions()?,
         processes,
-        part: part(options, from_ns, to_ns),
+        part: part(options, pid, from_ns, to_ns),
         name: name.unwrap_or_default(),
     })
 }
 
 /// What was asked about, where that is not all of the trace.
-fn part(options: &ReportOptions, from_ns: Option<u64>, to_ns: Option<u64>) -> String {
+fn part(options: &ReportOptions, pid: Option<u32>, from_ns: Option<u64>, to_ns: Option<u64>) -> String {
     let mut words = String::new();
-    if let Some(pid) = options.pid {
+    if let Some(pid) = pid {
         words += &format!("; only process {pid}");
     }
     if let Some(since) = options.since {

@@ -1,5 +1,6 @@
 //! `gpuwhy top`: the live screen of every GPU process; nothing is kept.
 
+use crate::chosen::Who;
 use crate::cli::TopOptions;
 use crate::explanation::first_screen::verdict;
 use crate::failure::Failure;
@@ -29,7 +30,7 @@ pub(crate) fn run(options: TopOptions) -> Result<(), Failure> {
     let telemetry = Telemetry::start(None, None, None)?;
     let mut config = Config::new(file.clone());
     config.duration = options.duration;
-    config.pids = options.pids;
+    config.pids = Who::all_running(&options.pids)?;
     config.cgroup = options.cgroup;
     config.budget = Some(options.budget).filter(|share| *share < 1.0);
     config.store = Options { max_size: MAX_SIZE, ..Options::default() };

@@ -1,5 +1,6 @@
 //! `gpuwhy trace`: record, with a live screen on a terminal.
 
+use crate::chosen::Who;
 use crate::cli::TraceOptions;
 use crate::failure::Failure;
 use crate::findings::Explainer;
@@ -71,7 +72,7 @@ fn config(options: TraceOptions) -> Result<Config, Failure> {
     let given = options.out.is_some();
     let mut config = Config::new(options.out.unwrap_or_else(paths::default_trace));
     config.duration = options.duration;
-    config.pids = options.pids;
+    config.pids = Who::all_running(&options.pids)?;
     config.cgroup = options.cgroup;
     config.command = (!options.command.is_empty()).then_some(options.command);
     config.probes = chosen_probes(options.probes.as_deref(), options.rdma_verbs)?;

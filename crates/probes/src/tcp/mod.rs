@@ -9,10 +9,10 @@ pub(crate) static PROBE: Probe = Probe {
     name: "tcp",
     about: "TCP retransmits of both address families, by the socket's owner",
     object: bpf_object!("tcp"),
-    attach: Attach::Tracepoints(&["inet_sock_set_state", "tcp_retransmit_skb"]),
+    attach: Attach::Tracepoints(&["inet_sock_set_state", "sock_send_length", "tcp_retransmit_skb"]),
     when: When::Default,
     needs: None,
-    cost: "a short program at each connection's change of state, and at each retransmit",
+    cost: "a short program at each connection's change of state, at each send (a lookup), and at each retransmit",
 };
 
 pub(crate) fn decode(bytes: &[u8], clock_offset_ns: u64) -> Option<TcpEvent> {

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* TCP retransmits, told by their socket: they fire in whoever's time, so who owns the socket is remembered
- * when it connects, and otherwise found by user space from the socket's inode. */
+/* TCP retransmits by socket. They fire in the context of whatever runs, so the owner of a socket is recorded when it
+ * connects and when it first sends. User space looks up the rest by the socket's inode: sends that were before the
+ * trace, and kernels without the tracepoint. */
 #include "event.h"
 #include "file.h"
 #include "interrupt.h"
 
 #define TCP_CLOSE 7
 #define TCP_SYN_SENT 2
+#define PROTOCOL_TCP 6
 
 struct owner {
     u32 tgid;
     u32 tid;
 };
 
-/* Those that connected; sockets that were accepted are found by their inode. */
+/* By socket: who connected it, or sent over it. */
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
     __uint(max_entries, 16384);
@@ -21,7 +23,7 @@ struct {
     __type(value, struct owner);
 } socket_owners SEC(".maps");
 
-/* Process and thread are those that connected, or 0. */
+/* Process and thread are the owner's, or 0. */
 struct tcp_record {
     struct record head;
     struct ends ends;
@@ -32,16 +34,29 @@ struct tcp_record {
     u32 retransmits;
 };
 
+static __always_inline void set_owner(u64 key) {
+    u64 id = bpf_get_current_pid_tgid();
+    struct owner owner = {.tgid = id >> 32, .tid = (u32)id};
+    bpf_map_update_elem(&socket_owners, &key, &owner, BPF_ANY);
+}
+
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(on_state, struct sock *sk, int before, int after) {
     u64 key = (u64)sk;
-    if (after == TCP_SYN_SENT && !in_interrupt()) {
-        u64 id = bpf_get_current_pid_tgid();
-        struct owner owner = {.tgid = id >> 32, .tid = (u32)id};
-        bpf_map_update_elem(&socket_owners, &key, &owner, BPF_ANY);
-    } else if (after == TCP_CLOSE) {
+    if (after == TCP_SYN_SENT && !in_interrupt())
+        set_owner(key);
+    else if (after == TCP_CLOSE)
         bpf_map_delete_elem(&socket_owners, &key);
-    }
+    return 0;
+}
+
+/* An accepted socket: no tracepoint names who accepts it, but who sends is in its own context here. A short-lived
+ * process may have ended before user space looks for the socket's inode. */
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(on_send, struct sock *sk) {
+    u64 key = (u64)sk;
+    if (sk->sk_protocol == PROTOCOL_TCP && !bpf_map_lookup_elem(&socket_owners, &key))
+        set_owner(key);
     return 0;
 }
 

@@ -1,7 +1,7 @@
 //! Samples of running code, against what a program knows of its own CPU time; and traces with some of the probes only.
 
 use crate::python::pythons;
-use crate::support::{Trace, alone, can_trace, done, gpuwhy, sim};
+use crate::support::{Trace, ahead_of_others, alone, can_trace, done, gpuwhy, sim};
 use crate::victim::Victim;
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -15,7 +15,9 @@ fn busy(python: &str, flags: &[&str]) -> (Value, Trace) {
     let trace = Trace::new();
     let spin = OsStr::new("20000000");
     let environment = [("VICTIM_GPU", sim().as_os_str()), ("SIMGPU_ALLOC_SPIN_NS", spin)];
-    let words = [python, BUSY, &SECONDS.to_string()];
+    // How often it is sampled is chance where it takes turns with others.
+    let seconds = SECONDS.to_string();
+    let words = [ahead_of_others(), &[python, BUSY, &seconds]].concat();
     let mut victim = Victim::start(&trace, flags, &[sim()], &words, &environment);
     victim.pass("gate");
     victim.finish();
@@ -58,7 +60,15 @@ fn samples_show_where_a_python_thread_spends_its_cpu_time() {
             "SELECT count(*) FROM cpu_samples JOIN frames USING (stack_id) WHERE op = 'cudaMalloc' AND depth = 0 \
              AND (module LIKE '%libcuda.so%' OR module = '[vdso]')",
         );
-        assert!(native > 0, "{}: no sample names the library it is in", python.version);
+        let innermost = "SELECT group_concat(place, '; ') FROM (SELECT count(*) || ' in ' || kind || ' ' || ifnull(module, '?') || ' ' \
+                         || ifnull(function, '?') AS place FROM cpu_samples LEFT JOIN frames USING (stack_id) WHERE op = 'cudaMalloc' \
+                         AND ifnull(depth, 0) = 0 GROUP BY kind, module, function)";
+        assert!(
+            native > 0,
+            "{}: no sample names the library it is in: {}",
+            python.version,
+            trace.text(innermost)
+        );
         // Stacks are few whatever the instruction.
         assert!(trace.number("SELECT count(DISTINCT stack_id) FROM cpu_samples") < 150, "{}", python.version);
     }

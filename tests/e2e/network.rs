@@ -78,7 +78,7 @@ impl Drop for Hosts {
 /// environment after its first call.
 pub(crate) fn sender(hosts: &Hosts, rank: &str, words: &[&str]) -> Gated {
     let program = simwork();
-    let send = ["netns", "exec", hosts.near.as_str(), program.to_str().unwrap(), "send", "--linger-ms", "500"];
+    let send = ["netns", "exec", hosts.near.as_str(), program.to_str().unwrap(), "send", "--live-ms", "500"];
     let all = [&send[..], words].concat();
     Gated::start_with(Path::new("ip"), &all, &[("RANK", rank), ("WORLD_SIZE", "8")])
 }

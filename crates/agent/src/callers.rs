@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Code the map does not know is looked for again, but not more often than this.
 const REFRESH_EVERY: Duration = Duration::from_secs(1);
 /// Processes remembered; beyond it all are forgotten and read anew.
-const MOST_PROCESSES: usize = 256;
+const MAX_PROCESSES: usize = 256;
 
 /// The code of traced processes.
 #[derive(Debug)]
@@ -37,6 +37,19 @@ impl Callers {
         Callers { is_driver, processes: HashMap::new(), latest: None }
     }
 
+    /// Reads the code of a process that has just made its first call: it may have ended when its calls are completed.
+    pub(crate) fn read(&mut self, pid: u32) {
+        self.latest = None;
+        self.forget_too_many();
+        self.processes.insert(pid, Code::of(pid));
+    }
+
+    fn forget_too_many(&mut self) {
+        if self.processes.len() > MAX_PROCESSES {
+            self.processes.clear();
+        }
+    }
+
     /// Fills in how each driver call was made.
     pub(crate) fn tell_via(&mut self, calls: &mut [Call]) {
         for call in calls {
@@ -52,9 +65,7 @@ impl Callers {
     }
 
     fn via(&mut self, pid: u32, address: u64) -> Option<Via> {
-        if self.processes.len() > MOST_PROCESSES {
-            self.processes.clear();
-        }
+        self.forget_too_many();
         let code = self.processes.entry(pid).or_insert_with(|| Code::of(pid));
         if code.at(address).is_none() && code.read.elapsed() >= REFRESH_EVERY {
             *code = Code::of(pid);

@@ -193,7 +193,10 @@ impl Run {
         batch.wait_events.retain(|wait| wait.pid != own);
         for event in &batch.process_events {
             match event.kind {
-                ProcessEventKind::Seen => self.shares.call(event.pid),
+                ProcessEventKind::Seen => {
+                    self.shares.call(event.pid);
+                    self.callers.read(event.pid);
+                }
                 ProcessEventKind::Fork => self.shares.fork(event.pid, event.child),
                 _ => {}
             }

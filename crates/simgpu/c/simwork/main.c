@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../engine/clock.h"
 #include "commands.h"
 #include "gate.h"
 #include "kernels.h"
@@ -77,7 +78,10 @@ int main(int count, char **arguments) {
         return count < 2 ? 2 : 0;
     }
     for (size_t at = 0; at < sizeof commands / sizeof *commands; at++)
-        if (strcmp(commands[at].name, arguments[1]) == 0)
-            return commands[at].run(arguments + 2);
+        if (strcmp(commands[at].name, arguments[1]) == 0) {
+            int status = commands[at].run(arguments + 2);
+            sleep_ns(option_live_ms * 1000000);
+            return status;
+        }
     options_refuse("unknown command \"%s\" (see simwork --help)", arguments[1]);
 }

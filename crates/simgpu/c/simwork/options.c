@@ -10,11 +10,13 @@
 #include "../engine/control.h"
 
 const char *option_start_file, *option_stop_file;
+uint64_t option_live_ms;
 
 static const struct option common[] = {
     TEXT("start-file", option_start_file,
          "when ready write FILE.ready (the pid), then wait until FILE exists"),
     TEXT("stop-file", option_stop_file, "stop when FILE exists"),
+    NUMBER("live-ms", option_live_ms, "live so long after the work: what tools read of a process is gone with it"),
     END,
 };
 

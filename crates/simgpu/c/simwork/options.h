@@ -29,3 +29,4 @@ _Noreturn void options_refuse(const char *format, ...) __attribute__((format(pri
 
 // Options that every workload has.
 extern const char *option_start_file, *option_stop_file;
+extern uint64_t option_live_ms;

@@ -24,7 +24,7 @@
 #define REPAIR_OFF_NO_PROBE -1
 
 static const char *address = "127.0.0.1", *port = "0";
-static uint64_t bytes = 1 << 20, linger_ms;
+static uint64_t bytes = 1 << 20;
 static bool listens, answers;
 
 static _Noreturn void cannot(const char *what) {
@@ -120,7 +120,6 @@ int command_send(char **arguments) {
         NUMBER("bytes", bytes, "bytes to send; a launch goes before every 8 KiB"),
         FLAG("listen", listens, "be connected to"),
         FLAG("answers", answers, "wait for an answer to every 8 KiB, as ranks do that exchange something"),
-        NUMBER("linger-ms", linger_ms, "live on so long: what tools read of a process is gone with it"),
         END,
     };
     options_parse("send", "sends over a TCP connection, and launches now and then", arguments, options);
@@ -145,7 +144,6 @@ int command_send(char **arguments) {
     }
     await_close(connection);
     print_retransmits(connection);
-    sleep_ns(linger_ms * 1000000);
     kernels_count(VIA_RUNTIME, launches);
     fprintf(truth_more(), ",\"sent\":%" PRIu64, sent);
     truth_print("send");

@@ -153,7 +153,8 @@ impl Who {
             Who::Pid(pid) => return Ok(vec![*pid]),
             Who::Name(name) => name,
         };
-        let running: Vec<Process> = gpuwhy_host::pids().into_iter().filter_map(gpuwhy_host::describe).collect();
+        let running: Vec<Process> =
+            gpuwhy_host::pids().into_iter().filter_map(gpuwhy_host::describe).collect();
         // Command lines of gpuwhy, and of the sudo or shell that started it, have the name on them as well.
         let own = own_family(&running);
         let named = |process: &&Process| has_name(process, name) && !own.contains(&process.pid);
@@ -184,7 +185,8 @@ impl Who {
 
 /// This process and its parents.
 fn own_family(running: &[Process]) -> Vec<u32> {
-    let parent = |pid: u32| running.iter().find(|process| process.pid == pid).map(|process| process.parent_pid);
+    let parent =
+        |pid: u32| running.iter().find(|process| process.pid == pid).map(|process| process.parent_pid);
     std::iter::successors(Some(std::process::id()), |pid| parent(*pid)).take(running.len() + 1).collect()
 }
 

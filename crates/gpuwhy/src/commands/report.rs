@@ -80,13 +80,7 @@ fn report(reader: &Reader, options: &ReportOptions) -> Result<Report, Failure> {
     let since = options.since.map(|since| format!("{}s", since.as_secs_f64()));
     let (from_ns, to_ns) = chosen::times(reader, options.from, options.to)?;
     let pid = options.pid.as_ref().map(|who| who.one(reader)).transpose()?;
-    let request = ExplainRequest {
-        pid,
-        since: since.clone(),
-        from_ns,
-        to_ns,
-        ..ExplainRequest::default()
-    };
+    let request = ExplainRequest { pid, since: since.clone(), from_ns, to_ns, ..ExplainRequest::default() };
     let explained = explain(reader, &request)?;
     let request = SeriesRequest {
         metrics: vec!["sm_pct".into()],

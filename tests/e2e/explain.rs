@@ -82,6 +82,31 @@ fn lines_of_python_are_those_of_the_script() {
 }
 
 #[test]
+fn the_end_of_a_trace_says_what_explain_says_of_its_file() {
+    if !can_trace("the_end_of_a_trace_says_what_explain_says_of_its_file") {
+        return;
+    }
+    let trace = Trace::new();
+    let words = ["train", "--steps", "60", "--launches-per-step", "40", "--kernel-us", "250"];
+    let mut command = gpuwhy();
+    command.args(["trace", "--out"]).arg(trace.file()).arg("--").arg(simwork()).args(words);
+    let output = command.env("LD_LIBRARY_PATH", sim()).output().unwrap();
+    let end =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let file = done(gpuwhy().arg("explain").arg(trace.file()).output().unwrap());
+    // From the verdict to the last finding: the titles before it, and what to type after it, differ.
+    let answer = |text: &str| -> Vec<String> {
+        let lines = text.lines().map(ToString::to_string);
+        lines
+            .skip_while(|line| !line.starts_with("=>"))
+            .take_while(|line| !line.starts_with("Coverage"))
+            .collect()
+    };
+    assert!(answer(&file).len() > 3, "{file}");
+    assert_eq!(answer(&end), answer(&file));
+}
+
+#[test]
 fn the_document_has_the_fields_of_the_contract() {
     let trace = replayed("cpu-hog");
     let answer = explained(&trace);
@@ -98,6 +123,8 @@ fn the_document_has_the_fields_of_the_contract() {
         finding,
         &[
             "id",
+            "phase",
+            "saves_ms_per_step",
             "severity",
             "title",
             "op",
@@ -124,6 +151,28 @@ fn the_document_has_the_fields_of_the_contract() {
     has(&finding["where"], &["python", "native", "kernel"]);
     has(&answer["tail"][0], &["op", "quantile", "p_us", "by_cause"]);
     assert_eq!(finding["causes"][0]["by"][0]["comm"], "cpu-hog");
+    let tree = &answer["steps"][0];
+    has(
+        tree,
+        &[
+            "pid",
+            "process",
+            "rank",
+            "phase",
+            "found_by",
+            "count",
+            "median_ms",
+            "p99_ms",
+            "gpu_busy_pct",
+            "gpu_busy_source",
+            "path",
+            "outliers",
+        ],
+    );
+    let part = &tree["path"][0];
+    has(part, &["class", "share_pct", "ms", "saves_ms", "thread", "process", "message", "where", "parts"]);
+    let [least, most] = [0, 1].map(|end| part["saves_ms"][end].as_f64().unwrap());
+    assert!(least <= most, "{part}");
     // The evidence can be asked for.
     let rows =
         done(gpuwhy().arg("query").arg(trace.file()).arg(finding["sql"].as_str().unwrap()).output().unwrap());

@@ -115,6 +115,7 @@ fn a_library_of_an_earlier_trace_is_attached_before_anybody_maps_it() {
 
     let second = Trace::new();
     let mut running = Running::start_with(&second, &[], remember);
+    running.until_attached(&libraries.join("libnccl.so.2"));
     let ranks = Ranks::start(&libraries, &[], &["--load-late-ms", "0"]);
     let pids: Vec<u32> = ranks.ranks.iter().map(Gated::pid).collect();
     ranks.finish();

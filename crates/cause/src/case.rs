@@ -187,3 +187,7 @@ fn cgroups(evidence: &Evidence) -> BTreeMap<u64, String> {
         .map(|(id, path)| (id, path.clone()))
         .collect()
 }
+/// Threads of the kernel that deliver packets for everybody.
+pub(crate) fn is_kernel_thread(comm: &str) -> bool {
+    ["ksoftirqd/", "irq/", "napi/", "kworker/"].iter().any(|name| comm.starts_with(name))
+}

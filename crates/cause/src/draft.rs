@@ -24,11 +24,14 @@ pub(crate) struct Draft {
     pub(crate) fixes: Vec<String>,
     pub(crate) refuted_by: String,
     pub(crate) sql: String,
-    pub(crate) saves_ms_per_step: Option<f64>,
+    /// What a step takes less without it, at least and at most.
+    pub(crate) saves_ms: Option<[f64; 2]>,
     /// Where computing itself is the answer, as its line is known.
     pub(crate) explained_pct: Option<f64>,
     /// How the program is built, where nothing else is the matter.
     pub(crate) by_design: Option<&'static str>,
+    /// Where it is of another phase than the evidence as a whole.
+    pub(crate) phase: Option<&'static str>,
 }
 
 impl Draft {
@@ -56,8 +59,9 @@ impl Draft {
             impact.p99_us = us(ledger.sums.quantile_ns(0.99));
             impact.max_us = us(ledger.sums.max_ns);
         }
+        let id = id(rule, self.pid, self.op.as_deref());
         Finding {
-            id: id(rule, self.pid, self.op.as_deref()),
+            id: self.phase.map_or_else(|| id.clone(), |phase| format!("{phase}/{id}")),
             rule: rule.into(),
             severity: self.severity.unwrap_or(Severity::Low),
             title: self.title,
@@ -76,8 +80,9 @@ impl Draft {
             refuted_by: self.refuted_by,
             sql: self.sql,
             steps: Vec::new(),
-            phase: case.evidence.phase.clone(),
-            saves_ms_per_step: self.saves_ms_per_step,
+            phase: self.phase.map(Into::into).or_else(|| case.evidence.phase.clone()),
+            saves_ms_per_step: self.saves_ms.map(|[least, most]| f64::midpoint(least, most)),
+            saves_ms_interval: self.saves_ms,
             // What departs from normal is a fault, however the program is built.
             by_design: self
                 .by_design

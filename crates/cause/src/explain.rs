@@ -1,12 +1,13 @@
 //! From evidence to findings, to the ledger of idle GPUs, and to what the tails are made of.
 
-use crate::case::Case;
+use crate::case::{Case, is_kernel_thread};
 use crate::evidence::Evidence;
 use crate::idle::{Idle, idle};
-use crate::path::{StepTree, trees};
+use crate::path::{ProcessPath, StepTree, trees};
 use crate::ranks::join_ranks;
 use crate::rules::RULES;
 use crate::servers::{ServerReport, servers};
+use crate::severity::percent;
 use crate::steps::tell_steps;
 use crate::tail::{Tail, tails};
 use crate::twins::{OF_CALLS, join_twins};
@@ -23,6 +24,8 @@ pub struct Explanation {
     pub tail: Vec<Tail>,
     pub servers: Vec<ServerReport>,
     pub steps: Vec<StepTree>,
+    /// Where a path left what is recorded, in sentences for coverage.
+    pub left: Vec<String>,
 }
 
 pub fn explain(evidence: &Evidence) -> Explanation {
@@ -34,7 +37,29 @@ pub fn explain(evidence: &Evidence) -> Explanation {
     number_twins(&mut findings);
     tell_steps(evidence, &mut findings);
     let servers = servers(evidence, &findings);
-    Explanation { findings, idle: idle(&case), tail: tails(evidence), servers, steps: trees(&case) }
+    let (steps, left) = (trees(&case), left(&case));
+    Explanation { findings, idle: idle(&case), tail: tails(evidence), servers, steps, left }
+}
+
+/// A loop that waits for others of whom nothing is recorded: what they did is not known.
+fn left(case: &Case<'_>) -> Vec<String> {
+    const MIN_SHARE_PCT: f64 = 3.0;
+    let of_path = |path: &ProcessPath| {
+        let loop_ns = path.phases.repeats.ns();
+        let is_worth = move |(pid, ns): &(&u32, &u64)| {
+            percent(**ns, loop_ns) >= MIN_SHARE_PCT && !is_kernel_thread(&case.name(**pid))
+        };
+        let line = move |(pid, ns): (&u32, &u64)| {
+            format!(
+                "path: {:.0}% of the loop of {} waits for {}, whose own waits are not recorded",
+                percent(*ns, loop_ns),
+                case.name(path.pid),
+                case.name(*pid)
+            )
+        };
+        path.left_to.iter().filter(is_worth).map(line).collect::<Vec<_>>()
+    };
+    case.paths.iter().flat_map(of_path).collect()
 }
 
 impl Explanation {

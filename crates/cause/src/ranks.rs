@@ -28,7 +28,7 @@ pub(crate) fn join_ranks(case: &Case<'_>, findings: &mut Vec<Finding>) {
             let is_why = finding.rule == OF_PATH && finding.pid == pid && class_of(finding) == own;
             // Who waits for the late rank says nothing new.
             let waits_for_it = is_of_calls_or_path(finding, &peers) && is_wait(class_of(finding));
-            !(is_why || waits_for_it)
+            is_of_start(finding) || !(is_why || waits_for_it)
         });
         for finding in findings.iter_mut().filter(|finding| is_of_path(finding, &peers)) {
             let rank = rank.map_or_else(|| "another rank".into(), |rank| format!("rank {rank}"));
@@ -88,6 +88,7 @@ fn members(case: &Case<'_>, pid: Option<u32>, rank: Option<i32>) -> BTreeSet<u32
 fn hide(finding: &mut Finding, why: String) {
     finding.severity = Severity::Low;
     finding.saves_ms_per_step = finding.saves_ms_per_step.map(|_| 0.0);
+    finding.saves_ms_interval = finding.saves_ms_interval.map(|_| [0.0; 2]);
     if let Some(cause) = finding.causes.first_mut() {
         cause.evidence.insert(0, why);
     }
@@ -98,7 +99,12 @@ fn is_wait(class: Option<Cause>) -> bool {
 }
 
 fn is_of_path(finding: &Finding, pids: &BTreeSet<u32>) -> bool {
-    finding.rule == OF_PATH && finding.pid.is_some_and(|pid| pids.contains(&pid))
+    finding.rule == OF_PATH && !is_of_start(finding) && finding.pid.is_some_and(|pid| pids.contains(&pid))
+}
+
+/// What a rank did before its loop keeps no peer in it.
+fn is_of_start(finding: &Finding) -> bool {
+    finding.phase.as_deref() == Some("start")
 }
 
 fn is_of_calls_or_path(finding: &Finding, pids: &BTreeSet<u32>) -> bool {

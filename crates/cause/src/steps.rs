@@ -237,6 +237,7 @@ mod tests {
             steps: Vec::new(),
             phase: None,
             saves_ms_per_step: None,
+            saves_ms_interval: None,
             by_design: None,
         }
     }

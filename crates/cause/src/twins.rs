@@ -32,6 +32,7 @@ fn twin_of(path: &Finding, findings: &[Finding]) -> Option<usize> {
     let is_twin = |other: &Finding| {
         OF_CALLS.contains(&other.rule.as_str())
             && other.pid == path.pid
+            && other.phase == path.phase
             && class(other) == class(path)
             && other.impact.excess_ms >= path.impact.excess_ms * SAME
     };
@@ -62,8 +63,15 @@ fn joined(path: Finding, calls: &Finding) -> Finding {
     {
         first.by = of_path.by;
     }
-    let saves_ms_per_step = path.saves_ms_per_step;
-    Finding { severity, by_design, place, causes, saves_ms_per_step, ..calls.clone() }
+    Finding {
+        severity,
+        by_design,
+        place,
+        causes,
+        saves_ms_per_step: path.saves_ms_per_step,
+        saves_ms_interval: path.saves_ms_interval,
+        ..calls.clone()
+    }
 }
 
 #[cfg(test)]
@@ -96,6 +104,7 @@ mod tests {
             steps: Vec::new(),
             phase: None,
             saves_ms_per_step: (rule == OF_PATH).then_some(3.0),
+            saves_ms_interval: (rule == OF_PATH).then_some([2.0, 4.0]),
             by_design: None,
         }
     }
@@ -108,8 +117,8 @@ mod tests {
         join_twins(&mut all);
         let [one] = all.try_into().unwrap();
         assert_eq!(
-            (one.rule.as_str(), one.severity, one.saves_ms_per_step),
-            ("slow_calls", Severity::High, Some(3.0))
+            (one.rule.as_str(), one.severity, one.saves_ms_per_step, one.saves_ms_interval),
+            ("slow_calls", Severity::High, Some(3.0), Some([2.0, 4.0]))
         );
         assert_eq!(one.place.python, ["train.py:3 step"]);
     }

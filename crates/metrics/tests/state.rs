@@ -200,6 +200,7 @@ fn a_finding_is_told_once_and_again_when_it_is_worse() {
         steps: Vec::new(),
         phase: None,
         saves_ms_per_step: None,
+        saves_ms_interval: None,
         by_design: None,
     };
     let mut state = state();

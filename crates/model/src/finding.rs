@@ -62,11 +62,14 @@ pub struct Finding {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Touched>,
     /// Of which phase of the process: `start`, `loop` or `end`; shares are of that phase. Nothing where phases are not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub phase: Option<String>,
     /// What a step, or the whole phase where no steps were found, would take less without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub saves_ms_per_step: Option<f64>,
+    /// The same, at least and at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saves_ms_interval: Option<[f64; 2]>,
     /// How the program is built, where that is all there is to it: `launch bound`, `GPU bound`. It may take most of the time, and
     /// nothing departs from normal: the severity is then low.
     #[serde(default, skip_serializing_if = "Option::is_none")]

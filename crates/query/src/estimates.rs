@@ -103,37 +103,88 @@ impl Estimates {
         watched.estimate(self.life(pid, within), counted).filter(is_known)
     }
 
-    /// By what to multiply what was counted of a class, in all of the time: 1 where it was watched all the time, nothing
-    /// where it was watched too little to tell.
-    pub(crate) fn factor(&self, pid: u32, class: CallClass) -> Option<f64> {
+    /// By what to multiply what was counted of a class, in all of the time.
+    fn factor(&self, pid: u32, class: CallClass) -> Factor {
         let ops = self.ops.iter().filter(|(_, of)| **of == class).map(|(op, _)| op);
-        let (mut all, mut seen) = (0.0, 0.0);
+        let within = self.life(pid, self.within);
+        let in_time = |(time_ns, _): &&(u64, f64)| (within.start_ns..within.end_ns).contains(time_ns);
+        let (mut seen, mut all) = (0.0, Some(Estimate::exact(0)));
         for op in ops {
             let Some(counted) = self.counted.get(&(pid, op.clone())) else { continue };
-            let within = self.life(pid, self.within);
-            let in_time = |(time_ns, _): &&(u64, f64)| (within.start_ns..within.end_ns).contains(time_ns);
             seen += counted.iter().filter(in_time).map(|(_, calls)| calls).sum::<f64>();
-            all += self.calls(pid, op, self.within)?.value;
+            all = all.zip(self.calls(pid, op, self.within)).map(|(sum, calls)| sum.plus(&calls));
         }
-        Some(if seen > 0.0 { all / seen } else { 1.0 })
+        let watched_pct = self.watched(class, pid).map_or(100.0, |watched| watched.pct_within(within));
+        let interval = all.map(|all| match seen > 0.0 {
+            true => [all.value / seen, all.low / seen, all.high / seen],
+            false => [1.0; 3],
+        });
+        Factor { interval, watched_pct }
     }
 }
 
-/// The factor of each process as an SQL expression over the column of its number; nothing where none has one.
-pub(crate) fn factors(
-    reader: &Reader,
-    within: Span,
-    class: CallClass,
-    pid: &str,
-) -> Result<Option<String>, QueryError> {
-    let Some(estimates) = Estimates::read(reader, within)? else { return Ok(None) };
-    let pids: BTreeSet<u32> = estimates.counted.keys().map(|(pid, _)| *pid).collect();
-    let cases: String = pids
-        .into_iter()
-        .filter_map(|of| Some((of, estimates.factor(of, class)?)))
-        .map(|(of, factor)| format!(" WHEN {of} THEN {factor:.6}"))
-        .collect();
-    Ok((!cases.is_empty()).then(|| format!("CASE {pid}{cases} ELSE 1.0 END")))
+/// What is counted of a process stands for so many times as much.
+struct Factor {
+    /// With the least and the most; nothing where too little was watched to tell.
+    interval: Option<[f64; 3]>,
+    watched_pct: f64,
+}
+
+/// Factors of each process as SQL expressions over the column of its number. Where too little was watched to tell they are
+/// NULL, and so is what is multiplied by them: what was counted is not all.
+pub(crate) struct Factors {
+    pub(crate) value: String,
+    pub(crate) low: String,
+    pub(crate) high: String,
+    pub(crate) watched_pct: String,
+}
+
+impl Factors {
+    /// Nothing where all calls of the class were watched all the time.
+    pub(crate) fn read(
+        reader: &Reader,
+        within: Span,
+        class: CallClass,
+        pid: &str,
+    ) -> Result<Option<Factors>, QueryError> {
+        let Some(estimates) = Estimates::read(reader, within)? else { return Ok(None) };
+        let pids: BTreeSet<u32> = estimates.counted.keys().map(|(pid, _)| *pid).collect();
+        let watched = pids.into_iter().filter(|pid| estimates.watched(class, *pid).is_some());
+        let factors: Vec<(u32, Factor)> = watched.map(|pid| (pid, estimates.factor(pid, class))).collect();
+        let case = |of: &dyn Fn(&Factor) -> Option<f64>, otherwise: &str| {
+            let cases = factors.iter().map(|(pid, factor)| match of(factor) {
+                Some(number) => format!(" WHEN {pid} THEN {number:.6}"),
+                None => format!(" WHEN {pid} THEN NULL"),
+            });
+            format!("(CASE {pid}{} ELSE {otherwise} END)", cases.collect::<String>())
+        };
+        Ok((!factors.is_empty()).then(|| Factors {
+            value: case(&|factor| factor.interval.map(|[value, ..]| value), "1.0"),
+            low: case(&|factor| factor.interval.map(|[_, low, _]| low), "1.0"),
+            high: case(&|factor| factor.interval.map(|[.., high]| high), "1.0"),
+            watched_pct: case(&|factor| Some(factor.watched_pct), "100.0"),
+        }))
+    }
+
+    /// A whole number of which so much was counted, its least and its most, and the share of the time that was watched: columns of
+    /// a table.
+    pub(crate) fn interval_columns(factors: Option<&Factors>, counted: &str, name: &str) -> String {
+        factors.map_or_else(String::new, |factors| {
+            let column = |factor: &str, end: &str| {
+                format!(", CAST(round({counted} * {factor}) AS INTEGER) AS {name}_{end}")
+            };
+            let (low, high) = (column(&factors.low, "low"), column(&factors.high, "high"));
+            format!("{low}{high}, {} AS watched_pct", factors.watched_pct)
+        })
+    }
+}
+
+/// A sum times its factor, as a whole number.
+pub(crate) fn scaled(factors: Option<&Factors>, counted: &str) -> String {
+    match factors {
+        Some(factors) => format!("CAST(round({counted} * {}) AS INTEGER)", factors.value),
+        None => counted.into(),
+    }
 }
 
 /// What was counted, and what it stands for: calls and all that adds up with them, but not the histogram, which says how

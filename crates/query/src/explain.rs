@@ -122,6 +122,7 @@ fn explain_with(
     }
     let mut coverage = evidence.coverage.clone();
     leave_out_unused(&mut coverage, &evidence);
+    coverage.degraded.append(&mut explanation.left);
     if let Some(cut_ns) = cut_ns {
         let of = duration(span.end_ns.saturating_sub(cut_ns));
         let line = format!(

@@ -1,7 +1,7 @@
 //! `kernels`: the functions that were launched, by name.
 
 use crate::chosen::{Chosen, Subject, process_of};
-use crate::estimates::factors;
+use crate::estimates::{Factors, scaled};
 use crate::since::span;
 use crate::{QueryError, Rows};
 use gpuwhy_model::CallClass;
@@ -45,17 +45,16 @@ pub fn kernels(reader: &Reader, request: &KernelsRequest) -> Result<Rows, QueryE
     };
     // Launches that were watched in slices of time stand for those that were not.
     let within = span(reader, None, None, None)?;
-    let factor = factors(reader, within, CallClass::Launches, "k.pid")?;
-    let launches = match &factor {
-        Some(factor) => format!("CAST(round(ifnull(k.launches, 0) * ({factor})) AS INTEGER)"),
-        None => "ifnull(k.launches, 0)".into(),
-    };
-    let factor = factor.unwrap_or_else(|| "1".into());
+    let factors = Factors::read(reader, within, CallClass::Launches, "k.pid")?;
+    let counted = "ifnull(k.launches, 0)";
+    let launches = scaled(factors.as_ref(), counted);
+    let interval = Factors::interval_columns(factors.as_ref(), counted, "launches");
+    let factor = factors.map_or_else(|| "1".into(), |factors| factors.value);
     let sql = format!(
         "SELECT k.pid AS pid, {}, ifnull(k.name, k.handle) AS kernel, {launches} AS launches, \
-         ifnull(g.launches, 0) AS in_graphs, k.launch_ns * ({factor}) / 1e6 AS launch_ms, \
+         ifnull(g.launches, 0) AS in_graphs, k.launch_ns * {factor} / 1e6 AS launch_ms, \
          k.launch_ns / 1e3 / nullif(k.launches, 0) AS mean_launch_us, k.handle AS handle, k.module AS module, \
-         k.first_ns AS first_ns FROM (SELECT * FROM kernels{clause}) k LEFT JOIN \
+         k.first_ns AS first_ns{interval} FROM (SELECT * FROM kernels{clause}) k LEFT JOIN \
          (SELECT pid, handle, sum(launches) AS launches FROM graph_kernels GROUP BY pid, handle) g \
          ON g.pid = k.pid AND g.handle = k.handle ORDER BY {order}, k.pid, kernel, k.handle",
         process_of("k")

@@ -1,12 +1,14 @@
 //! The critical path of each process that drives a GPU: what the time of its loop went to, along the wake-ups, across threads
 //! and processes.
 
+mod computing;
 mod gpu_use;
 mod handed;
 mod noise;
 mod pairs;
 mod partners;
 mod parts;
+mod passes;
 mod period;
 mod phase;
 mod rarest_kernel;
@@ -28,7 +30,7 @@ pub(crate) use steps::Turn;
 pub use tree::{PathPart, Requests, Stall, StepTree};
 pub(crate) use tree::{Scale, is_sampled, trees};
 pub(crate) use whole::{Whole, whole_parts};
-pub(crate) use words::{describe, main_op, who};
+pub(crate) use words::{describe, hidden, main_op, who};
 
 use crate::activity::{Activity, BeatKind, ThreadWait};
 use crate::evidence::Evidence;
@@ -47,7 +49,7 @@ use stalls::stalls;
 use std::collections::{BTreeMap, BTreeSet};
 use steps::{Turns, turns};
 use timeline::Timelines;
-use walk::{HandsOn, Hop, Walk, is_for_another, walk};
+use walk::{HandsOn, Hop, Walk, What, is_for_another, walk};
 use without::{Difference, differences};
 
 /// What a process's time went to.
@@ -63,6 +65,10 @@ pub(crate) struct ProcessPath {
     pub(crate) outliers: Vec<Turn>,
     pub(crate) loop_parts: Parts,
     pub(crate) start_parts: Parts,
+    /// Of what follows the loop, where that lasts.
+    pub(crate) end_parts: Parts,
+    /// Time of the loop that was waited for processes whose own waits are not recorded, by process.
+    pub(crate) left_to: BTreeMap<u32, u64>,
     /// By thread at the end of the path: the waits that led there, most time first.
     pub(crate) ways: BTreeMap<u32, Way>,
     /// How long the thread of the path waited for each process that it was handed to.
@@ -97,6 +103,8 @@ pub(crate) struct Way {
 const START_OF_CALLS_NS: u64 = 1_000_000_000;
 /// Shorter ones say nothing about a loop.
 const MIN_LOOP_NS: u64 = 300_000_000;
+/// What takes longer than this behind a loop is worth a tree: a last checkpoint, an evaluation.
+const MIN_END_NS: u64 = 500_000_000;
 
 /// One for each process that makes GPU calls, by its number.
 pub(crate) fn paths(evidence: &Evidence) -> Vec<ProcessPath> {
@@ -213,10 +221,16 @@ fn process_path(
     divider.short_waits.clear();
     divider.handed.clear();
     let start_parts = phases.start.map(|start| divider.parts(&walked.segments, start)).unwrap_or_default();
+    let end_parts = phases.end.filter(|end| end.ns() >= MIN_END_NS).map(|end| {
+        let walked = walk(timelines, root, end, &Follows { pid, divider });
+        divider.parts(&walked.segments, end)
+    });
     Some(ProcessPath {
         pid,
         phases,
         start_parts,
+        end_parts: end_parts.unwrap_or_default(),
+        left_to: left_to(divider, &walked, timelines, phases.repeats),
         found_by: period.map(|period| period.kind),
         turns,
         outliers,
@@ -239,7 +253,7 @@ fn process_path(
 fn counted(evidence: &Evidence, period: &Period, span: Span) -> Option<u64> {
     let of = match period.counted_by? {
         CountedBy::Waits(of) => of,
-        CountedBy::Rate(rate) => return Some((rate * span.ns() as f64 / 1e9).round() as u64),
+        CountedBy::Rate(rate) => return Some((rate.per_second * span.ns() as f64 / 1e9).round() as u64),
         CountedBy::Total(count) => return Some(count),
     };
     let waits = |tid: u32, by_tid: u32| -> u64 {
@@ -355,6 +369,22 @@ fn in_calls(evidence: &Evidence, running: &Running<'_>) -> BTreeMap<u32, Vec<(Ca
         by_class.into_iter().map(|(class, ns)| (class, (ns as f64 / whole as f64).min(1.0))).collect()
     };
     sums.into_iter().map(|(tid, sum)| (tid, shares(sum))).collect()
+}
+
+/// Where the path leaves what is seen: waits for others of whom nothing is recorded.
+fn left_to(divider: &Divider<'_>, walked: &Walk, timelines: &Timelines, span: Span) -> BTreeMap<u32, u64> {
+    let mut left: BTreeMap<u32, u64> = BTreeMap::new();
+    for segment in &walked.segments {
+        let What::Waiting(wait) = segment.what else { continue };
+        let is_unseen = wait.by_pid != 0 && wait.by_pid != wait.pid && !timelines.is_followed(wait.by_tid);
+        // A command that is waited for is named as it is.
+        if is_unseen && is_for_another(&wait) && divider.class_of_wait(&wait) != Cause::ProcWait {
+            let within =
+                segment.span.end_ns.min(span.end_ns).saturating_sub(segment.span.start_ns.max(span.start_ns));
+            *left.entry(wait.by_pid).or_default() += within;
+        }
+    }
+    left
 }
 
 fn waits_for(hops: &[Hop], root: u32, span: Span) -> BTreeMap<u32, u64> {

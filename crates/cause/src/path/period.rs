@@ -28,10 +28,23 @@ impl Period {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum CountedBy {
     Waits(Waits),
-    /// So many in a second.
-    Rate(f64),
+    Rate(Rate),
     /// So many in all. What lies between two recorded ones is no turn.
     Total(u64),
+}
+
+/// Calls a second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Rate {
+    pub(crate) per_second: f64,
+    /// In the half seconds in which some of them were recorded.
+    while_recorded: f64,
+}
+
+impl Rate {
+    fn times(self, share: f64) -> Rate {
+        Rate { per_second: self.per_second * share, while_recorded: self.while_recorded * share }
+    }
 }
 
 /// Waits of one thread, for one other or for none.
@@ -65,6 +78,8 @@ const AS_GOOD: f64 = 0.8;
 const CONSECUTIVE: f64 = 1.5;
 /// And of all the time: what happens for a moment only is not the loop.
 const MIN_COVERED: f64 = 0.1;
+/// The program's own marks are its steps, though it does other things, too.
+const MIN_COVERED_BY_MARKS: f64 = 0.3;
 const MIN_COVERED_BY_CALLS: f64 = 0.35;
 /// Of calls that come at different rates, the rarest are taken up to so many of the others for each.
 const MAX_CALLS_IN_A_STEP: u64 = 8;
@@ -84,33 +99,12 @@ pub(crate) fn period(activity: &Activity, pid: u32, span: Span) -> Option<Period
         sequences.entry((beat.kind, beat.key)).or_default().1.push(beat.time_ns);
         counted_as.insert((beat.kind, beat.key), beat.counted_as);
     }
-    // By operation: calls a second, and how many were recorded.
-    let mut rates: BTreeMap<(BeatKind, u64), (f64, usize)> = BTreeMap::new();
-    for (kind, key) in counted_as.iter().filter(|((_, key), of_op)| key == *of_op).map(|(of, _)| *of) {
-        let recorded = sequences.get(&(kind, key)).map_or(&[][..], |(_, times)| times.as_slice());
-        if let Some(rate) = rate(activity, (pid, kind, key), recorded, span) {
-            rates.insert((kind, key), (rate, recorded.len()));
-        }
-    }
     let recorded_of: BTreeMap<(BeatKind, u64), u64> =
         sequences.iter().map(|(of, (_, times))| (*of, times.len() as u64)).collect();
     let mut waited: BTreeMap<(BeatKind, u64), Vec<u64>> = BTreeMap::new();
-    // Recorded calls whose place is known: stacks are not taken of all.
-    let mut placed: BTreeMap<(BeatKind, u64), usize> = BTreeMap::new();
-    for ((kind, key), op) in counted_as.iter().filter(|((_, key), op)| key != *op) {
-        let count = recorded_of.get(&(*kind, *key)).copied().unwrap_or(0);
-        *placed.entry((*kind, *op)).or_default() += count as usize;
-    }
-    for (of, (counted_by, times)) in &mut sequences {
-        let Some(op) = counted_as.get(of) else { continue };
-        // Those at one place are as many of all as of the recorded ones with a place.
-        let among = |recorded: usize| match of.1 == *op {
-            true => recorded,
-            false => placed.get(&(of.0, *op)).copied().unwrap_or(recorded),
-        };
-        *counted_by = rates.get(&(of.0, *op)).map(|(rate, recorded)| {
-            CountedBy::Rate(rate * times.len() as f64 / among(*recorded).max(1) as f64)
-        });
+    let rates = rates(activity, pid, span, &sequences, &counted_as);
+    for (of, (counted_by, _)) in &mut sequences {
+        *counted_by = rates.get(of).copied().map(CountedBy::Rate);
     }
     let calls: u64 =
         activity.callers.values().filter(|caller| caller.pid == pid).map(|caller| caller.calls).sum();
@@ -150,6 +144,45 @@ pub(crate) fn period(activity: &Activity, pid: u32, span: Span) -> Option<Period
     // Calls come several times in a step, or in bursts: they tell where nothing else does.
     let (calls, others): (Vec<_>, Vec<_>) = candidates.partition(|(period, _)| is_of_calls(period.kind));
     best_of(others, MIN_COVERED).or_else(|| best_of_calls(calls))
+}
+
+/// Calls a second, by sequence, where more were made than recorded: of an operation, and of each place it is called from.
+fn rates(
+    activity: &Activity,
+    pid: u32,
+    span: Span,
+    sequences: &Sequences,
+    counted_as: &BTreeMap<(BeatKind, u64), u64>,
+) -> BTreeMap<(BeatKind, u64), Rate> {
+    let times_of = |kind: BeatKind, key: u64| sequences.get(&(kind, key)).map_or(&[][..], |(_, times)| times);
+    // Recorded calls of an operation whose place is known: stacks are not taken of all.
+    let mut placed: BTreeMap<(BeatKind, u64), Vec<u64>> = BTreeMap::new();
+    for ((kind, key), op) in counted_as.iter().filter(|((_, key), op)| key != *op) {
+        placed.entry((*kind, *op)).or_default().extend(times_of(*kind, *key));
+    }
+    let of = |kind: BeatKind, key: u64, op: u64| {
+        let recorded = times_of(kind, op);
+        let of_all = || rate(activity, (pid, kind, op), recorded, span);
+        if key == op {
+            return of_all();
+        }
+        // Those at one place are as many of all as of the recorded ones with a place, while it was called at all: a loop calls
+        // from other places than what goes before it.
+        let times = times_of(kind, key);
+        let (first, last) = (times.iter().min().copied()?, times.iter().max().copied()?);
+        // The turns of the first and the last of them have other calls before and behind them.
+        let half_gap = (last - first) / (2 * times.len() as u64);
+        let own = Span { start_ns: first.saturating_sub(half_gap), end_ns: last + half_gap };
+        // They go on though no more of them are recorded.
+        let since = Span { end_ns: span.end_ns, ..own };
+        let rate = rate(activity, (pid, kind, op), recorded, since).or_else(of_all)?;
+        let others = placed.get(&(kind, op))?;
+        let meanwhile = others.iter().filter(|time| (own.start_ns..=own.end_ns).contains(*time)).count();
+        Some(rate.times(times.len() as f64 / meanwhile.max(1) as f64))
+    };
+    let rates =
+        counted_as.iter().filter_map(|((kind, key), op)| Some(((*kind, *key), of(*kind, *key, *op)?)));
+    rates.collect()
 }
 
 /// Launches of graphs are counted exactly. Where too few of them are recorded to tell their turns, their number does: a decode
@@ -207,7 +240,9 @@ fn is_of_calls(kind: BeatKind) -> bool {
 fn best_of(mut candidates: Vec<(Period, f64)>, min_covered: f64) -> Option<Period> {
     candidates.retain(|(_, covered)| *covered >= min_covered);
     let best = candidates.iter().map(|(_, covered)| *covered).fold(0.0, f64::max);
-    candidates.retain(|(_, covered)| *covered >= best * AS_GOOD);
+    let are_marks =
+        |period: &Period, covered: f64| period.kind == BeatKind::Mark && covered >= MIN_COVERED_BY_MARKS;
+    candidates.retain(|(period, covered)| *covered >= best * AS_GOOD || are_marks(period, *covered));
     // The kind that says most; of one kind the longest period: what comes several times in a turn is no turn.
     candidates
         .into_iter()
@@ -243,8 +278,8 @@ fn counted_until(windows: &[BeatCount], span: Span) -> u64 {
     until.min(span.end_ns)
 }
 
-/// Calls a second, where more were made than recorded.
-fn rate(activity: &Activity, of: (u32, BeatKind, u64), recorded: &[u64], span: Span) -> Option<f64> {
+/// Where more were made than recorded.
+fn rate(activity: &Activity, of: (u32, BeatKind, u64), recorded: &[u64], span: Span) -> Option<Rate> {
     let windows = activity.beat_counts.get(&of)?;
     let within = |start: u64| start >= span.start_ns && start + WINDOW_NS <= span.end_ns;
     let starts: BTreeMap<u64, u64> = windows
@@ -253,12 +288,17 @@ fn rate(activity: &Activity, of: (u32, BeatKind, u64), recorded: &[u64], span: S
         .map(|window| (window.window_start_ns, window.count))
         .collect();
     let counted: u64 = starts.values().sum();
-    let is_counted = |time: &&u64| {
-        starts.range(..=**time).next_back().is_some_and(|(start, _)| **time < start + WINDOW_NS)
+    let window_of = |time: &u64| {
+        let (start, count) = starts.range(..=*time).next_back()?;
+        (*time < start + WINDOW_NS).then_some((*start, *count))
     };
-    let recorded = recorded.iter().filter(is_counted).count() as u64;
-    let seconds = starts.len() as f64 * WINDOW_NS as f64 / 1e9;
-    (recorded > 0 && counted > recorded + recorded / 10).then(|| counted as f64 / seconds)
+    let windows_of_recorded: BTreeMap<u64, u64> = recorded.iter().filter_map(window_of).collect();
+    let recorded = recorded.iter().filter_map(window_of).count() as u64;
+    let per_second = |count: u64, windows: usize| count as f64 * 1e9 / (windows as f64 * WINDOW_NS as f64);
+    (recorded > 0 && counted > recorded + recorded / 10).then(|| Rate {
+        per_second: per_second(counted, starts.len()),
+        while_recorded: per_second(windows_of_recorded.values().sum(), windows_of_recorded.len()),
+    })
 }
 
 fn candidate(
@@ -286,15 +326,21 @@ fn candidate(
     };
     let regular: u64 = gaps.iter().filter(|gap| **gap <= median_ns * limit).sum();
     let mut covered = regular as f64 / span.ns().max(1) as f64;
+    let mut typical_ns = median_ns;
     if let Some(CountedBy::Rate(rate)) = counted_by {
+        let turns_in_median = |per_second: f64| per_second * median_ns as f64 / 1e9;
         // Recorded at random, not one after the other: what lies between two of them is no turn.
-        if rate * median_ns as f64 / 1e9 > CONSECUTIVE {
+        if turns_in_median(rate.while_recorded) > CONSECUTIVE {
             return None;
         }
         // Of the time between the recorded ones the others cover as much as there are of them.
-        covered = covered.max((rate * median_ns as f64 / 1e9).min(1.0));
+        covered = covered.max(turns_in_median(rate.per_second).min(1.0));
+        // The loop was slower when they were recorded.
+        if turns_in_median(rate.per_second) > CONSECUTIVE {
+            typical_ns = (1e9 / rate.per_second) as u64;
+        }
     }
-    Some((Period { kind, times, median_ns, counted_by, counted_until_ns: 0 }, covered))
+    Some((Period { kind, times, median_ns: typical_ns, counted_by, counted_until_ns: 0 }, covered))
 }
 
 #[cfg(test)]
@@ -358,7 +404,8 @@ mod tests {
         let beat = |kind, time_ns| Beat { pid: 1, kind, key: 0, counted_as: 0, time_ns };
         all.beats.extend((0..8).map(|n| beat(BeatKind::Collective, n * MS)));
         assert_eq!(period(&all, 1, SECOND).unwrap().kind, BeatKind::Wait);
-        all.beats.extend((0..20).map(|n| beat(BeatKind::Mark, n * 50 * MS)));
+        // Half of the time it does something else, which it does not mark.
+        all.beats.extend((0..10).map(|n| beat(BeatKind::Mark, n * 50 * MS)));
         assert_eq!(period(&all, 1, SECOND).unwrap().median_ns, 50 * MS);
     }
 
@@ -382,7 +429,49 @@ mod tests {
         let found = period(&all, 1, SECOND).unwrap();
         assert_eq!((found.kind, found.median_ns), (BeatKind::Synchronisation, 5 * MS));
         let Some(CountedBy::Rate(rate)) = found.counted_by else { panic!("{found:?}") };
-        assert!((rate - 200.0).abs() < 1.0, "{rate}");
+        assert!((rate.per_second - 200.0).abs() < 1.0, "{rate:?}");
+    }
+
+    #[test]
+    fn calls_before_the_loop_do_not_make_its_steps_longer() {
+        // A synchronisation every 2 ms, 5 of each half second recorded, behind a start in which as many are made elsewhere.
+        let mut all = activity(Vec::new(), &[1]);
+        let kind = BeatKind::Synchronisation;
+        let mut push = |key, time_ns| {
+            for key in [0, key] {
+                all.beats.push(Beat { pid: 1, kind, key, counted_as: 0, time_ns });
+            }
+        };
+        (0..20).for_each(|call| push(1, call * 10 * MS));
+        for window in 2..8 {
+            (0..5).for_each(|turn| push(2, window * 500 * MS + turn * 2 * MS + 1));
+        }
+        for window in 0..8 {
+            let count = if window < 2 { 10 } else { 250 };
+            let counted = BeatCount { window_start_ns: window * 500 * MS, count };
+            all.beat_counts.entry((1, kind, 0)).or_default().push(counted);
+        }
+        let found = period(&all, 1, Span { start_ns: 0, end_ns: 4_000 * MS }).unwrap();
+        let Some(CountedBy::Rate(rate)) = found.counted_by else { panic!("{found:?}") };
+        assert_eq!((found.median_ns, rate.per_second.round() as u64), (2 * MS, 500));
+    }
+
+    #[test]
+    fn steps_that_get_faster_when_they_are_no_longer_recorded_are_counted_all_the_same() {
+        // 4 ms each in the first second, of which the first 16 of each half second are recorded; then 1 ms.
+        let mut all = activity(Vec::new(), &[1]);
+        let (pid, kind, key) = (1, BeatKind::Synchronisation, 0);
+        for window in 0..2 {
+            let times = (0..16).map(|turn| window * 500 * MS + turn * 4 * MS + 1);
+            all.beats.extend(times.map(|time_ns| Beat { pid, kind, key, counted_as: key, time_ns }));
+        }
+        let count = |window| if window < 2 { 125 } else { 500 };
+        let counts =
+            (0..8).map(|window| BeatCount { window_start_ns: window * 500 * MS, count: count(window) });
+        all.beat_counts.insert((pid, kind, key), counts.collect());
+        let found = period(&all, 1, Span { start_ns: 0, end_ns: 4_000 * MS }).unwrap();
+        let Some(CountedBy::Rate(rate)) = found.counted_by else { panic!("{found:?}") };
+        assert!((rate.per_second - 812.5).abs() < 0.1 && found.median_ns < 2 * MS, "{found:?}");
     }
 
     #[test]

@@ -73,16 +73,19 @@ pub(crate) fn turns(
         .collect();
     outliers.sort_by_key(|span| std::cmp::Reverse(span.ns()));
     outliers.truncate(MAX_OUTLIERS);
+    let mean_ns = match counted {
+        // Counted over the whole span, recorded in parts of it.
+        Some(counted) => span.ns() / counted.max(1),
+        None => sum / lengths.len().max(1) as u64,
+    };
+    // Where the recorded ones are longer than all, they are not what the others are like.
+    let are_alike = counted.is_none() || median_ns <= mean_ns * 3 / 2;
     let turns = Turns {
         count: counted.unwrap_or(lengths.len() as u64),
         is_complete: counted.is_none(),
-        mean_ns: match counted {
-            // Counted over the whole span, recorded in parts of it.
-            Some(counted) => span.ns() / counted.max(1),
-            None => sum / lengths.len().max(1) as u64,
-        },
-        median_ns,
-        p99_ns: quantile(0.99),
+        mean_ns,
+        median_ns: if are_alike { median_ns } else { mean_ns },
+        p99_ns: if are_alike { quantile(0.99) } else { mean_ns },
         noise,
     };
     // What lies between two recorded turns may be many that were not recorded: there windows of time tell.

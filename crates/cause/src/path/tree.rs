@@ -1,7 +1,8 @@
 //! The step tree: what `explain` shows first. Its fields are those of its JSON.
 
 use super::noise::StepNoise;
-use super::{Key, Part, Parts, ProcessPath, Turn, describe, who};
+use super::passes::{Pass, passes};
+use super::{Key, Part, Parts, ProcessPath, Turn, describe, hidden};
 use crate::case::Case;
 use crate::draft::place_of_stack;
 use crate::evidence::Evidence;
@@ -132,6 +133,8 @@ pub(crate) fn is_sampled(class: Cause) -> bool {
 pub(crate) fn part_of(case: &Case<'_>, key: &Key, part: &Part, saves: [u64; 2], scale: Scale) -> PathPart {
     let per_step = |ns: u64| ns as f64 / 1e6 / scale.count;
     let thread = case.evidence.activity.threads.get(&key.tid);
+    let hidden = hidden(key.class, part.ns, saves, scale.busy_pct);
+    let hidden = hidden.map_or_else(String::new, |why| format!(" ({why})"));
     PathPart {
         class: key.class,
         share_pct: percent(part.ns, scale.whole_ns),
@@ -139,7 +142,7 @@ pub(crate) fn part_of(case: &Case<'_>, key: &Key, part: &Part, saves: [u64; 2], 
         saves_ms: [per_step(saves[0]), per_step(saves[1])],
         thread: thread.map(|thread| thread.comm.clone()).unwrap_or_default(),
         process: thread.map_or(key.tid, |thread| thread.pid),
-        message: describe(case, key, part),
+        message: describe(case, key, part) + &hidden,
         place: place_of_stack(case, part.stack_id).python.into_iter().take(MAX_LINES).collect(),
         parts: Vec::new(),
     }
@@ -153,25 +156,12 @@ fn path_parts(case: &Case<'_>, path: &ProcessPath, parts: &Parts, scale: Scale) 
     let (mut shown, mut launching, mut rest) = (Vec::new(), Vec::new(), 0);
     for (key, part) in parts {
         match key.class {
-            Cause::LaunchBound => {
-                launching.push(PathPart { message: who(case, key.tid), ..part_of(key, part) });
-            }
+            Cause::LaunchBound => launching.push((part_of(key, part), part)),
             _ if percent(part.ns, scale.whole_ns) < MIN_SHARE_PCT => rest += part.ns,
             _ => shown.push(part_of(key, part)),
         }
     }
-    launching.sort_by(|a, b| b.ms.total_cmp(&a.ms));
-    if let Some(first) = launching.first() {
-        let sum = |of: fn(&PathPart) -> f64| launching.iter().map(of).sum::<f64>();
-        shown.push(PathPart {
-            share_pct: sum(|part| part.share_pct),
-            ms: sum(|part| part.ms),
-            saves_ms: [0.0, sum(|part| part.saves_ms[1])],
-            message: "Python and launching".into(),
-            parts: if launching.len() > 1 { launching.clone() } else { Vec::new() },
-            ..first.clone()
-        });
-    }
+    shown.extend(launching_part(case, launching));
     shown.sort_by(|a, b| b.ms.total_cmp(&a.ms).then(a.class.cmp(&b.class)));
     if rest > 0 {
         let small = Part { ns: rest, ..Part::default() };
@@ -182,10 +172,75 @@ fn path_parts(case: &Case<'_>, path: &ProcessPath, parts: &Parts, scale: Scale) 
     shown
 }
 
-/// The loop of each process first, then starts.
+/// All launching of a step, with what it is for below it, else by thread.
+fn launching_part(case: &Case<'_>, mut threads: Vec<(PathPart, &Part)>) -> Option<PathPart> {
+    /// Where less of it is known, it is not divided.
+    const MIN_KNOWN: f64 = 0.3;
+    /// Smaller passes are named together.
+    const MIN_SHARE: f64 = 0.04;
+    threads.sort_by(|(a, _), (b, _)| b.ms.total_cmp(&a.ms));
+    let (first, _) = threads.first()?;
+    let sum = |of: fn(&PathPart) -> f64| threads.iter().map(|(part, _)| of(part)).sum::<f64>();
+    let frames = |id: i64| case.evidence.frames.get(&id).map_or(&[][..], Vec::as_slice);
+    let mut of_passes: Vec<(Pass, PathPart)> = Vec::new();
+    for (thread, part) in &threads {
+        let comm = &thread.thread;
+        for (pass, share) in passes(part, comm, frames) {
+            // The thread that has most of it needs no name.
+            let message = match *comm == first.thread {
+                true => pass.name().into(),
+                false => format!("{} ({comm})", pass.name()),
+            };
+            let of_pass = PathPart {
+                share_pct: thread.share_pct * share,
+                ms: thread.ms * share,
+                saves_ms: thread.saves_ms.map(|ms| ms * share),
+                message,
+                ..thread.clone()
+            };
+            of_passes.push((pass, of_pass));
+        }
+    }
+    let known: f64 = of_passes.iter().filter(|(pass, _)| *pass != Pass::Other).map(|(_, part)| part.ms).sum();
+    let ms = sum(|part| part.ms);
+    let mut parts: Vec<PathPart> = match known >= MIN_KNOWN * ms {
+        true => {
+            let is_small = |(pass, part): &(Pass, PathPart)| *pass == Pass::Other || part.ms < MIN_SHARE * ms;
+            let (small, large): (Vec<_>, Vec<_>) = of_passes.into_iter().partition(is_small);
+            let others = small.into_iter().map(|(_, part)| part).reduce(|sum, part| PathPart {
+                share_pct: sum.share_pct + part.share_pct,
+                ms: sum.ms + part.ms,
+                saves_ms: [sum.saves_ms[0] + part.saves_ms[0], sum.saves_ms[1] + part.saves_ms[1]],
+                ..sum
+            });
+            let others = others.map(|part| PathPart { message: Pass::Other.name().into(), ..part });
+            large.into_iter().map(|(_, part)| part).chain(others).collect()
+        }
+        false => threads
+            .iter()
+            .map(|(part, _)| PathPart { message: part.thread.clone(), ..part.clone() })
+            .collect(),
+    };
+    parts.sort_by(|a, b| b.ms.total_cmp(&a.ms));
+    Some(PathPart {
+        share_pct: sum(|part| part.share_pct),
+        ms,
+        saves_ms: [0.0, sum(|part| part.saves_ms[1])],
+        message: "Python and launching".into(),
+        parts: if parts.len() > 1 { parts } else { Vec::new() },
+        ..first.clone()
+    })
+}
+
+/// The loop of each process first, then starts and ends.
 pub(crate) fn trees(case: &Case<'_>) -> Vec<StepTree> {
     let mut trees: Vec<StepTree> = case.paths.iter().map(|path| loop_tree(case, path)).collect();
-    trees.extend(case.paths.iter().filter_map(|path| start_tree(case, path)));
+    trees.extend(
+        case.paths.iter().filter_map(|path| once(case, path, "start", path.phases.start, &path.start_parts)),
+    );
+    trees.extend(
+        case.paths.iter().filter_map(|path| once(case, path, "end", path.phases.end, &path.end_parts)),
+    );
     trees
 }
 
@@ -240,13 +295,17 @@ fn stall(case: &Case<'_>, path: &ProcessPath, turn: &Turn) -> Stall {
     }
 }
 
-fn start_tree(case: &Case<'_>, path: &ProcessPath) -> Option<StepTree> {
-    let window = path.phases.start?;
+/// Of a phase that happens once.
+fn once(
+    case: &Case<'_>,
+    path: &ProcessPath,
+    phase: &str,
+    window: Option<Span>,
+    parts: &Parts,
+) -> Option<StepTree> {
+    let window = window.filter(|_| !parts.is_empty())?;
     let scale = Scale { whole_ns: window.ns(), count: 1.0, busy_pct: None };
-    Some(StepTree {
-        path: path_parts(case, path, &path.start_parts, scale),
-        ..of_phase(case, path, "start", window)
-    })
+    Some(StepTree { path: path_parts(case, path, parts, scale), ..of_phase(case, path, phase, window) })
 }
 
 fn of_phase(case: &Case<'_>, path: &ProcessPath, phase: &str, window: Span) -> StepTree {

@@ -1,7 +1,7 @@
 //! Parts of a path that are one thing to whoever mends it: what several workers do in the same function, what short-lived children
 //! of one name do, what is done to a process wherever it is.
 
-use super::{Key, Part, ProcessPath, Scale};
+use super::{Key, Part, Parts, ProcessPath, Scale};
 use crate::case::Case;
 use gpuwhy_model::Cause;
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ impl Whole {
     }
 
     /// Its time in other parts of the same path.
-    pub(crate) fn ns_in(&self, parts: &super::Parts) -> u64 {
+    pub(crate) fn ns_in(&self, parts: &Parts) -> u64 {
         self.members.iter().filter_map(|key| parts.get(key)).map(|part| part.ns).sum()
     }
 }
@@ -59,13 +59,14 @@ enum Thing<'a> {
     Own(&'a Key),
 }
 
-pub(crate) fn whole_parts(case: &Case<'_>, path: &ProcessPath) -> Vec<Whole> {
+/// `parts`: of the loop, or of another phase.
+pub(crate) fn whole_parts(case: &Case<'_>, path: &ProcessPath, parts: &Parts) -> Vec<Whole> {
     let allocating: u64 =
-        path.loop_parts.iter().filter(|(key, _)| key.class == Cause::GpuAlloc).map(|(_, part)| part.ns).sum();
+        parts.iter().filter(|(key, _)| key.class == Cause::GpuAlloc).map(|(_, part)| part.ns).sum();
     // Who gives memory back is why it has to be allocated again.
     let frees = |part: &Part| part.frees && part.ns * 5 >= allocating;
     let mut things: BTreeMap<Thing<'_>, Vec<(&Key, &Part)>> = BTreeMap::new();
-    for (key, part) in &path.loop_parts {
+    for (key, part) in parts {
         let comm = case.evidence.activity.threads.get(&key.tid).map_or("", |thread| thread.comm.as_str());
         let thing = match key.class {
             class if is_done_to_it(class) => Thing::DoneToIt(class),

@@ -1,5 +1,6 @@
 //! Parts of a path in words: what was done, by whom, where.
 
+use super::computing::computing;
 use super::{Key, Part};
 use crate::case::Case;
 use gpuwhy_model::{Cause, OpId};
@@ -29,7 +30,10 @@ pub(crate) fn describe(case: &Case<'_>, key: &Key, part: &Part) -> String {
     let call = main_op(case, part).map_or_else(String::new, |op| format!(" in {op}"));
     match key.class {
         Cause::SelfSleep => format!("asleep{within}"),
-        Cause::CpuSelf => format!("computing{within}"),
+        Cause::CpuSelf => {
+            let frames = part.stack_id.and_then(|id| case.evidence.frames.get(&id));
+            format!("{}{within}", frames.and_then(|frames| computing(frames)).unwrap_or("computing"))
+        }
         Cause::PythonGc => format!("collecting garbage{within}"),
         Cause::LaunchBound => "Python and launching".into(),
         Cause::GpuWait if part.launches => format!("waiting for room in the GPU's queue{call}"),
@@ -50,6 +54,19 @@ pub(crate) fn describe(case: &Case<'_>, key: &Key, part: &Part) -> String {
         Cause::MemReclaim => "waiting while the kernel freed memory".into(),
         Cause::Unknown => "unknown".into(),
         other => other.about().into(),
+    }
+}
+
+/// That removing a part saves little, as the GPU works meanwhile. `saves`: at least and at most.
+pub(crate) fn hidden(class: Cause, ns: u64, saves: [u64; 2], busy_pct: Option<f64>) -> Option<&'static str> {
+    /// The GPU must be busy for a good part of the loop to hide anything.
+    const MIN_BUSY_PCT: f64 = 30.0;
+    let is_hidden = busy_pct.is_some_and(|pct| pct >= MIN_BUSY_PCT) && saves[1] * 2 < ns;
+    match class {
+        // Launching is what the GPU works on, and what has no name may be anything.
+        Cause::LaunchBound | Cause::Unknown => None,
+        Cause::GpuWait => is_hidden.then_some("the GPU works meanwhile"),
+        _ => is_hidden.then_some("hidden behind the GPU's work"),
     }
 }
 

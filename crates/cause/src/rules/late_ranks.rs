@@ -108,7 +108,7 @@ fn draft(case: &Case<'_>, rounds: &BTreeMap<u64, Vec<&Arrival>>) -> Option<Draft
             seconds(lost),
             percent(lost, wall)
         ),
-        saves_ms_per_step: Some(late.alone_ns as f64 / 1e6 / steps(case, late.pid)),
+        saves_ms: Some([late.alone_ns as f64 / 1e6 / steps(case, late.pid); 2]),
         op,
         pid: Some(late.pid),
         rank: Some(rank),

@@ -18,7 +18,7 @@ const FILES: &str = "gpuwhy-files";
 /// What is shown while a trace runs is of the last minute.
 const LOOK_BACK: &str = "60s";
 /// A trace that was stopped has to end within a second: of a larger file the last minute is explained.
-const LARGE_FILE: u64 = 64 << 20;
+const LARGE_FILE: u64 = 256 << 20;
 /// An explanation reads a large trace by two readers.
 const OTHERS: usize = 2;
 const LIMITS: Limits =
@@ -81,5 +81,10 @@ fn answer(reader: &Reader, question: &Question, is_large: bool) -> Result<Explai
         from_ns: from_ns.filter(|_| sessions > 1),
         ..ExplainRequest::default()
     };
-    Ok(explain(reader, &request)?)
+    let mut explained = explain(reader, &request)?;
+    if is_large && matches!(question, Question::Conclude { .. }) {
+        let line = "answer: of the last minute, as the trace is large; gpuwhy explain looks at all of it";
+        explained.coverage.degraded.insert(0, line.into());
+    }
+    Ok(explained)
 }

@@ -51,6 +51,9 @@ pub(crate) fn write(explained: &Explained, out: &mut impl Write) -> io::Result<(
             phase_line(start, &format!("before the loop: {} to start", time(start.median_ms)))
         )?;
     }
+    if let Some(end) = trees.iter().find(|end| end.pid == main.pid && end.phase == "end") {
+        writeln!(out, "{}", phase_line(end, &format!("behind the loop: {}", time(end.median_ms))))?;
+    }
     let others = loops.iter().filter(|tree| tree.pid != main.pid);
     for tree in others.clone().take(MAX_PROCESSES) {
         let step = if tree.found_by.is_some() { " step" } else { "" };
@@ -188,12 +191,9 @@ fn part_words(part: &PathPart, pid: u32, frames: usize) -> String {
         words += &format!(", {}[{}]", printable(&part.thread), part.process);
     }
     if !part.parts.is_empty() {
-        let threads: Vec<String> = part
-            .parts
-            .iter()
-            .map(|thread| format!("{} {}", time(thread.ms), printable(&thread.thread)))
-            .collect();
-        return format!("{words}: {}", threads.join(", "));
+        let parts: Vec<String> =
+            part.parts.iter().map(|part| format!("{} {}", printable(&part.message), time(part.ms))).collect();
+        return format!("{words}: {}", parts.join(", "));
     }
     let own: Vec<String> =
         part.place.iter().filter(|line| !is_of_library(line)).take(frames).map(|line| short(line)).collect();

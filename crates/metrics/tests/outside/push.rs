@@ -73,6 +73,7 @@ fn finding() -> Finding {
         steps: Vec::new(),
         phase: None,
         saves_ms_per_step: None,
+        saves_ms_interval: None,
         by_design: None,
     }
 }

@@ -13,6 +13,9 @@ const MAX_BEATS: usize = 300_000;
 /// The latest calls tell the period; how many there are in all is counted.
 const MAX_CALL_BEATS: usize = 20_000;
 
+/// Calls are counted by windows of this length.
+const WINDOW_NS: u64 = 500_000_000;
+
 /// What happens once in a unit of work, as far as each one is on file.
 pub(super) fn beats(
     reader: &Reader,
@@ -76,6 +79,7 @@ fn call_beats(
         .collect();
     let ops = kinds.keys().map(|op| literal(op)).collect::<Vec<_>>().join(", ");
     for table in ["cuda_events", "hip_events"] {
+        let places = places(reader, times, table, &ops)?;
         let sql = format!(
             "SELECT pid, op, stack_id, timestamp_ns, handle FROM {table} WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 \
              AND op IN ({ops}) ORDER BY timestamp_ns DESC LIMIT {MAX_CALL_BEATS}"
@@ -90,13 +94,18 @@ fn call_beats(
             push(counted_as);
             match (*kind, row.maybe_text(4), row.signed(2)) {
                 (BeatKind::GraphLaunch, Some(graph), _) => push(counted_as ^ hash(&graph)),
-                (_, _, Some(stack_id)) => push(counted_as ^ stack_id.cast_unsigned()),
+                (_, _, Some(stack_id)) => {
+                    let place = places.get(&stack_id).copied();
+                    push(counted_as ^ place.unwrap_or(stack_id.cast_unsigned()));
+                }
                 _ => {}
             }
         })?;
     }
+    // Of calls that are watched in slices, what was counted stands for the whole window.
     let sql = format!(
-        "SELECT pid, op, window_start_ns, count FROM call_stats WHERE window_start_ns >= ?1 AND window_start_ns < ?2 \
+        "SELECT pid, op, window_start_ns, CASE WHEN window_ns BETWEEN 1 AND {WINDOW_NS} \
+         THEN CAST(round(count * {WINDOW_NS}.0 / window_ns) AS INTEGER) ELSE count END FROM call_stats WHERE window_start_ns >= ?1 AND window_start_ns < ?2 \
          AND op IN ({ops})"
     );
     each_row(reader, &sql, times, |row| {
@@ -107,6 +116,20 @@ fn call_beats(
         }
     })?;
     Ok(())
+}
+
+/// By stack: its lines of Python. Below them the same call may come by several ways through a library.
+fn places(reader: &Reader, times: [u64; 2], table: &str, ops: &str) -> Result<HashMap<i64, u64>, QueryError> {
+    let mut places: HashMap<i64, u64> = HashMap::new();
+    let sql = format!(
+        "SELECT stack_id, file, line FROM frames WHERE kind = 'python' AND stack_id IN (SELECT stack_id FROM {table} \
+         WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 AND op IN ({ops})) ORDER BY stack_id, depth"
+    );
+    each_row(reader, &sql, times, |row| {
+        let place = places.entry(row.signed(0).unwrap_or_default()).or_default();
+        *place = place.rotate_left(7) ^ hash(&format!("{}:{}", row.text(1), row.number(2)));
+    })?;
+    Ok(places)
 }
 
 /// A text of the trace in a statement. Names come from the file: whatever bytes they have, they end nothing.

@@ -175,7 +175,8 @@ fn stalled(recording: &str, ms: u64) -> (NamedTempFile, u64) {
     let db = rusqlite::Connection::open(file.path()).unwrap();
     let (pid, start_ns): (u32, i64) = db
         .query_row(
-            "SELECT pid, (min(timestamp_ns) + max(timestamp_ns)) / 2 FROM cpu_samples GROUP BY pid ORDER BY count(*) DESC",
+            "SELECT pid, (min(window_start_ns) + max(window_start_ns)) / 2 FROM call_stats WHERE op LIKE '%Launch%' \
+             GROUP BY pid ORDER BY sum(count) DESC",
             [],
             |row| Ok((row.get(0)?, row.get(1)?)),
         )

@@ -1,14 +1,22 @@
 //! What the time of a loop goes to, along the critical path: one finding for each part that is worth removing.
 
+mod culprits;
+mod launching;
+mod start;
+
 use super::Rule;
-use crate::bills::{Bills, Share, Who};
+use crate::bills::Bills;
 use crate::case::Case;
-use crate::draft::{Draft, at, in_short, place_of_stack, seconds};
+use crate::draft::{Draft, at, place_of_stack, seconds};
 use crate::fixes::fixes;
-use crate::path::{Key, Part, ProcessPath, Scale, Whole, describe, is_sampled, main_op, who, whole_parts};
+use crate::path::{
+    Key, Part, ProcessPath, Scale, Whole, describe, hidden, is_sampled, main_op, who, whole_parts,
+};
 use crate::severity::{of_taken, percent};
+use culprits::{name_culprits, say_way};
 use gpuwhy_model::{Cause, Severity, Span, units};
-use std::collections::BTreeMap;
+use launching::launching;
+use start::of_start;
 
 pub(super) const RULE: Rule = Rule {
     name: "critical_path",
@@ -51,8 +59,7 @@ const MIN_COMPUTING_PCT: f64 = 8.0;
 const STALL_NS: u64 = 250_000_000;
 /// A part most of whose time is in steps far longer than the others is not what every step pays.
 const MOSTLY: f64 = 0.7;
-/// Where launching has this share, and the GPU is not busy, the host is the limit.
-const LAUNCH_PCT: f64 = 50.0;
+/// From here on the GPU is the limit.
 const BUSY_PCT: f64 = 80.0;
 
 fn find(case: &Case<'_>) -> Vec<Draft> {
@@ -62,7 +69,7 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
 fn of_process(case: &Case<'_>, path: &ProcessPath) -> Vec<Draft> {
     let scale = Scale::of_loop(path);
     let mut drafts = Vec::new();
-    for whole in &whole_parts(case, path) {
+    for whole in &whole_parts(case, path, &path.loop_parts) {
         if matches!(whole.key.class, Cause::LaunchBound | Cause::Unknown) {
             continue;
         }
@@ -73,6 +80,7 @@ fn of_process(case: &Case<'_>, path: &ProcessPath) -> Vec<Draft> {
         }
     }
     drafts.extend(launching(case, path, scale));
+    drafts.extend(of_start(case, path));
     drafts
 }
 
@@ -184,6 +192,12 @@ fn draft(case: &Case<'_>, path: &ProcessPath, scale: Scale, whole: &Whole, stall
             format!("{subject} {what}: {} of {} ({share:.0}%)", seconds(part.ns), seconds(scale.whole_ns))
         }
     };
+    if let Some(why) =
+        hidden(key.class, part.ns, saves, path.busy_pct).filter(|_| stalls.is_none() && !is_shared)
+    {
+        let saved = seconds((saves[1] as f64 / scale.count) as u64);
+        bills.say(key.class, format!("{why}: a step takes {saved} less without it at most"));
+    }
     let mut severity = match is_shared {
         true => of_taken((saves[0] + saves[1]) / 2, scale.whole_ns),
         // What is loaded once is no fault of the loop, however long it took.
@@ -205,7 +219,7 @@ fn draft(case: &Case<'_>, path: &ProcessPath, scale: Scale, whole: &Whole, stall
         op: op.map(ToString::to_string),
         pid: Some(pid),
         window: Some(stalls.map_or(path.phases.repeats, |stalls| stalls.window)),
-        saves_ms_per_step: Some(((saves[0] + saves[1]) / 2) as f64 / 1e6 / scale.count),
+        saves_ms: Some(saves.map(|ns| ns as f64 / 1e6 / scale.count)),
         // Where it computes is all there is to know of it.
         explained_pct: (key.class == Cause::CpuSelf && !(place.python.is_empty() && place.native.is_empty()))
             .then_some(100.0),
@@ -299,140 +313,4 @@ fn severity(path: &ProcessPath, class: Cause, saves: [u64; 2], scale: Scale) -> 
         }
         _ => by_saving,
     }
-}
-
-fn name_culprits(case: &Case<'_>, path: &ProcessPath, key: &Key, part: &Part, bills: &mut Bills) {
-    let pid = path.pid;
-    let comm = |tid: u32| {
-        let thread = case.evidence.activity.threads.get(&tid);
-        thread.map(|thread| thread.comm.clone()).unwrap_or_default()
-    };
-    let names_others = matches!(
-        key.class,
-        Cause::CpuPreempted
-            | Cause::PythonGil
-            | Cause::LockFutex
-            | Cause::IoFile
-            | Cause::NetWait
-            | Cause::ProcWait
-    );
-    // Who brings a packet is not who sent it.
-    let is_peer = |tid: u32| key.class != Cause::NetWait || !is_of_kernel(&comm(tid));
-    if names_others && part.by.keys().any(|(_, tid)| is_peer(*tid)) {
-        // Children that ran the same command one after the other are one culprit.
-        let mut first_of: BTreeMap<String, u32> = BTreeMap::new();
-        for ((by_pid, by_tid), ns) in part.by.iter().filter(|((_, tid), _)| is_peer(*tid)) {
-            let comm = comm(*by_tid);
-            let stands_for_all = match key.class {
-                Cause::ProcWait => *first_of.entry(comm.clone()).or_insert(*by_pid),
-                _ => *by_pid,
-            };
-            let share = Share { comm, pid: Some(stands_for_all), ns: *ns, count: 1, ..Share::default() };
-            bills.blame(key.class, Who::Process(stands_for_all), share);
-            if let Some(command) =
-                case.evidence.activity.commands.get(by_pid).filter(|_| key.class == Cause::ProcWait)
-            {
-                bills.say(key.class, format!("the child ran: {}", command.command));
-            }
-        }
-        return;
-    }
-    if key.class == Cause::GpuWait && !path.sharers.is_empty() {
-        for other in &path.sharers {
-            let ns = part.ns / (path.sharers.len() as u64 + 1);
-            let share =
-                Share { comm: case.comm(*other), pid: Some(*other), ns, count: 1, ..Share::default() };
-            bills.blame(key.class, Who::Process(*other), share);
-        }
-        return;
-    }
-    let object = part.objects.iter().max_by_key(|(_, ns)| **ns);
-    let object = object.and_then(|(at, _)| case.evidence.activity.objects.get(*at as usize));
-    if let (Cause::NetWait, Some(peer)) = (key.class, object) {
-        let share = Share { comm: peer.clone(), ns: part.ns, count: part.waits, ..Share::default() };
-        bills.blame(key.class, Who::Named(peer.clone()), share);
-        return;
-    }
-    let others: u64 = part.others.iter().map(|(_, ns)| ns).sum();
-    for (tid, ns) in [(key.tid, part.ns.saturating_sub(others))].iter().chain(&part.others) {
-        let of = case.evidence.activity.threads.get(tid).map_or(pid, |thread| thread.pid);
-        let share =
-            Share { comm: comm(*tid), pid: Some(of), ns: *ns, count: part.waits.max(1), ..Share::default() };
-        bills.blame(key.class, Who::Process(of), share);
-    }
-}
-
-/// Threads of the kernel that deliver packets for everybody.
-fn is_of_kernel(comm: &str) -> bool {
-    ["ksoftirqd/", "irq/", "napi/", "kworker/"].iter().any(|name| comm.starts_with(name))
-}
-
-/// How the path came to the thread.
-fn say_way(case: &Case<'_>, path: &ProcessPath, key: &Key, bills: &mut Bills) {
-    let mut tid = key.tid;
-    let mut seen = vec![tid];
-    while let Some(way) = path.ways.get(&tid).filter(|_| tid != path.pid) {
-        if seen.contains(&way.from_tid) && way.from_tid != path.pid {
-            break;
-        }
-        let place = place_of_stack(case, way.stack_id);
-        let line = in_short(&place).map_or_else(String::new, |line| format!(" at {line}"));
-        bills.say(
-            key.class,
-            format!(
-                "on the way: {} waited for {}{line} ({}, {} waits)",
-                who(case, way.from_tid),
-                who(case, tid),
-                seconds(way.ns),
-                way.count
-            ),
-        );
-        tid = way.from_tid;
-        seen.push(tid);
-        if seen.len() > 6 {
-            break;
-        }
-    }
-}
-
-/// What remains when nothing else is on the path: launches, and the Python between them.
-fn launching(case: &Case<'_>, path: &ProcessPath, scale: Scale) -> Option<Draft> {
-    let mut threads: BTreeMap<u32, &Part> = BTreeMap::new();
-    for (key, part) in path.loop_parts.iter().filter(|(key, _)| key.class == Cause::LaunchBound) {
-        threads.insert(key.tid, part);
-    }
-    let ns: u64 = threads.values().map(|part| part.ns).sum();
-    let share = percent(ns, scale.whole_ns);
-    if share < LAUNCH_PCT || path.busy_pct.is_some_and(|pct| pct >= BUSY_PCT) {
-        return None;
-    }
-    let mut bills = Bills::default();
-    bills.add(Cause::LaunchBound, ns);
-    for (tid, part) in &threads {
-        bills.say(Cause::LaunchBound, format!("{} in {}", seconds(part.ns), who(case, *tid)));
-    }
-    if let Some(pct) = path.busy_pct {
-        bills.say(Cause::LaunchBound, format!("the GPU was busy {pct:.0}% of the loop by its own counter"));
-    }
-    let most = threads.values().filter(|part| !place_of_stack(case, part.stack_id).python.is_empty());
-    let place = place_of_stack(case, most.max_by_key(|part| part.ns).and_then(|part| part.stack_id));
-    let op = case.main_op(path.pid, gpuwhy_model::Family::Launch).map(|op| op.sums.op.clone());
-    Some(Draft {
-        severity: Some(Severity::Low),
-        title: format!(
-            "{} spends {share:.0}% of its loop on launches and the Python between them{}: the host is the limit, not the GPU",
-            case.name(path.pid),
-            at(&place)
-        ),
-        op,
-        pid: Some(path.pid),
-        window: Some(path.phases.repeats),
-        saves_ms_per_step: None,
-        by_design: Some("launch bound"),
-        fixes: fixes(case, path.pid, &bills),
-        sql: format!("SELECT * FROM gpu_time WHERE pid = {}", path.pid),
-        bills,
-        place,
-        ..Draft::default()
-    })
 }

@@ -2,7 +2,7 @@
 //! there is nothing to explain.
 
 use crate::refusal::refused;
-use crate::support::{Trace, done, gpuwhy};
+use crate::support::{Trace, can_trace, done, gpuwhy, sim, simwork};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -31,8 +31,7 @@ pub(super) fn passes<'a>(
     comm: &str,
     frames_of: impl Fn(i64) -> &'a [Frame],
 ) -> BTreeMap<Pass, f64> {
-    // This thread does nothing else.
-    if comm.starts_with("pt_autograd") {
+    if is_of_autograd(comm) {
         return [(Pass::Backward, 1.0)].into();
     }
     let mut sums: BTreeMap<Pass, u64> = BTreeMap::new();
@@ -44,6 +43,11 @@ pub(super) fn passes<'a>(
         return [(Pass::Other, 1.0)].into();
     }
     sums.into_iter().map(|(pass, ns)| (pass, ns as f64 / all as f64)).collect()
+}
+
+/// A thread that does nothing but run backward passes.
+pub(super) fn is_of_autograd(comm: &str) -> bool {
+    comm.starts_with("pt_autograd")
 }
 
 /// The innermost frame that tells: a layer that is computed again in a backward pass is a forward pass.

@@ -1,7 +1,7 @@
 //! The step tree: what `explain` shows first. Its fields are those of its JSON.
 
 use super::noise::StepNoise;
-use super::passes::{Pass, passes};
+use super::passes::{Pass, is_of_autograd, passes};
 use super::{Key, Part, Parts, ProcessPath, Turn, describe, hidden};
 use crate::case::Case;
 use crate::draft::place_of_stack;
@@ -201,9 +201,12 @@ fn launching_part(case: &Case<'_>, mut threads: Vec<(PathPart, &Part)>) -> Optio
             of_passes.push((pass, of_pass));
         }
     }
-    let known: f64 = of_passes.iter().filter(|(pass, _)| *pass != Pass::Other).map(|(_, part)| part.ms).sum();
+    // That one thread runs the backward pass says nothing of the others.
+    let in_frames = || of_passes.iter().filter(|(_, part)| !is_of_autograd(&part.thread));
+    let all: f64 = in_frames().map(|(_, part)| part.ms).sum();
+    let known: f64 = in_frames().filter(|(pass, _)| *pass != Pass::Other).map(|(_, part)| part.ms).sum();
     let ms = sum(|part| part.ms);
-    let mut parts: Vec<PathPart> = match known >= MIN_KNOWN * ms {
+    let mut parts: Vec<PathPart> = match known > MIN_KNOWN * all {
         true => {
             let is_small = |(pass, part): &(Pass, PathPart)| *pass == Pass::Other || part.ms < MIN_SHARE * ms;
             let (small, large): (Vec<_>, Vec<_>) = of_passes.into_iter().partition(is_small);

@@ -163,4 +163,6 @@ pub struct BusySample {
     pub pid: u32,
     pub time_ns: u64,
     pub pct: f64,
+    /// Of the engine that runs kernels, by GPM; else what the driver samples.
+    pub is_of_engine: bool,
 }

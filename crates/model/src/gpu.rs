@@ -41,6 +41,7 @@ pub struct GpuSample {
     pub ecc_corrected: Option<u64>,
     pub ecc_uncorrected: Option<u64>,
     /// From GPM (Hopper and newer), over the time since the last sample.
+    pub graphics_pct: Option<f64>,
     pub sm_occupancy_pct: Option<f64>,
     pub sm_active_pct: Option<f64>,
     pub dram_active_pct: Option<f64>,

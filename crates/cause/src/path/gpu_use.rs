@@ -34,6 +34,17 @@ pub(super) fn busy(activity: &Activity, pid: u32, span: Span) -> Option<f64> {
     within(span.start_ns + SECOND).or_else(|| within(span.start_ns + SECOND / 4))
 }
 
+/// What said how busy the GPU was.
+pub(super) fn busy_source(activity: &Activity, pid: u32, span: Span) -> &'static str {
+    let mut samples = activity
+        .busy
+        .iter()
+        .filter(|sample| sample.pid == pid && (span.start_ns..=span.end_ns).contains(&sample.time_ns))
+        .peekable();
+    let are_of_engine = samples.peek().is_some() && samples.all(|sample| sample.is_of_engine);
+    if are_of_engine { "its engine counter" } else { "its counter" }
+}
+
 /// Who else used the GPU for a good part of the loop.
 pub(super) fn sharers(activity: &Activity, pid: u32, span: Span) -> Vec<u32> {
     const MIN_CALLS: u64 = 50;

@@ -34,7 +34,7 @@ pub(crate) use words::{describe, hidden, main_op, who};
 
 use crate::activity::{Activity, BeatKind, ThreadWait};
 use crate::evidence::Evidence;
-use gpu_use::{busy, proven_busy, sharers};
+use gpu_use::{busy, busy_source, proven_busy, sharers};
 use gpuwhy_model::{Cause, Layer, Part as TimePart, Reason, Span};
 use handed::{Handed, handed};
 use pairs::turns_of_pair;
@@ -75,6 +75,7 @@ pub(crate) struct ProcessPath {
     waits_for: BTreeMap<u32, u64>,
     /// How busy its GPU was in the loop, by the GPU's own counter.
     pub(crate) busy_pct: Option<f64>,
+    pub(crate) busy_source: &'static str,
     /// How busy its streams were at least, copies included.
     pub(crate) proven_busy_pct: f64,
     /// What threads of the path other than its own did in the whole loop, by thread and class: more than what fell into a
@@ -237,6 +238,7 @@ fn process_path(
         ways: ways(divider, &walked.hops, phases.repeats),
         waits_for: waits_for(&walked.hops, root, phases.repeats),
         busy_pct: busy(&evidence.activity, pid, phases.repeats),
+        busy_source: busy_source(&evidence.activity, pid, phases.repeats),
         proven_busy_pct: proven_busy(evidence, pid),
         whole: whole_times(divider, timelines, &loop_parts, root, phases.repeats),
         root,

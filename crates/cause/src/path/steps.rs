@@ -157,7 +157,12 @@ mod tests {
                 beat_counts: [((pid, kind, key), counts)].into(),
                 callers: [(1, Caller { pid, calls: 24_000, first_ns: 0, last_ns: 2_000 * MS })].into(),
                 busy: [1, 2]
-                    .map(|second| BusySample { pid, time_ns: second * 1_000 * MS, pct: busy_pct })
+                    .map(|second| BusySample {
+                        pid,
+                        time_ns: second * 1_000 * MS,
+                        pct: busy_pct,
+                        is_of_engine: false,
+                    })
                     .into(),
                 ..Activity::default()
             },
@@ -182,6 +187,15 @@ mod tests {
     fn a_loop_that_launches_and_waits_in_turns_is_built_that_way_though_its_gpu_has_pauses() {
         let found = explain(&synchronises(75.0));
         assert!(found.findings.iter().all(|finding| finding.severity == Severity::Low), "{found:?}");
+    }
+
+    #[test]
+    fn the_engines_counter_is_named_where_it_tells() {
+        let mut evidence = synchronises(95.0);
+        let source = |evidence: &Evidence| explain(evidence).steps[0].gpu_busy_source.clone();
+        assert_eq!(source(&evidence).as_deref(), Some("its counter"));
+        evidence.activity.busy.iter_mut().for_each(|sample| sample.is_of_engine = true);
+        assert_eq!(source(&evidence).as_deref(), Some("its engine counter"));
     }
 
     #[test]

@@ -260,7 +260,7 @@ fn loop_tree(case: &Case<'_>, path: &ProcessPath) -> StepTree {
         mean_ms: turns.map_or(whole, |turns| ms(turns.mean_ns)),
         noise: turns.and_then(|turns| turns.noise),
         gpu_busy_pct: path.busy_pct,
-        gpu_busy_source: path.busy_pct.map(|_| "its counter".into()),
+        gpu_busy_source: path.busy_pct.map(|_| path.busy_source.into()),
         requests: requests(case.evidence, path),
         path: path_parts(case, path, &path.loop_parts, scale),
         outliers: path.outliers.iter().map(|turn| stall(case, path, turn)).collect(),

@@ -4,6 +4,7 @@ use super::asked::Asked;
 use gpuwhy_nvml::{Error, Metric, Sample};
 
 const METRICS: &[Metric] = &[
+    Metric::GraphicsUtil,
     Metric::SmOccupancy,
     Metric::SmUtil,
     Metric::DramBwUtil,
@@ -20,6 +21,7 @@ const MIB: f64 = 1024.0 * 1024.0;
 /// Percentages, and traffic in bytes a second.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Activity {
+    pub(super) graphics_pct: Option<f64>,
     pub(super) sm_occupancy_pct: Option<f64>,
     pub(super) sm_active_pct: Option<f64>,
     pub(super) dram_active_pct: Option<f64>,
@@ -59,6 +61,7 @@ fn from_metrics(values: &[Option<f64>]) -> Activity {
     let pct = |metric| of(metric).map(|value: f64| value.clamp(0.0, 100.0));
     let bytes = |metric| of(metric).map(|mib: f64| (mib.max(0.0) * MIB) as u64);
     Activity {
+        graphics_pct: pct(Metric::GraphicsUtil),
         sm_occupancy_pct: pct(Metric::SmOccupancy),
         sm_active_pct: pct(Metric::SmUtil),
         dram_active_pct: pct(Metric::DramBwUtil),
@@ -76,9 +79,10 @@ mod tests {
 
     #[test]
     fn metrics_find_their_places() {
-        let values = [Some(12.5), Some(100.4), None, Some(3.0), Some(2.0), None, Some(0.5), Some(1.0)];
+        let values =
+            [Some(40.0), Some(12.5), Some(100.4), None, Some(3.0), Some(2.0), None, Some(0.5), Some(1.0)];
         let activity = from_metrics(&values);
-        assert_eq!(activity.sm_occupancy_pct, Some(12.5));
+        assert_eq!((activity.graphics_pct, activity.sm_occupancy_pct), (Some(40.0), Some(12.5)));
         assert_eq!(activity.sm_active_pct, Some(100.0));
         assert_eq!(activity.dram_active_pct, None);
         assert_eq!(activity.tensor_active_pct, Some(3.0));

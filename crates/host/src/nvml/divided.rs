@@ -68,6 +68,7 @@ impl Part {
             name: asked.ask("name", || device.name()).unwrap_or_default(),
             memory_used_bytes: memory.as_ref().map(|memory| memory.used),
             memory_total_bytes: memory.as_ref().map(|memory| memory.total),
+            graphics_pct: activity.graphics_pct,
             sm_occupancy_pct: activity.sm_occupancy_pct,
             sm_active_pct: activity.sm_active_pct,
             dram_active_pct: activity.dram_active_pct,

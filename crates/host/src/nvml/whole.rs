@@ -149,6 +149,7 @@ impl Whole {
             nvlink_errors: counters.nvlink_errors,
             ecc_corrected: ecc(asked, "ecc corrected", MemoryError::Corrected),
             ecc_uncorrected: ecc(asked, "ecc uncorrected", MemoryError::Uncorrected),
+            graphics_pct: activity.graphics_pct,
             sm_occupancy_pct: activity.sm_occupancy_pct,
             sm_active_pct: activity.sm_active_pct,
             dram_active_pct: activity.dram_active_pct,

@@ -372,13 +372,16 @@ fn busy(reader: &Reader, times: [u64; 2], activity: &mut Activity) -> Result<(),
         activity.gpus.entry(row.id(0)).or_default().insert(row.number(1));
     }
     let pids: BTreeSet<u32> = activity.callers.values().map(|caller| caller.pid).collect();
-    let sql = "SELECT timestamp_ns, gpu, sm_pct FROM gpu_samples WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 + 1000000000 \
-               AND sm_pct IS NOT NULL ORDER BY timestamp_ns LIMIT 1000000";
+    // GPM measures the time between two samples; the driver's own figure is of a part of it.
+    let sql = "SELECT timestamp_ns, gpu, ifnull(graphics_pct, sm_pct), graphics_pct IS NOT NULL FROM gpu_samples \
+               WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 + 1000000000 AND mig IS NULL \
+               AND ifnull(graphics_pct, sm_pct) IS NOT NULL ORDER BY timestamp_ns LIMIT 1000000";
     for row in rows(reader, sql, times)? {
         for pid in &pids {
             if activity.gpus.get(pid).is_none_or(|gpus| gpus.contains(&row.number(1))) {
                 let pct = row.real(2).unwrap_or(0.0);
-                activity.busy.push(BusySample { pid: *pid, time_ns: row.number(0), pct });
+                let is_of_engine = row.number(3) != 0;
+                activity.busy.push(BusySample { pid: *pid, time_ns: row.number(0), pct, is_of_engine });
             }
         }
     }

@@ -41,6 +41,11 @@ pub(crate) const GPU_SAMPLES: Table = Table {
         real("sm_active_pct", "%", "multiprocessors with work, averaged; since the last sample"),
         real("dram_active_pct", "%", "time in which device memory was moved; since the last sample"),
         real("tensor_active_pct", "%", "time in which tensor cores were busy; since the last sample"),
+        real(
+            "graphics_pct",
+            "%",
+            "time in which its engine for kernels was busy, by GPM; since the last sample",
+        ),
     ],
     key: &[],
     clustered: false,

@@ -50,6 +50,7 @@ pub(super) fn samples(db: &Connection, samples: &[GpuSample], session_id: i64) -
             "sm_active_pct" = s.sm_active_pct,
             "dram_active_pct" = s.dram_active_pct,
             "tensor_active_pct" = s.tensor_active_pct,
+            "graphics_pct" = s.graphics_pct,
         );
         processes(db, s, session_id)?;
     }

@@ -39,6 +39,7 @@ fn sample() -> GpuSample {
         sm_active_pct: Some(24.5),
         dram_active_pct: Some(25.5),
         tensor_active_pct: Some(26.5),
+        graphics_pct: Some(27.5),
         processes: vec![
             GpuProcess { pid: 10, memory_bytes: Some(4096) },
             GpuProcess { pid: 11, memory_bytes: None },
@@ -59,11 +60,11 @@ fn a_sample_is_kept_with_all_its_counters() {
              throttle_reasons, pcie_rx_bytes_per_s, pcie_tx_bytes_per_s, pcie_generation, pcie_generation_max, \
              pcie_width, pcie_width_max, pcie_replays, nvlink_rx_bytes_per_s, nvlink_tx_bytes_per_s, nvlink_active, \
              nvlink_total, nvlink_errors, ecc_corrected, ecc_errors, sm_occupancy_pct, sm_active_pct, \
-             dram_active_pct, tensor_active_pct FROM gpu_samples WHERE gpu = 3"
+             dram_active_pct, tensor_active_pct, graphics_pct FROM gpu_samples WHERE gpu = 3"
         ),
         [
             "+0|3|GPU-1|1/0|NVIDIA H200|98.5|40|1|2|3|4|5|6|7|8|[\"hw_thermal\",\"sw_power_cap\"]|9|10|11|12|13|14|15|\
-             16|17|18|19|20|21|22|23.5|24.5|25.5|26.5"
+             16|17|18|19|20|21|22|23.5|24.5|25.5|26.5|27.5"
         ]
     );
     assert_eq!(

@@ -2,6 +2,7 @@
 
 use crate::made::{calls, ops, session, writer};
 use gpuwhy_model::Facts;
+use gpuwhy_store::schema::SCHEMA_VERSION;
 use gpuwhy_store::{Limits, Options, Reader, StoreError, Writer};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -70,9 +71,12 @@ fn a_newer_schema_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new.db");
     trace(&path);
-    rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 9).unwrap();
+    rusqlite::Connection::open(&path)
+        .unwrap()
+        .pragma_update(None, "user_version", SCHEMA_VERSION + 1)
+        .unwrap();
     for error in refused(&std::fs::read(&path).unwrap()) {
-        assert!(matches!(error, StoreError::Newer { found: 9, .. }), "{error}");
+        assert!(matches!(error, StoreError::Newer { found, .. } if *found == SCHEMA_VERSION + 1), "{error}");
         assert!(error.to_string().contains("update gpuwhy"), "{error}");
     }
 }

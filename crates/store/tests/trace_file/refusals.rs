@@ -76,7 +76,7 @@ fn a_newer_schema_is_named() {
         .pragma_update(None, "user_version", SCHEMA_VERSION + 1)
         .unwrap();
     for error in refused(&std::fs::read(&path).unwrap()) {
-        assert!(matches!(error, StoreError::Newer { found, .. } if *found == SCHEMA_VERSION + 1), "{error}");
+        assert!(matches!(error, StoreError::Newer { found, .. } if found == SCHEMA_VERSION + 1), "{error}");
         assert!(error.to_string().contains("update gpuwhy"), "{error}");
     }
 }

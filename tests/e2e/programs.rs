@@ -51,7 +51,7 @@ const CLEAN: [&str; 6] = [
 ];
 
 /// With these something is; the best answer first.
-const FAULTS: [(&str, &[Say]); 15] = [
+const FAULTS: [(&str, &[Say]); 17] = [
     ("stall_near_end", &[say("self.sleep", Who::Own, "stall_end")]),
     ("lock_chain", &[say("self.sleep", Who::Named("db"), "lock_chain")]),
     (
@@ -68,6 +68,8 @@ const FAULTS: [(&str, &[Say]); 15] = [
     ("first_stage", &[say("self.sleep", Who::Helper("reader"), "first_stage")]),
     ("slow_of_three", &[say("self.sleep", Who::Helper("worker2"), "slow_of_three")]),
     ("pin_thread", &[say("self.sleep", Who::Helper("worker"), "pinned_worker")]),
+    ("worker_lock", &[say("self.sleep", Who::Helper("holder"), "worker_lock")]),
+    ("poll_shared_memory", &[say("self.sleep", Who::Own, "poll")]),
     ("mp_lock", &[say("self.sleep", Who::Helper("holder"), "mp_lock")]),
     ("unix_socket_json", &[say("cpu.self", Who::Helper("server"), "unix_server")]),
     ("asyncio_streams", &[say("self.sleep", Who::Helper("server"), "stream_server")]),
@@ -143,7 +145,7 @@ impl Built {
 /// Findings of the loop, the first one first.
 fn of_loop(answer: &Value) -> Vec<&Value> {
     let all = answer["findings"].as_array().unwrap().iter();
-    all.filter(|finding| finding["phase"] != "start").collect()
+    all.filter(|finding| finding["phase"] != "start" && finding["phase"] != "end").collect()
 }
 
 /// As `programs.py` has them.

@@ -32,6 +32,8 @@ pub(crate) struct Draft {
     pub(crate) by_design: Option<&'static str>,
     /// Where it is of another phase than the evidence as a whole.
     pub(crate) phase: Option<&'static str>,
+    /// What its time is a share of, where that is not the time in which the process made calls.
+    pub(crate) of_ns: Option<u64>,
 }
 
 impl Draft {
@@ -47,7 +49,7 @@ impl Draft {
         let us = |ns: u64| ns as f64 / 1e3;
         let mut impact = Impact {
             excess_ms: self.bills.total_ns() as f64 / 1e6,
-            wall_pct: percent(self.bills.total_ns(), wall.ns()).min(100.0),
+            wall_pct: percent(self.bills.total_ns(), self.of_ns.unwrap_or(wall.ns())).min(100.0),
             ..self.impact
         };
         if let Some(ledger) = ledger {

@@ -8,6 +8,7 @@ import ctypes
 import json
 import logging
 import logging.handlers
+import mmap
 import multiprocessing
 import os
 import queue
@@ -325,6 +326,48 @@ def mp_lock(run):
     for _ in run.steps():
         with lock:
             pass
+        training.step()
+
+
+def worker_lock(run):
+    """A worker that needs, for each batch, what another process has."""
+    lock = fork.Lock()
+    def hold():
+        while True:
+            with lock:
+                time.sleep(0.02)  # MARK worker_lock
+            time.sleep(0.001)
+    holder = fork.Process(target=hold, daemon=True)
+    holder.start()
+    run.helpers["holder"] = holder.pid
+    batches = fork.Queue(2)
+    def work():
+        while True:
+            with lock:
+                pass
+            batches.put(bytes(1000))
+    fork.Process(target=work, daemon=True).start()
+    training = Training()
+    for _ in run.steps():
+        batches.get()
+        training.step()
+
+
+def poll_shared_memory(run):
+    """Looks again and again whether a worker is done: sleeps too short to be recorded one by one."""
+    shared = mmap.mmap(-1, 8)
+    def work():
+        while True:
+            if shared[0] == 1:
+                burn(150000)
+                shared[0] = 2
+            time.sleep(0.0005)
+    fork.Process(target=work, daemon=True).start()
+    training = Training()
+    for _ in run.steps():
+        shared[0] = 1
+        while shared[0] != 2:
+            time.sleep(0.0005)  # MARK poll
         training.step()
 
 

@@ -102,6 +102,8 @@ pub(crate) struct Way {
 
 /// Contexts are made and modules are loaded within so long after the first call, where that is the first of the process.
 const START_OF_CALLS_NS: u64 = 1_000_000_000;
+/// Sums of calls are of windows of this length.
+const CALLS_WINDOW_NS: u64 = 500_000_000;
 /// Shorter ones say nothing about a loop.
 const MIN_LOOP_NS: u64 = 300_000_000;
 /// What takes longer than this behind a loop is worth a tree: a last checkpoint, an evaluation.
@@ -166,13 +168,17 @@ fn phases_of(evidence: &Evidence, pid: u32) -> Option<(Phases, Option<Period>)> 
     // Windows begin before calls do, and end after them.
     calls.start_ns = calls.start_ns.clamp(traced.start_ns, traced.end_ns);
     calls.end_ns = calls.end_ns.clamp(calls.start_ns, traced.end_ns);
+    // Calls are known by their windows: what a process did before it first loaded something was no loop.
+    let first_load = activity.first_load.get(&pid).copied().unwrap_or(0);
+    let loads_here = (1..=calls.start_ns + START_OF_CALLS_NS).contains(&first_load);
+    if (calls.start_ns..calls.start_ns + CALLS_WINDOW_NS).contains(&first_load) {
+        calls.start_ns = first_load.min(calls.end_ns);
+    }
     let period = period(activity, pid, calls);
     let mut cold: Vec<u64> =
         activity.cold.iter().filter(|(of, _)| *of == pid).map(|(_, time)| *time).collect();
     cold.sort_unstable();
     // A command that is traced from its start was forked before the trace began, and imports first.
-    let loads_here =
-        activity.first_load.get(&pid).is_some_and(|time| *time <= calls.start_ns + START_OF_CALLS_NS);
     let began_before = began_before && !loads_here;
     let life = Life { traced, calls, began_before, period: period.as_ref(), cold: &cold };
     Some((phases(&life), period))

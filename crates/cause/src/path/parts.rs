@@ -102,7 +102,8 @@ impl Divider<'_> {
                 part.by.iter().for_each(|(who, ns)| *other.by.entry(*who).or_default() += ns);
             }
         }
-        for ((class, tid), part) in unplaced {
+        for ((class, tid), mut part) in unplaced {
+            self.place_unrecorded(class, tid, &mut part, span, &mut parts);
             place_as_others(class, tid, part, &mut parts);
         }
         join_disk_time(&mut parts);
@@ -298,6 +299,25 @@ impl Divider<'_> {
             return;
         }
         self.place_by_samples(Cause::MemFault, tid, whole.ns, faulting, parts);
+    }
+
+    /// Waits of a thread none of whose recorded ones was sampled, as a poll's short sleeps, are where its samples of other waits of
+    /// that class are: these are of its time, not of single waits.
+    fn place_unrecorded(&self, class: Cause, tid: u32, unplaced: &mut Part, span: Span, parts: &mut Parts) {
+        let is_of_class = |sample: &&ThreadSample| {
+            Cause::of_part(None, sample.part, 0) == class && sample.stack_id.is_some()
+        };
+        let samples = self.running.waiting(tid, span.start_ns, span.end_ns).iter().copied();
+        let samples: Vec<&ThreadSample> = samples.filter(is_of_class).collect();
+        let mut of_thread = parts.iter().filter(|(key, _)| (key.class, key.tid) == (class, tid));
+        if samples.is_empty() || of_thread.any(|(_, part)| part.waits > 0) {
+            return;
+        }
+        self.place_by_samples(class, tid, std::mem::take(&mut unplaced.ns), &samples, parts);
+        for sample in samples {
+            let function = function_of(self.running.frames(sample.stack_id));
+            parts.entry(Key { class, tid, function }).or_default().waits += 1;
+        }
     }
 
     /// Distributes time over the places of samples.

@@ -324,7 +324,13 @@ fn candidate(
         BeatKind::Mark | BeatKind::Collective | BeatKind::HandOver => REGULAR_STEPS,
         _ => REGULAR,
     };
-    let regular: u64 = gaps.iter().filter(|gap| **gap <= median_ns * limit).sum();
+    let is_regular = |gap: &&u64| **gap <= median_ns * limit;
+    let mut regular: u64 = gaps.iter().filter(is_regular).sum();
+    // A step that takes far longer again and again, as every tenth that saves something, is one all the same.
+    let others = gaps.len() - gaps.iter().filter(is_regular).count();
+    if limit == REGULAR_STEPS && others >= MIN_BEATS {
+        regular = gaps.iter().sum();
+    }
     let mut covered = regular as f64 / span.ns().max(1) as f64;
     let mut typical_ns = median_ns;
     if let Some(CountedBy::Rate(rate)) = counted_by {
@@ -383,6 +389,21 @@ mod tests {
         }
         let found = period(&activity(waits, &[1, 2]), 1, SECOND).unwrap();
         assert_eq!((found.kind, found.median_ns, found.times.len()), (BeatKind::HandOver, 25 * MS, 40));
+    }
+
+    #[test]
+    fn steps_of_which_every_tenth_sleeps_are_steps() {
+        let (mut now, mut waits) = (0, Vec::new());
+        for turn in 0..100 {
+            now += 2;
+            waits.push(wait(1, now * MS, Reason::Futex, 2));
+            if turn % 10 == 9 {
+                now += 80;
+                waits.push(wait(1, now * MS, Reason::Sleep, 0));
+            }
+        }
+        let found = period(&activity(waits, &[1, 2]), 1, SECOND).unwrap();
+        assert_eq!((found.kind, found.median_ns, found.times.len()), (BeatKind::HandOver, 2 * MS, 100));
     }
 
     #[test]

@@ -52,7 +52,7 @@ fn explained_file(path: &Path) -> Explained {
 
 /// The first one of the loop.
 fn first(explained: &Explained) -> Option<&Finding> {
-    explained.findings.iter().find(|finding| finding.phase.as_deref() != Some("start"))
+    explained.findings.iter().find(|finding| !matches!(finding.phase.as_deref(), Some("start" | "end")))
 }
 
 /// Class, culprit, line, severity and saving in a line.
@@ -110,6 +110,22 @@ fn good_programs_raise_no_alarm() {
             .collect();
         assert!(alarms.is_empty(), "{good}: {alarms:?}");
     }
+}
+
+#[test]
+fn what_kept_a_program_from_its_loop_is_a_finding_of_the_start_and_no_alarm() {
+    let explained = &EXPLAINED["slow_start"];
+    let of_path =
+        |finding: &&Finding| finding.rule == "critical_path" && finding.phase.as_deref() == Some("start");
+    let found: Vec<&Finding> = explained.findings.iter().filter(of_path).collect();
+    let [finding] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((finding.causes[0].class.name(), finding.severity), ("cpu.self", Severity::Low));
+    assert!(finding.place.python[0].contains("build_vocabulary"), "{:?}", finding.place);
+    // It took 3.4 of the 4.3 s before the loop, and is a share of these.
+    assert!((3_200.0..3_600.0).contains(&finding.saves_ms_per_step.unwrap()), "{finding:?}");
+    assert!((75.0..85.0).contains(&finding.impact.wall_pct), "{finding:?}");
+    // A program that starts without ado has none.
+    assert!(EXPLAINED["train"].findings.iter().all(|finding| !of_path(&finding)));
 }
 
 /// Programs that ran with their fault and without it in turns: what their mean step took more than one without the fault, and

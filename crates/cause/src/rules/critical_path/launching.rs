@@ -46,6 +46,7 @@ pub(super) fn launching(case: &Case<'_>, path: &ProcessPath, scale: Scale) -> Op
         pid: Some(path.pid),
         window: Some(path.phases.repeats),
         by_design: Some("launch bound"),
+        of_ns: Some(scale.whole_ns),
         fixes: fixes(case, path.pid, &bills),
         sql: format!("SELECT * FROM gpu_time WHERE pid = {}", path.pid),
         bills,

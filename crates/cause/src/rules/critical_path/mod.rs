@@ -2,7 +2,7 @@
 
 mod culprits;
 mod launching;
-mod start;
+mod once;
 
 use super::Rule;
 use crate::bills::Bills;
@@ -16,7 +16,7 @@ use crate::severity::{of_taken, percent};
 use culprits::{name_culprits, say_way};
 use gpuwhy_model::{Cause, Severity, Span, units};
 use launching::launching;
-use start::of_start;
+use once::of_start_and_end;
 
 pub(super) const RULE: Rule = Rule {
     name: "critical_path",
@@ -80,7 +80,7 @@ fn of_process(case: &Case<'_>, path: &ProcessPath) -> Vec<Draft> {
         }
     }
     drafts.extend(launching(case, path, scale));
-    drafts.extend(of_start(case, path));
+    drafts.extend(of_start_and_end(case, path));
     drafts
 }
 
@@ -219,6 +219,7 @@ fn draft(case: &Case<'_>, path: &ProcessPath, scale: Scale, whole: &Whole, stall
         op: op.map(ToString::to_string),
         pid: Some(pid),
         window: Some(stalls.map_or(path.phases.repeats, |stalls| stalls.window)),
+        of_ns: Some(scale.whole_ns),
         saves_ms: Some(saves.map(|ns| ns as f64 / 1e6 / scale.count)),
         // Where it computes is all there is to know of it.
         explained_pct: (key.class == Cause::CpuSelf && !(place.python.is_empty() && place.native.is_empty()))

@@ -68,6 +68,27 @@ def await_shard():
     time.sleep(0.03)  # MARK loader_sleep
 
 
+def loader_lock(run):
+    """Each batch needs what another process has for most of the time."""
+    lock = FORK.Lock()
+    holder = FORK.Process(target=hold, args=(lock,), daemon=True)
+    holder.start()
+    run.helpers["holder"] = holder.pid
+    with_loader(run, lambda: want(lock))
+
+
+def hold(lock):
+    while True:
+        with lock:
+            time.sleep(0.03)  # MARK loader_lock_holder
+        time.sleep(0.001)
+
+
+def want(lock):
+    with lock:  # MARK loader_lock
+        pass
+
+
 def loader_disk(run):
     file = DirectFile(run.data)
     with_loader(run, lambda: read_shard(file))

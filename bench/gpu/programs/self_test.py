@@ -61,7 +61,7 @@ for name in ("utils", "utils.data", "distributed"):
 __path__ = []
 '''
 # What these do is done by PyTorch or by a GPU.
-NEED_TORCH = {"augment_torch", "train_loader", "loader_cpu", "loader_sleep", "loader_disk", "compile_storm", "gpu_neighbour", "loader_pinned", "loader_stall",
+NEED_TORCH = {"augment_torch", "train_loader", "loader_cpu", "loader_sleep", "loader_lock", "loader_disk", "compile_storm", "gpu_neighbour", "loader_pinned", "loader_stall",
               "openmp", "pin_each", "nonzero", "generate", "generate_sample", "amp", "to_host", "gloo_straggler"}
 
 

@@ -64,6 +64,8 @@ PROGRAMS = [
           ("mem.reclaim", "self", "memory_limit"), ("io.block", "self", "memory_limit"), needs=("data",)),
     # Other processes.
     fault("loader_cpu", "process_programs", "a DataLoader worker computes", ("cpu.self", "helper:worker", "loader_cpu")),
+    fault("loader_lock", "process_programs", "a DataLoader worker waits for a lock of another process", ("self.sleep", "helper:holder", "loader_lock_holder"),
+          ("lock.futex", "helper:holder", "loader_lock")),
     fault("loader_sleep", "process_programs", "a DataLoader worker sleeps", ("self.sleep", "helper:worker", "loader_sleep")),
     fault("loader_disk", "process_programs", "a DataLoader worker reads the disk", ("io.block", "helper:worker", "loader_disk"),
           needs=("data",)),

@@ -443,6 +443,11 @@ fn whole_times(
     for tid in tids {
         for wait in timelines.of(tid) {
             let ns = wait.end_ns.min(span.end_ns).saturating_sub(wait.start_ns.max(span.start_ns));
+            // What another thread on the path keeps it from is that one's doing.
+            let is_for_another = is_for_another(wait) || wait.part == TimePart::Blocked(Reason::Gil);
+            if is_for_another && whole.keys().any(|(other, _)| *other == wait.by_tid && *other != tid) {
+                continue;
+            }
             if let Some(sum) = whole.get_mut(&(tid, divider.class_of_wait(wait))) {
                 *sum += ns;
             }

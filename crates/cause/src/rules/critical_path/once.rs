@@ -3,7 +3,7 @@
 //! of the rules about calls.
 
 use super::culprits::{name_culprits, say_way};
-use super::{all_of, sql};
+use super::{all_of, own_turns, sql};
 use crate::bills::Bills;
 use crate::case::Case;
 use crate::draft::{Draft, at, place_of_stack, seconds};
@@ -54,7 +54,7 @@ fn of_phase(case: &Case<'_>, path: &ProcessPath, phase: &Phase<'_>) -> Vec<Draft
     let mut parts = whole_parts(case, path, phase.parts);
     parts.retain(|Whole { key, part, .. }| {
         !(is_of_calls(key.class) || matches!(key.class, Cause::LaunchBound | Cause::Unknown))
-            && part.ns >= phase.min_ns
+            && part.ns.saturating_sub(own_turns(case, path.pid, key, part)) >= phase.min_ns
             && percent(part.ns, phase.window.ns()) >= MIN_SHARE_PCT
     });
     parts.sort_by_key(|whole| std::cmp::Reverse(whole.part.ns));

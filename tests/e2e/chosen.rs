@@ -80,6 +80,21 @@ fn verbose_leaves_nothing_out() {
     }
 }
 
+/// It shows a tree of `--verbose`, and a time of day stands under each finding.
+#[test]
+fn the_guide_shows_the_tree_as_verbose_does() {
+    let example = Example::new("loader-cpu");
+    let page = example.page(&["--verbose"]);
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let tree = guide.split("```\n").find(|block| block.starts_with("step ")).unwrap();
+    assert!(tree.lines().count() >= 5 && page.contains(tree), "{tree}\nis not in\n{page}");
+    let times =
+        page.lines().filter(|line| line.starts_with("      when   ") && line.contains(" UTC, ")).count();
+    assert_eq!(times, findings(&example.json(&[])).len(), "{page}");
+    assert!(page.lines().nth(1).is_some_and(|line| line.starts_with("=> ")), "{page}");
+}
+
 #[test]
 fn fewer_findings_are_shown_where_fewer_are_asked_for() {
     let example = Example::new("old-spike");

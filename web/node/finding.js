@@ -103,7 +103,7 @@ function place({ python, native, kernel }) {
   );
 }
 
-function cost({ impact, explained_pct: explained }) {
+function cost({ impact, explained_pct: explained, by_design: built }) {
   const slow = impact.calls
     ? `${impact.slow_calls ? `${count(impact.slow_calls)} of ` : ""}${count(impact.calls)} calls${impact.slow_calls ? " slow" : ""}; usually ${us(impact.p50_us)}, p99 ${us(impact.p99_us)}, at worst ${us(impact.max_us)}`
     : null;
@@ -111,7 +111,7 @@ function cost({ impact, explained_pct: explained }) {
     "p",
     {},
     el("strong", {}, ms(impact.excess_ms)),
-    ` lost, ${percent(impact.wall_pct)} of its time; ${percent(explained)} explained`,
+    `${built ? "" : " lost"}, ${percent(impact.wall_pct)} of its time; ${percent(explained)} explained`,
     slow && el("span", { class: "dim" }, `. ${slow}`),
   );
 }

@@ -11,7 +11,7 @@ use crate::cli::Colour;
 use crate::shell;
 use crate::summary::write_coverage;
 use gpuwhy_cause::{Idle, Tail};
-use gpuwhy_model::units::{self, count, duration, printable};
+use gpuwhy_model::units::{self, clock, count, duration, printable};
 use gpuwhy_model::{Cause, CauseShare, Estimate, Finding, Severity, Touched};
 use gpuwhy_query::Explained;
 use std::io::{self, IsTerminal, Write};
@@ -71,6 +71,7 @@ pub(crate) fn write(explained: &Explained, style: Style, out: &mut impl Write) -
         },
         count(trace.events)
     )?;
+    writeln!(out, "=> {}", first_screen::verdict(explained))?;
     steps::write(explained, style, out)?;
     if explained.findings.is_empty() {
         writeln!(out, "\nNothing was found: no calls were slow beyond the usual, and no rule applies.")?;
@@ -196,10 +197,12 @@ fn write_finding(
         writeln!(out, "      {label:<6} {}", printable(&line))?;
         label = "";
     }
-    let mut label = "when";
+    let window = finding.window;
+    let (from, to) = (clock(window.start_ns), clock(window.end_ns));
+    let from = from.trim_end_matches(" UTC");
+    writeln!(out, "      when   {from} to {to}, {}", duration(window.ns()))?;
     for touched in &finding.steps {
-        writeln!(out, "      {label:<6} {}", printable(&touched_steps(touched)))?;
-        label = "";
+        writeln!(out, "             {}", printable(&touched_steps(touched)))?;
     }
     writeln!(out, "      cost   {}", cost(finding))?;
     let mut label = "do";

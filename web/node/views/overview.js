@@ -58,7 +58,7 @@ const findings = (answer, context) =>
           : `${worst.length} things take time from the GPU, the worst first:`
         : findings.every((one) => one.by_design)
           ? "Nothing is taken from the program by others; this is what follows from how it is built."
-          : "Nothing takes much time from the GPU: small losses, and what is marked “as built” follows from how the program is built.";
+          : "Nothing takes much time from the GPU: what is marked “as built” follows from how the program is built, the rest is small.";
       const first = findings.slice(0, Math.max(worst.length, SHOWN));
       const rest = findings.slice(first.length);
       const cards = (list, open) => list.map((finding, at) => findingCard(finding, context, about, at < open));

@@ -1,7 +1,8 @@
 //! The dashboard in real headless Chromium; `browser/` has the scripts that drive it.
 
 use crate::assistant::{TOKEN, certificate, served};
-use crate::support::{Running, Trace, can_trace, done, gpuwhy, simwork, skip, unavailable};
+use crate::support::{PATIENCE, Running, Trace, can_trace, done, gpuwhy, signal, simwork, skip, unavailable};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -160,4 +161,43 @@ fn the_page_follows_a_trace_that_is_being_written() {
     let (_server, address) = served(dashboard(&trace.file()).arg("--open"));
     driven(&browser, "live", &address);
     running.stop();
+}
+
+/// A browser that says what it was given, through a pipe.
+#[test]
+fn browse_opens_the_link_and_shows_its_token_to_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let (fake, pipe) = (folder.path().join("browser"), folder.path().join("pipe"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let words = format!("#!/bin/sh\n{{ echo \"$#\"; echo \"$1\"; cat \"$1\"; }} > {}\n", pipe.display());
+    std::fs::write(&fake, words).unwrap();
+    std::fs::set_permissions(&fake, std::fs::Permissions::from_mode(0o755)).unwrap();
+    // Open for writing, too, so that opening waits for nobody; who reads is a thread, so that this test ends.
+    let held = std::fs::File::options().read(true).write(true).open(&pipe).unwrap();
+    let (said, heard) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(held).lines().map_while(Result::ok) {
+            let _ = said.send(line);
+        }
+    });
+    let trace = recorded("h200-item");
+    let (mut server, link) = served(dashboard(&trace.file()).arg("--browse").env("BROWSER", &fake));
+    let next = || heard.recv_timeout(PATIENCE).expect("the browser was started");
+    assert_eq!(next(), "1", "one argument");
+    let page = PathBuf::from(next());
+    assert!(!page.to_string_lossy().contains("token="), "every user sees command lines: {}", page.display());
+    let text = next();
+    assert!(link.contains("/#token=") && text.contains(&format!("url={link}\"")), "{link}: {text}");
+    assert_eq!(std::fs::metadata(&page).unwrap().permissions().mode() & 0o077, 0, "others cannot read it");
+    signal(server.0.id(), "INT");
+    assert!(server.0.wait().unwrap().success());
+    assert!(!page.exists(), "it goes with the server");
+    // Without one the server serves all the same.
+    let missing = folder.path().join("missing");
+    let mut command = dashboard(&trace.file());
+    command.arg("--browse").env("BROWSER", &missing).stderr(std::process::Stdio::piped());
+    let (mut server, _) = served(&mut command);
+    let mut said = String::new();
+    BufReader::new(server.0.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    assert!(said.contains("no browser was opened") && said.contains("open the link yourself"), "{said}");
 }

@@ -1,6 +1,7 @@
 //! Every documented command, run as it would be pasted. A block that cannot be run says why in the line before it:
 //! `<!-- not run: REASON -->`.
 
+use crate::assistant::{TOKEN, certificate};
 use crate::explain::example;
 use crate::support::{Ended, PATIENCE, can_trace, gpuwhy, signal, sim, simwork, skip};
 use rusqlite::Connection;
@@ -14,6 +15,8 @@ use std::time::{Duration, Instant};
 const MARKER: &str = "<!-- not run: ";
 /// What stands for a process of the reader's in the docs.
 const PID: &str = "4242";
+
+const FLEET: &str = "gpuwhy-fleet ";
 
 /// What no test host has, wherever it is written; each is tested elsewhere.
 const NEEDS: [(&str, &str); 6] = [
@@ -39,8 +42,8 @@ fn pages() -> Vec<PathBuf> {
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|ending| ending == "md"))
-        // explain.rs compares its screens with the program's.
-        .filter(|path| path.file_name().is_some_and(|name| name != "screens.md"))
+        // Their screens are compared with the program's elsewhere.
+        .filter(|path| path.file_name().is_some_and(|name| name != "screens.md" && name != "live.md"))
         .collect();
     pages.push(repository.join("README.md"));
     pages.sort();
@@ -83,12 +86,13 @@ fn commands(page: &Path) -> (Vec<Documented>, Vec<String>) {
         } else {
             let bare = line.strip_prefix("$ ").unwrap_or(line);
             let words = bare.split_whitespace().skip_while(|word| *word == "sudo" || word.contains('='));
-            if words.clone().next() != Some("gpuwhy") || bare.starts_with(' ') {
+            let is_ours = matches!(words.clone().next(), Some("gpuwhy" | "gpuwhy-fleet"));
+            if !is_ours || bare.starts_with(' ') {
                 continue;
             }
             let needs = NEEDS
                 .iter()
-                .find(|(words, _)| before_comment(bare).contains(words))
+                .find(|(words, _)| before_comment(bare).contains(words) && !bare.starts_with(FLEET))
                 .map(|(_, why)| (*why).to_string());
             if let Some(reason) = reason.clone().or(needs) {
                 left_out.push(format!("{name}:{}: {reason}: {bare}", number + 1));
@@ -201,6 +205,9 @@ impl Desk {
         script("sudo", "exec \"$@\"");
         script("go", "exit 0");
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_gpuwhy"), bin.join("gpuwhy")).unwrap();
+        if let Some(fleet) = fleet() {
+            std::os::unix::fs::symlink(fleet, bin.join("gpuwhy-fleet")).unwrap();
+        }
         let paths = std::env::split_paths(&std::env::var_os("PATH").unwrap()).collect::<Vec<_>>();
         let path = std::env::join_paths(std::iter::once(bin).chain(paths)).unwrap();
         Desk { folder, path }
@@ -219,6 +226,12 @@ impl Desk {
             .arg(format!("exec {text}"));
         shell
     }
+}
+
+/// The cluster's binary, where it was built beside this one.
+fn fleet() -> Option<PathBuf> {
+    let beside = Path::new(env!("CARGO_BIN_EXE_gpuwhy")).with_file_name("gpuwhy-fleet");
+    beside.is_file().then_some(beside)
 }
 
 /// One of its processes gets the number that the docs use.
@@ -303,6 +316,10 @@ fn every_documented_command_runs_as_pasted() {
         let (found, marked) = commands(&page);
         left_out.extend(marked);
         for Documented { page, line, text } in found {
+            // The next test has these.
+            if text.starts_with(FLEET) {
+                continue;
+            }
             let name =
                 text.split_whitespace().skip_while(|word| *word != "gpuwhy").nth(1).unwrap_or_default();
             let (ready, pasted) = match name {
@@ -335,6 +352,35 @@ fn every_documented_command_runs_as_pasted() {
     }
     assert!(failed.is_empty(), "{} of {ran} failed:\n{}", failed.len(), failed.join("\n"));
     assert!(ran >= 50, "{ran} commands");
+}
+
+/// With a certificate and tokens of the test's, on any free ports, in a folder of the test's.
+#[test]
+fn every_documented_command_of_the_fleet_runs_as_pasted() {
+    const TEST: &str = "every_documented_command_of_the_fleet_runs_as_pasted";
+    let found: Vec<Documented> = pages()
+        .iter()
+        .flat_map(|page| commands(page).0)
+        .filter(|command| command.text.starts_with(FLEET))
+        .collect();
+    assert!(!found.is_empty(), "no page starts a server");
+    if fleet().is_none() {
+        return skip(TEST, "gpuwhy-fleet is not built; `make fleet` builds it");
+    }
+    let desk = Desk::new();
+    if certificate(desk.folder.path()).is_none() {
+        return skip(TEST, "openssl cannot make a certificate");
+    }
+    let tokens = desk.folder.path().join("tokens");
+    fs::write(&tokens, format!("{TOKEN} training push,read\n")).unwrap();
+    fs::set_permissions(&tokens, fs::Permissions::from_mode(0o600)).unwrap();
+    for Documented { page, line, text } in found {
+        let ports = ["--otlp-grpc", "--otlp-http", "--api"].map(|door| format!("{door} 127.0.0.1:0"));
+        let pasted = format!("{} {}", text.replace("/var/lib/gpuwhy-fleet", "fleet"), ports.join(" "));
+        if let Err(why) = run(&desk, &pasted, Some("OTLP at ")) {
+            panic!("{page}:{line}: {text}\n    {why}");
+        }
+    }
 }
 
 /// The example of the Python module has all names it uses.

@@ -15,6 +15,7 @@ mod assistant;
 mod bad_input;
 mod blame;
 mod browser;
+mod chosen;
 mod collectives;
 mod connections;
 mod counting;

@@ -1,6 +1,7 @@
 //! The queries of the documentation, run as they are written.
 
 use crate::collectives::Ranks;
+use crate::refusal::{recorded_trace, refused};
 use crate::support::{Running, Trace, can_trace, done, gpuwhy, sim, skip};
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -68,4 +69,26 @@ fn the_documented_queries_run_as_written() {
         slowest["file"].as_str().unwrap().ends_with("simwork.py") && slowest["line"].as_i64().unwrap() > 0,
         "the line of the slowest call: {slowest}"
     );
+}
+
+/// As the first page of the help has it, of the trace just made.
+#[test]
+fn the_name_of_a_view_alone_shows_it_of_the_usual_trace() {
+    let trace = recorded_trace();
+    let folder = tempfile::tempdir().unwrap();
+    let query = |words: &[&str]| {
+        let mut query = gpuwhy();
+        query.current_dir(folder.path()).env("GPUWHY_DB", trace.file()).arg("query").args(words);
+        query
+    };
+    let said = done(query(&["op_summary"]).output().unwrap());
+    assert!(said.contains("p99_us") && said.lines().count() >= 3, "{said}");
+    let whole = done(query(&["SELECT * FROM op_summary"]).output().unwrap());
+    assert_eq!(said, whole);
+    refused(&mut query(&["op_sumary"]), 1, &["op_sumary"]);
+    refused(&mut query(&["missing.db"]), 1, &["missing.db"]);
+    // A file of that name is the file.
+    std::fs::copy(trace.file(), folder.path().join("op_summary")).unwrap();
+    let of_file = done(query(&["op_summary"]).output().unwrap());
+    assert!(!of_file.contains("p99_us"), "{of_file}");
 }

@@ -38,8 +38,14 @@ fn the_report_says_what_explain_says_in_one_file() {
         let verdict = done(gpuwhy().args(["explain", "--quiet"]).arg(trace.file()).output().unwrap());
         assert!(page.contains(&format!("<h1>{}</h1>", escaped(verdict.trim()))), "{name}: {verdict}");
         let first = &explained["findings"][0];
-        for text in [&first["title"], &first["fixes"][0], &first["refuted_by"], &first["sql"]] {
+        for text in [&first["title"], &first["refuted_by"], &first["sql"]] {
             assert!(page.contains(&escaped(text.as_str().unwrap())), "{name}: {text}");
+        }
+        // Commands are code, and name the trace.
+        for fix in first["fixes"].as_array().unwrap() {
+            let fix = escaped(fix.as_str().unwrap());
+            let shown = fix.replacen('`', "<code>", 1).replacen('`', "</code>", 1);
+            assert!(page.contains(&format!("<li>{shown}</li>")), "{name}: {fix}");
         }
         for cause in first["causes"]
             .as_array()
@@ -60,6 +66,22 @@ fn the_report_says_what_explain_says_in_one_file() {
     }
     let page = done(report(&demo("h200-loader").file(), Path::new("-"), &[]).output().unwrap());
     assert!(page.contains("<svg") && page.contains("class=\"curve\""), "no curve of the GPU");
+}
+
+/// It takes most of the time, and is no fault.
+#[test]
+fn what_follows_from_how_a_program_is_built_is_neutral() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = crate::explain::example("train", folder.path());
+    let named = folder.path().join("it's mine.db");
+    std::fs::rename(file, &named).unwrap();
+    let page = done(report(&named, Path::new("-"), &[]).output().unwrap());
+    let badge =
+        "<article class=\"finding built\"><h3><span class=\"badge built\">as built: launch bound</span>";
+    assert!(page.contains(badge), "{page}");
+    // What to type next can be pasted.
+    let command = escaped(r"gpuwhy explain 'it'\''s mine.db' --verbose");
+    assert!(page.contains(&format!("<code>{command}</code>")), "{page}");
 }
 
 #[test]

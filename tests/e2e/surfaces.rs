@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::SystemTime;
 
 /// Wrong usage: status 2, what is wrong in one sentence, nothing on stdout.
 fn misused(words: &[&str], said: &str) {
@@ -21,7 +22,9 @@ fn misused(words: &[&str], said: &str) {
 #[test]
 fn wrong_usage_is_named_and_has_its_status() {
     for (words, said) in [
-        (&["nosuch"][..], "nosuch"),
+        (&["nosuch"][..], "there is no file or command 'nosuch'"),
+        (&["run.bd"], "there is no file or command 'run.bd'"),
+        (&["explian"], "did you mean `gpuwhy explain`?"),
         (&["trace", "--nosuch"], "--nosuch"),
         (&["check", "surplus"], "surplus"),
         (&["version", "--loud"], "--loud"),
@@ -384,12 +387,26 @@ fn people_have_their_own_default_file() {
             (rows.parse::<u32>().unwrap() + 1).to_string()
         );
     }
+    // An old one of theirs beside what root has traced since: the answer says whose it is.
+    let of_root = Path::new("/var/lib/gpuwhy").is_dir();
+    let own = home.join("trace.db");
+    for (time, is_old) in [(SystemTime::UNIX_EPOCH, true), (SystemTime::now(), false)] {
+        fs::File::options().write(true).open(&own).unwrap().set_modified(time).unwrap();
+        let mut command = nobody.gpuwhy();
+        let output = command.env("HOME", nobody.folder.path().join("home")).arg("explain").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        assert_eq!(
+            said.contains("root has traced since: `sudo gpuwhy explain`"),
+            of_root && is_old,
+            "{said}"
+        );
+    }
     fs::remove_dir_all(nobody.folder.path().join("home/.local")).unwrap();
     let mut command = nobody.gpuwhy();
     command.env("HOME", nobody.folder.path().join("home")).arg("query");
     refused(&mut command, 1, &["there is no trace at", "home/.local/share/gpuwhy/trace.db"]);
     // What root has traced is said where there is any.
-    let of_root = Path::new("/var/lib/gpuwhy").is_dir();
     let said = String::from_utf8_lossy(&command.output().unwrap().stderr).into_owned();
     assert_eq!(said.contains("sudo gpuwhy explain"), of_root, "{said}");
     // No home at all.

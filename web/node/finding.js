@@ -1,8 +1,8 @@
 // A finding as a card that answers in this order: what is wrong, why, who, where, what it cost, what to do.
 
-import { badge } from "../shared/badge.js";
+import { badge, gradeOf, wordOf } from "../shared/badge.js";
 import { causeBar, who } from "../shared/bar.js";
-import { el, time } from "../shared/dom.js";
+import { advice, el, time } from "../shared/dom.js";
 import { count, ms, percent, since, us } from "../shared/format.js";
 
 export function findingCard(finding, context, about, isOpen) {
@@ -18,7 +18,7 @@ export function findingCard(finding, context, about, isOpen) {
         ? el(
             "ol",
             { class: "fixes" },
-            finding.fixes.map((fix) => el("li", {}, fix)),
+            finding.fixes.map((fix) => el("li", {}, advice(fix))),
           )
         : null,
     ],
@@ -26,11 +26,11 @@ export function findingCard(finding, context, about, isOpen) {
   const window = { from: finding.window.start_ns, to: finding.window.end_ns };
   return el(
     "details",
-    { class: `finding ${finding.severity}`, open: isOpen, "data-key": finding.id },
+    { class: `finding ${gradeOf(finding)}`, open: isOpen, "data-key": finding.id },
     el(
       "summary",
       {},
-      badge(finding.severity, finding.by_design ? `as built: ${finding.by_design}` : undefined),
+      badge(gradeOf(finding), wordOf(finding)),
       el("h3", {}, finding.title),
       el("span", { class: "price" }, ms(finding.impact.excess_ms)),
     ),
@@ -103,7 +103,7 @@ function place({ python, native, kernel }) {
   );
 }
 
-function cost({ impact, explained_pct: explained }) {
+function cost({ impact, explained_pct: explained, by_design: built }) {
   const slow = impact.calls
     ? `${impact.slow_calls ? `${count(impact.slow_calls)} of ` : ""}${count(impact.calls)} calls${impact.slow_calls ? " slow" : ""}; usually ${us(impact.p50_us)}, p99 ${us(impact.p99_us)}, at worst ${us(impact.max_us)}`
     : null;
@@ -111,7 +111,7 @@ function cost({ impact, explained_pct: explained }) {
     "p",
     {},
     el("strong", {}, ms(impact.excess_ms)),
-    ` lost, ${percent(impact.wall_pct)} of its time; ${percent(explained)} explained`,
+    `${built ? "" : " lost"}, ${percent(impact.wall_pct)} of its time; ${percent(explained)} explained`,
     slow && el("span", { class: "dim" }, `. ${slow}`),
   );
 }

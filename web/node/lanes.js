@@ -1,6 +1,7 @@
 // The timeline's picture: lanes of slices on a canvas. A slice is filled from below as far as calls took its time, in the colours of
 // what they waited for; the rest of its time nothing of it was in a call.
 
+import { gradeOf, wordOf } from "../shared/badge.js";
 import { duration, visible } from "../shared/format.js";
 import { colourOf, colourOfName } from "../shared/palette.js";
 
@@ -115,11 +116,20 @@ const KINDS = {
   rank: "collectives of",
   finding: "",
 };
+/** Of a folded process, the track that is shown. */
+const SHOWN = {
+  process: "all its calls",
+  thread: "the calls of its busiest thread",
+  waits: "the waits of its busiest thread",
+  stream: "its busiest stream",
+  rank: "its collectives",
+};
+/** What a lane shows, in words. */
 export const nameOfLane = (lane) => {
   if (lane.folds !== undefined) {
     const fold = lane.isOpen ? "▾" : "▸";
     const tracks = `${lane.count} ${lane.count === 1 ? "track" : "tracks"}`;
-    return `${fold} ${lane.name}: ${lane.isOpen ? tracks : `${tracks}, folded; shown: ${KINDS[lane.shows] || lane.shows}`}`;
+    return `${fold} ${lane.name}: ${lane.isOpen ? tracks : `${tracks}, folded; shown: ${SHOWN[lane.shows] ?? lane.shows}`}`;
   }
   return [KINDS[lane.kind], lane.name].filter(Boolean).join(" ");
 };
@@ -208,14 +218,14 @@ function band(pen, x, y, width, height, part, colour) {
 }
 
 function mark(pen, slice, { x, y, width, height }, colours) {
-  pen.fillStyle = colours[slice.mark.severity] ?? colours.ink;
+  pen.fillStyle = colours[gradeOf(slice.mark)] ?? colours.ink;
   pen.globalAlpha = 0.22;
   pen.fillRect(x, y, width, height);
   pen.globalAlpha = 1;
   pen.fillRect(x, y, 3, height);
   pen.fillStyle = colours.ink;
   pen.font = colours.small;
-  if (width > 30) pen.fillText(cut(pen, `${slice.mark.severity}: ${slice.name}`, width - 12), x + 7, y + height - 4);
+  if (width > 30) pen.fillText(cut(pen, `${wordOf(slice.mark)}: ${slice.name}`, width - 12), x + 7, y + height - 4);
 }
 
 /** Readable on whatever colour it lies on. */

@@ -1,6 +1,6 @@
 // What a slice of the timeline is, in words: when, how long, where its time went, and from where it was called.
 
-import { badge } from "../shared/badge.js";
+import { badge, gradeOf, wordOf } from "../shared/badge.js";
 import { framesOf, inWords } from "./api.js";
 import { causeBar } from "../shared/bar.js";
 import { button, el, time } from "../shared/dom.js";
@@ -19,7 +19,7 @@ export function told({ lane, slice }, timeline) {
   if (slice.mark) {
     const { mark } = slice;
     const read = el("a", { href: context.link("overview", { pid: mark.pid ?? undefined }) }, "Read the finding");
-    return [el("h2", {}, badge(mark.severity), " ", mark.title), when, el("p", { class: "row" }, zoom, read)];
+    return [el("h2", {}, badge(gradeOf(mark), wordOf(mark)), " ", mark.title), when, el("p", { class: "row" }, zoom, read)];
   }
   const frames = el("div", {});
   if (slice.stack_id !== undefined) tellFrames(slice.stack_id, frames, context);

@@ -22,6 +22,13 @@ export function add(element, children) {
   }
 }
 
+/** What to do, in words: a command stands between backticks and becomes code, which can be copied as it is. */
+export function advice(text) {
+  const [first, last] = [text.indexOf("`"), text.lastIndexOf("`")];
+  if (first === last) return [text];
+  return [text.slice(0, first), el("code", {}, text.slice(first + 1, last)), text.slice(last + 1)];
+}
+
 /** Puts other words where some were. */
 export const say = (element, text) => element.replaceChildren(visible(text, 2000));
 

@@ -1,8 +1,11 @@
-//! What to do about a cause: commands with the real processes, CPUs and cgroups in them.
+//! What to do about a cause: words, and commands with the real processes and cgroups in them, which stand between backticks and can be
+//! pasted as they are.
 
 use crate::bills::{Bills, Who};
 use crate::case::Case;
 use gpuwhy_model::Cause;
+use gpuwhy_model::advice::plain;
+use gpuwhy_model::units::quoted;
 
 /// For the causes that have a good part in it, largest first.
 pub(crate) fn fixes(case: &Case<'_>, pid: u32, bills: &Bills) -> Vec<String> {
@@ -21,25 +24,24 @@ pub(crate) fn fixes(case: &Case<'_>, pid: u32, bills: &Bills) -> Vec<String> {
 fn of(case: &Case<'_>, pid: u32, bills: &Bills, cause: Cause) -> Vec<String> {
     let process = case.process(pid);
     let cgroup = process.map(|process| process.cgroup.as_str()).unwrap_or_default();
-    let folder = format!("/sys/fs/cgroup{cgroup}");
     let by = bills.main_culprit(cause).and_then(|(who, share)| match who {
-        Who::Process(pid) => Some((*pid, share.comm.clone())),
+        Who::Process(pid) => Some((*pid, plain(&share.comm))),
         _ => None,
     });
     let words = |lines: &[&str]| lines.iter().map(ToString::to_string).collect::<Vec<_>>();
     match cause {
         Cause::CpuPreempted => preempted(case, pid, by),
-        Cause::CpuThrottled => vec![
-            format!("cat {folder}/cpu.max {folder}/cpu.stat"),
-            format!("echo \"max 100000\" > {folder}/cpu.max, or a higher cpu limit in the pod or job"),
-        ],
+        Cause::CpuThrottled => see_limit(cgroup, "the limit and how often it held the process", &["cpu.max", "cpu.stat"])
+            .into_iter()
+            .chain(["raise the CPU limit of the pod, the job or the cgroup (cpu.max)".into()])
+            .collect(),
         Cause::CpuInterrupt => words(&[
-            "watch -d cat /proc/interrupts /proc/softirqs to see which device it is",
-            "move its interrupts to other CPUs: echo CPUS > /proc/irq/N/smp_affinity_list",
+            "see which device it is: `watch -d cat /proc/interrupts /proc/softirqs`",
+            "move its interrupts to other CPUs (/proc/irq/N/smp_affinity_list)",
         ]),
         Cause::LockFutex => match by {
             Some((holder, comm)) => vec![format!(
-                "see what {comm} ({holder}) does while it holds the lock: gpuwhy query \"SELECT * FROM sched_events WHERE event = 'futex' ORDER BY duration_ns DESC\""
+                "see what {comm} ({holder}) does while it holds the lock: `gpuwhy query \"SELECT * FROM sched_events WHERE event = 'futex' ORDER BY duration_ns DESC\"`"
             )],
             None => words(&["find who holds the lock: sched_events with event 'futex' name who released it"]),
         },
@@ -47,22 +49,26 @@ fn of(case: &Case<'_>, pid: u32, bills: &Bills, cause: Cause) -> Vec<String> {
             "move the computing thread into a process of its own (multiprocessing, DataLoader num_workers), or into code that releases the GIL",
             "sys.setswitchinterval(0.0005) makes it give the lock up sooner",
         ]),
-        Cause::MemFault => words(&[
-            "touch or prefault memory before the loop; reuse buffers instead of mapping new ones",
-            "raise the memory limit where pages come back from swap or files: pgmajfault in memory.stat tells",
-        ]),
-        Cause::MemReclaim | Cause::MemOom => vec![
-            format!("cat {folder}/memory.max {folder}/memory.high {folder}/memory.pressure"),
-            "raise the limit, or use less: fewer loader workers, smaller prefetch, less page cache".into(),
-        ],
-        Cause::IoBlock | Cause::IoFile => vec![
-            "read ahead in other processes: DataLoader num_workers and prefetch_factor".into(),
-            format!("cat {folder}/io.max {folder}/io.pressure for a limit; iostat -x 1 for the disk"),
-            "keep the data on a local disk or in memory".into(),
-        ],
+        Cause::MemFault => words(&["touch or prefault memory before the loop; reuse buffers instead of mapping new ones"])
+            .into_iter()
+            .chain(see_limit(cgroup, "whether pages come back from swap or files (pgmajfault)", &["memory.stat"]))
+            .collect(),
+        Cause::MemReclaim | Cause::MemOom => {
+            see_limit(cgroup, "the limit", &["memory.max", "memory.high", "memory.pressure"])
+                .into_iter()
+                .chain(["raise the limit, or use less: fewer loader workers, smaller prefetch, less page cache".into()])
+                .collect()
+        }
+        Cause::IoBlock | Cause::IoFile => {
+            words(&["read ahead in other processes: DataLoader num_workers and prefetch_factor"])
+                .into_iter()
+                .chain(see_limit(cgroup, "whether a limit holds it", &["io.max", "io.pressure"]))
+                .chain(words(&["see how busy the disk is: `iostat -x 1 5`", "keep the data on a local disk or in memory"]))
+                .collect()
+        }
         Cause::NetTcp => words(&[
-            "ethtool -S DEVICE | grep -i -e drop -e err -e discard on both ends; check cable, MTU and switch port",
-            "ss -ti shows retransmits of the connection",
+            "see drops and errors of the network cards, on both ends: `ip -s -s link`; check cable, MTU and switch port",
+            "see which connections send again: `ss -tin state established`",
         ]),
         Cause::NetWait => words(&["look at the peer: it answers late; its own trace says why"]),
         Cause::GpuWait => words(&[
@@ -96,26 +102,37 @@ fn of(case: &Case<'_>, pid: u32, bills: &Bills, cause: Cause) -> Vec<String> {
         Cause::DriverContention => match by {
             Some((other, comm)) => vec![
                 format!("{comm} ({other}) is in the GPU driver: poll less often, or not while jobs run"),
-                "gpuwhy query \"SELECT pid, device, sum(count), sum(sum_ns) FROM driver_stats GROUP BY 1, 2\"".into(),
+                "see who is in the driver: `gpuwhy query \"SELECT pid, device, sum(count), sum(sum_ns) FROM driver_stats GROUP BY 1, 2\"`".into(),
             ],
             None => words(&["see who is in the driver: driver_stats by process"]),
         },
         Cause::RankStraggler => vec![format!(
-            "see why that rank is late: gpuwhy explain --pid {pid}; uneven batches, a slow disk or a busy CPU are usual"
+            "see why that rank is late: `gpuwhy explain --pid {pid}`; uneven batches, a slow disk or a busy CPU are usual"
         )],
-        Cause::RankHang => vec![
-            format!("py-spy dump --pid {pid}, or gdb -p {pid}, on the rank that is not there"),
-            "make all ranks take the same branch: a collective must be called by all of them".into(),
-        ],
+        // Where no process of that rank was seen, there is none to look into.
+        Cause::RankHang => (pid != 0)
+            .then(|| {
+                [
+                    format!("see where that rank is: `sudo py-spy dump --pid {pid}`"),
+                    format!("or its native stacks: `sudo gdb -p {pid} -batch -ex 'thread apply all bt'`"),
+                ]
+            })
+            .into_iter()
+            .flatten()
+            .chain(["make all ranks take the same branch: a collective must be called by all of them".into()])
+            .collect(),
         Cause::NumaRemote
         | Cause::RdmaFabric
         | Cause::GpuThrottle
         | Cause::GpuError => Vec::new(),
         Cause::SelfSleep => words(&["the program sleeps there by itself: wait for the event instead, or do it in another thread ahead of time"]),
-        Cause::CpuSelf => words(&[
-            "do it ahead of time in other processes (DataLoader num_workers), in vectorised code, or on the GPU",
-            "perf record -g -p PID shows what native code computes",
-        ]),
+        Cause::CpuSelf => {
+            let computes = by.map_or(pid, |(by, _)| by);
+            vec![
+                "do it ahead of time in other processes (DataLoader num_workers), in vectorised code, or on the GPU".into(),
+                format!("see what native code computes: `sudo perf record -g -p {computes} -- sleep 10`"),
+            ]
+        }
         Cause::PythonGc => words(&[
             "gc.freeze() after loading, and gc.disable() with gc.collect() every N steps: the collector looks at every object of the heap",
             "keep fewer Python objects: arrays and tensors instead of lists of small ones",
@@ -125,17 +142,75 @@ fn of(case: &Case<'_>, pid: u32, bills: &Bills, cause: Cause) -> Vec<String> {
     }
 }
 
+/// Files of a process's cgroup; the root has no limits.
+pub(crate) fn see_limit(cgroup: &str, what: &str, files: &[&str]) -> Option<String> {
+    let cgroup = cgroup.trim_end_matches('/');
+    let paths = files.iter().map(|file| quoted(&format!("/sys/fs/cgroup{cgroup}/{file}")));
+    (!cgroup.is_empty()).then(|| format!("see {what}: `cat {}`", paths.collect::<Vec<_>>().join(" ")))
+}
+
 fn preempted(case: &Case<'_>, pid: u32, by: Option<(u32, String)>) -> Vec<String> {
     let mut fixes = Vec::new();
     if let Some((other, comm)) = by.filter(|(other, _)| *other != pid) {
-        fixes.push(format!("renice 19 -p {other}, or move {comm} away: taskset -cp OTHER_CPUS {other}"));
+        fixes.push(format!("let {comm} ({other}) have what is left: `sudo renice -n 19 -p {other}`"));
     }
     let allowed = case.process(pid).and_then(|process| process.cpus_allowed.clone());
-    fixes.push(match allowed {
-        Some(cpus) => format!(
-            "give process {pid} CPUs of its own (it may use {cpus} now): cpuset, or taskset -acp CPUS {pid}"
-        ),
-        None => format!("give process {pid} CPUs of its own: cpuset, or taskset -acp CPUS {pid}"),
-    });
+    let now = allowed.map_or_else(String::new, |cpus| format!(" (it may use {cpus} now)"));
+    fixes.push(format!("give process {pid} CPUs of its own{now}, with a cpuset or taskset"));
     fixes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bills::Share;
+    use crate::evidence::Evidence;
+    use gpuwhy_model::advice::parts;
+    use gpuwhy_model::{Process, units};
+
+    /// Names that a shell would take apart, and one that looks like a command.
+    fn evidence() -> Evidence {
+        let process = Process {
+            pid: 7,
+            comm: "python3".into(),
+            cgroup: "/kube pods/it's;reboot".into(),
+            cpus_allowed: Some("0-3".into()),
+            ..Process::default()
+        };
+        Evidence { processes: vec![process], ..Evidence::default() }
+    }
+
+    #[test]
+    fn commands_have_real_numbers_and_a_shell_reads_them_as_one() {
+        let evidence = evidence();
+        let case = Case::new(&evidence);
+        let mut commands = 0;
+        for cause in Cause::ALL {
+            let mut bills = Bills::default();
+            bills.add(*cause, 1);
+            let share =
+                Share { comm: "`rm -rf ~`".into(), pid: Some(99), ns: 1, count: 1, ..Share::default() };
+            bills.blame(*cause, Who::Process(99), share);
+            for fix in of(&case, 7, &bills, *cause) {
+                assert!(!fix.contains("`rm"), "{fix}");
+                for holder in ["PID", "CPUS", "DEVICE", "WATTS", "FILE"] {
+                    assert!(!fix.contains(holder), "{fix}");
+                }
+                let Some((words, command, _)) = parts(&fix) else { continue };
+                commands += 1;
+                assert!(!command.contains(", or ") && words.ends_with(": "), "{fix}");
+                // Nothing of a name is a command of its own.
+                let check = std::process::Command::new("sh").args(["-n", "-c", command]).output().unwrap();
+                assert!(
+                    check.status.success(),
+                    "{command}: {}",
+                    units::printable(&String::from_utf8_lossy(&check.stderr))
+                );
+                assert!(!command.replace("it'\\''s;reboot", "").contains(';'), "{command}");
+            }
+        }
+        assert!(commands >= 12, "{commands}");
+        let of_hang = of(&case, 0, &Bills::default(), Cause::RankHang);
+        assert!(of_hang.iter().all(|fix| parts(fix).is_none()), "{of_hang:?}");
+    }
 }

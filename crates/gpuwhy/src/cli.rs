@@ -319,7 +319,8 @@ impl From<AttachKind> for Flavour {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Findings are sorted by how much of a process's time they cost. Shares are of the time beyond the usual and sum to 100,
-what is unknown included. Low findings follow from how a program is built; above low, something takes time from it.
+what is unknown included. What is marked `as built` follows from how the program is built, whatever it takes, and is no
+fault; low is a small loss; above low, something takes time from the program.
 Exit status 3 if the trace has no calls to explain.
 
 Examples:

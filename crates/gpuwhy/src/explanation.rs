@@ -1,5 +1,6 @@
 //! Findings for people: what, why, who, where and what to do first, then the evidence.
 
+mod brief;
 pub(crate) mod coverage;
 pub(crate) mod first_screen;
 mod servers;
@@ -10,7 +11,7 @@ use crate::cli::Colour;
 use crate::shell;
 use crate::summary::write_coverage;
 use gpuwhy_cause::{Idle, Tail};
-use gpuwhy_model::units::{self, count, duration, printable};
+use gpuwhy_model::units::{self, clock, count, duration, printable};
 use gpuwhy_model::{Cause, CauseShare, Estimate, Finding, Severity, Touched};
 use gpuwhy_query::Explained;
 use std::io::{self, IsTerminal, Write};
@@ -18,12 +19,12 @@ use std::path::Path;
 
 /// Errors and memory cost no time by themselves.
 const LEAST_MS: f64 = 0.001;
-/// Findings told in full; the others get a line each.
-const MOST_IN_FULL: usize = 5;
-const MOST_LINES: usize = 40;
-const MOST_CULPRITS: usize = 3;
-const MOST_EVIDENCE: usize = 4;
-const MOST_FIXES: usize = 3;
+/// Without `--verbose`: findings in full, the others get a line each.
+const MAX_IN_FULL: usize = 5;
+const MAX_LINES: usize = 40;
+const MAX_CULPRITS: usize = 3;
+const MAX_EVIDENCE: usize = 4;
+const MAX_FIXES: usize = 3;
 /// Causes with less than this share of a finding are not worth a line.
 const LEAST_SHARE_PCT: f64 = 1.0;
 
@@ -35,6 +36,8 @@ pub(crate) struct Style {
     pub(crate) per_process: bool,
     /// Of other nodes, not of a file.
     pub(crate) nodes: bool,
+    /// Everything that is known, however long: `--verbose`.
+    pub(crate) all: bool,
 }
 
 impl Style {
@@ -44,7 +47,12 @@ impl Style {
             Colour::Never => false,
             Colour::Auto => io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
         };
-        Style { colour, per_process, nodes: false }
+        Style { colour, per_process, nodes: false, all: false }
+    }
+
+    /// How many of a list are shown.
+    fn max(self, max: usize) -> usize {
+        if self.all { usize::MAX } else { max }
     }
 }
 
@@ -63,7 +71,8 @@ pub(crate) fn write(explained: &Explained, style: Style, out: &mut impl Write) -
         },
         count(trace.events)
     )?;
-    steps::write(explained, out)?;
+    writeln!(out, "=> {}", first_screen::verdict(explained))?;
+    steps::write(explained, style, out)?;
     if explained.findings.is_empty() {
         writeln!(out, "\nNothing was found: no calls were slow beyond the usual, and no rule applies.")?;
     } else if style.per_process {
@@ -72,9 +81,9 @@ pub(crate) fn write(explained: &Explained, style: Style, out: &mut impl Write) -
         write_findings(&explained.findings.iter().collect::<Vec<_>>(), &trace.file, style, out)?;
     }
     if !style.per_process {
-        write_idle(&explained.idle, out)?;
+        write_idle(&explained.idle, style, out)?;
     }
-    servers::write(&explained.servers, out)?;
+    servers::write(&explained.servers, style, out)?;
     write_coverage(&explained.coverage, out)
 }
 
@@ -99,24 +108,30 @@ fn write_by_process(explained: &Explained, style: Style, out: &mut impl Write) -
         writeln!(out, "\n== {name}{rank}")?;
         write_findings(&of_process, &explained.trace.file, style, out)?;
         let idle: Vec<Idle> = explained.idle.iter().filter(|idle| Some(idle.pid) == pid).cloned().collect();
-        write_idle(&idle, out)?;
+        write_idle(&idle, style, out)?;
     }
     Ok(())
 }
 
 fn write_findings(findings: &[&Finding], file: &str, style: Style, out: &mut impl Write) -> io::Result<()> {
-    let (full, rest) = in_full(findings, MOST_IN_FULL);
+    if style.all {
+        for (at, finding) in findings.iter().enumerate() {
+            write_finding(at + 1, finding, file, style, out)?;
+        }
+        return Ok(());
+    }
+    let (full, rest) = in_full(findings, MAX_IN_FULL);
     for (number, finding) in full {
         write_finding(number + 1, finding, file, style, out)?;
     }
-    for (at, (number, finding)) in rest.iter().enumerate().take(MOST_LINES) {
+    for (at, (number, finding)) in rest.iter().enumerate().take(MAX_LINES) {
         if at == 0 {
             writeln!(out, "\nAlso:")?;
         }
         writeln!(out, "{:>2}. {} {}", number + 1, severity(finding, style), printable(&finding.title))?;
     }
-    if rest.len() > MOST_LINES {
-        writeln!(out, "    and {} more; --json has them all", rest.len() - MOST_LINES)?;
+    if rest.len() > MAX_LINES {
+        writeln!(out, "    and {} more; --verbose has them all", rest.len() - MAX_LINES)?;
     }
     Ok(())
 }
@@ -141,10 +156,15 @@ fn in_full<'a>(findings: &[&'a Finding], most: usize) -> (Numbered<'a>, Numbered
     (full, rest)
 }
 
+/// What follows from how a program is built is neither good nor bad, and has no colour.
+pub(crate) const AS_BUILT: &str = "as built";
+
 /// How bad it is; of what follows from how the program is built, that.
 fn severity(finding: &Finding, style: Style) -> String {
-    let word = if finding.by_design.is_some() { "as built" } else { finding.severity.name() };
-    let word = format!("{word:<8}");
+    if finding.by_design.is_some() {
+        return format!("{AS_BUILT:<8}");
+    }
+    let word = format!("{:<8}", finding.severity.name());
     let code = match finding.severity {
         Severity::Critical => "1;31",
         Severity::High => "31",
@@ -164,29 +184,37 @@ fn write_finding(
     let bold = |text: String| if style.colour { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text };
     writeln!(out, "\n{number:>2}. {} {}", severity(finding, style), bold(printable(&finding.title)))?;
     let mut label = "why";
-    for share in finding.causes.iter().filter(|share| share.share_pct >= LEAST_SHARE_PCT) {
-        writeln!(out, "      {label:<6} {}", cause_line(share, finding.pid))?;
+    for share in finding.causes.iter().filter(|share| style.all || share.share_pct >= LEAST_SHARE_PCT) {
+        writeln!(out, "      {label:<6} {}", cause_line(share, finding.pid, style.max(MAX_CULPRITS)))?;
         label = "";
-        for sentence in share.evidence.iter().take(MOST_EVIDENCE) {
+        for sentence in share.evidence.iter().take(style.max(MAX_EVIDENCE)) {
             writeln!(out, "                    {}", printable(sentence))?;
         }
     }
-    if let Some(place) = place(finding) {
-        writeln!(out, "      where  {}", printable(&place))?;
-    }
-    let mut label = "when";
-    for touched in &finding.steps {
-        writeln!(out, "      {label:<6} {}", printable(&touched_steps(touched)))?;
+    let places = if style.all { whole_place(finding) } else { place(finding).into_iter().collect() };
+    let mut label = "where";
+    for line in places {
+        writeln!(out, "      {label:<6} {}", printable(&line))?;
         label = "";
+    }
+    let window = finding.window;
+    let (from, to) = (clock(window.start_ns), clock(window.end_ns));
+    let from = from.trim_end_matches(" UTC");
+    writeln!(out, "      when   {from} to {to}, {}", duration(window.ns()))?;
+    for touched in &finding.steps {
+        writeln!(out, "             {}", printable(&touched_steps(touched)))?;
     }
     writeln!(out, "      cost   {}", cost(finding))?;
     let mut label = "do";
-    for fix in finding.fixes.iter().take(MOST_FIXES) {
+    for fix in finding.fixes.iter().take(style.max(MAX_FIXES)) {
         let (words, command) = shell::advice(fix, file);
         for line in [Some(words), command].into_iter().flatten().filter(|line| !line.is_empty()) {
             writeln!(out, "      {label:<6} {line}")?;
             label = "";
         }
+    }
+    if !finding.refuted_by.is_empty() {
+        writeln!(out, "      refuted by: {}", printable(&finding.refuted_by))?;
     }
     let nodes = if style.nodes { "--nodes " } else { "" };
     let trace = file.to_string();
@@ -209,12 +237,12 @@ pub(crate) fn touched_steps(touched: &Touched) -> String {
     }
 }
 
-fn cause_line(share: &CauseShare, own_pid: Option<u32>) -> String {
+fn cause_line(share: &CauseShare, own_pid: Option<u32>, max_culprits: usize) -> String {
     let mut line = format!("{:>3.0}%  {:<17} {}", share.share_pct, share.class.name(), share.class.about());
     let culprits: Vec<String> = share
         .by
         .iter()
-        .take(MOST_CULPRITS)
+        .take(max_culprits)
         .map(|by| {
             let whose = if by.pid.is_some() && by.pid == own_pid && by.rank.is_none() {
                 "its own thread "
@@ -231,8 +259,8 @@ fn cause_line(share: &CauseShare, own_pid: Option<u32>) -> String {
         .collect();
     if !culprits.is_empty() {
         line += &format!(": {}", culprits.join("; "));
-        if share.by.len() > MOST_CULPRITS {
-            line += &format!("; {} more", share.by.len() - MOST_CULPRITS);
+        if share.by.len() > max_culprits {
+            line += &format!("; {} more", share.by.len() - max_culprits);
         }
     }
     line
@@ -255,6 +283,14 @@ fn place(finding: &Finding) -> Option<String> {
         words += &format!("{}kernel {short}", if words.is_empty() { "" } else { "; " });
     }
     (!words.is_empty()).then_some(words)
+}
+
+/// Every frame on a line of its own, and the kernel's whole name.
+fn whole_place(finding: &Finding) -> Vec<String> {
+    let place = &finding.place;
+    let frames = if place.python.is_empty() { &place.native } else { &place.python };
+    let kernel = place.kernel.iter().map(|kernel| format!("kernel {kernel}"));
+    frames.iter().cloned().chain(kernel).collect()
 }
 
 fn cost(finding: &Finding) -> String {
@@ -288,15 +324,15 @@ fn cost(finding: &Finding) -> String {
     words + &format!("; {:.0}% explained", finding.explained_pct)
 }
 
-fn write_idle(idle: &[Idle], out: &mut impl Write) -> io::Result<()> {
-    const MOST_PROCESSES: usize = 8;
+fn write_idle(idle: &[Idle], style: Style, out: &mut impl Write) -> io::Result<()> {
+    let max_processes = style.max(8);
     const LEAST_MS: f64 = 1.0;
     let worth: Vec<&Idle> = idle.iter().filter(|idle| !idle.causes.is_empty()).collect();
     if worth.is_empty() {
         return Ok(());
     }
     writeln!(out)?;
-    for idle in worth.iter().take(MOST_PROCESSES) {
+    for idle in worth.iter().take(max_processes) {
         let ms = |ms: f64| duration((ms * 1e6) as u64);
         let name = format!("{}[{}]", printable(idle.process.as_deref().unwrap_or("process")), idle.pid);
         let starved = match (idle.starved_ms, idle.busy_lower_pct, idle.busy_upper_pct) {
@@ -327,22 +363,27 @@ fn write_idle(idle: &[Idle], out: &mut impl Write) -> io::Result<()> {
             if parts.is_empty() { String::new() } else { format!("; meanwhile {}", parts.join(", ")) };
         writeln!(out, "GPU of {name}: {starved}{meanwhile}.")?;
     }
-    if worth.len() > MOST_PROCESSES {
-        writeln!(out, "and {} more processes; --json has them all", worth.len() - MOST_PROCESSES)?;
+    if worth.len() > max_processes {
+        writeln!(out, "and {} more processes; --verbose has them all", worth.len() - max_processes)?;
     }
     Ok(())
 }
 
 /// The tails of the operations with the longest ones.
-pub(crate) fn write_tail(tails: &[Tail], quantile: &str, out: &mut impl Write) -> io::Result<()> {
-    const MOST_OPS: usize = 20;
+pub(crate) fn write_tail(
+    tails: &[Tail],
+    quantile: &str,
+    style: Style,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    const MAX_OPS: usize = 20;
     let mut chosen: Vec<&Tail> = tails.iter().filter(|tail| tail.quantile == quantile).collect();
     chosen.sort_by(|a, b| a.pid.cmp(&b.pid).then(b.p_us.total_cmp(&a.p_us)).then_with(|| a.op.cmp(&b.op)));
     if chosen.is_empty() {
         return writeln!(out, "\nNo calls at {quantile} and above were kept: --keep-all keeps every call.");
     }
     writeln!(out, "\nCalls at {quantile} and above, by what their time was spent on:")?;
-    for tail in chosen.iter().take(MOST_OPS) {
+    for tail in chosen.iter().take(style.max(MAX_OPS)) {
         let parts: Vec<String> = tail
             .by_cause
             .iter()
@@ -365,10 +406,68 @@ pub(crate) fn write_tail(tails: &[Tail], quantile: &str, out: &mut impl Write) -
 mod tests {
     use super::*;
 
+    /// More of everything than fits on a page that people read.
+    fn crowded() -> Explained {
+        let mut explained = first_screen::tests::recording("loader_cpu");
+        let many = |what: &str, count: usize| -> Vec<String> {
+            (0..count).map(|number| format!("{what} number {number}")).collect()
+        };
+        let first = explained.findings[0].clone();
+        explained.findings = many("finding", 50)
+            .into_iter()
+            .map(|title| {
+                let mut finding = Finding { title, fixes: many("fix", 6), ..first.clone() };
+                finding.refuted_by = "a step without it being as slow".into();
+                finding.causes[0].evidence = many("sentence", 9);
+                let culprit = finding.causes[0].by[0].clone();
+                finding.causes[0].by = many("culprit", 7)
+                    .into_iter()
+                    .map(|comm| gpuwhy_model::Culprit { comm, ..culprit.clone() })
+                    .collect();
+                finding.place.python = many("line", 5);
+                finding.place.kernel = Some(format!("void gemm<{}>", "float, ".repeat(40)));
+                finding
+            })
+            .collect();
+        explained.coverage.degraded = many("degraded", 12);
+        explained.coverage.unattached = many("unattached", 12);
+        explained
+    }
+
+    fn page(explained: &Explained, style: Style) -> String {
+        let mut out = Vec::new();
+        write(explained, style, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn verbose_has_no_caps_and_says_what_would_refute_each_finding() {
+        let explained = crowded();
+        let all = page(&explained, Style { all: true, ..Style::default() });
+        let kernel = explained.findings[0].place.kernel.clone().unwrap();
+        for words in [
+            "finding number 49",
+            "sentence number 8",
+            "fix number 5",
+            "culprit number 6",
+            "line number 4",
+            "degraded number 11",
+            "unattached number 11",
+            &kernel,
+        ] {
+            assert!(all.contains(words), "{words} is not in\n{all}");
+        }
+        assert_eq!(all.matches("refuted by: a step without it being as slow").count(), 50);
+        assert!(!all.contains(" more") && !all.contains("Also:"), "{all}");
+        // Findings by process are a page that people read.
+        let some = page(&explained, Style { per_process: true, ..Style::default() });
+        assert!(some.contains("Also:") && some.len() * 2 < all.len(), "{some}");
+    }
+
     #[test]
     fn a_quantile_without_calls_has_no_heading() {
         let mut out = Vec::new();
-        write_tail(&[], "p99.9", &mut out).unwrap();
+        write_tail(&[], "p99.9", Style::default(), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains("No calls at p99.9") && !text.contains("by what their time"), "{text}");
     }

@@ -1,8 +1,10 @@
 //! How a command fails: one sentence on stderr and the right exit status.
 
+use crate::cli::Cli;
 use crate::log::log;
 use crate::paths;
-use clap::error::ErrorKind;
+use clap::CommandFactory;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use gpuwhy_agent::AgentError;
 use gpuwhy_query::QueryError;
 use gpuwhy_serve::{DoorError, ServeError};
@@ -66,6 +68,23 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         // Nobody listens: nobody to tell.
         let _ = error.print();
         return ExitCode::from(error.exit_code() as u8);
+    }
+    if let (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word))) =
+        (error.kind(), error.get(ContextKind::InvalidSubcommand))
+    {
+        let hidden = |name: &str| Cli::command().find_subcommand(name).is_none_or(clap::Command::is_hide_set);
+        let names: Vec<&str> = match error.get(ContextKind::SuggestedSubcommand) {
+            Some(ContextValue::Strings(names)) => names.iter().map(String::as_str).collect(),
+            _ => Vec::new(),
+        };
+        let similar = match names.into_iter().rfind(|name| !hidden(name)) {
+            Some(name) => format!("; did you mean `gpuwhy {name}`?"),
+            None => String::new(),
+        };
+        return Failure::Usage(format!(
+            "there is no file or command '{word}'{similar}; `gpuwhy --help` lists the commands"
+        ))
+        .report();
     }
     let text = error.to_string();
     let mut paragraphs =

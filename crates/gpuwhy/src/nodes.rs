@@ -4,8 +4,9 @@
 use crate::cli::NodesOptions;
 use crate::failure::Failure;
 use crate::log::log;
+use crate::paths;
 use crate::progress::Progress;
-use gpuwhy_model::units::{count, duration, printable, size};
+use gpuwhy_model::units::{count, duration, printable, quoted, size};
 use gpuwhy_nodes::{Ask, Fetched, Node, Part, Tokens, Trouble, check_certificates, gather};
 use gpuwhy_query::QueryError;
 use gpuwhy_serve::{ServeError, lines_of};
@@ -73,7 +74,11 @@ pub(crate) struct WithNodes<'a, T> {
 
 impl Asked {
     pub(crate) fn file(path: &Path) -> Result<Asked, Failure> {
-        Ok(Asked { reader: Reader::open(path)?, nodes: None, in_part: false, _folder: None })
+        let reader = Reader::open(path)?;
+        if paths::is_default_of_user(path) && paths::roots_are_newer(path) {
+            log!("this is your own trace, and root has traced since: `sudo gpuwhy explain` shows that one");
+        }
+        Ok(Asked { reader, nodes: None, in_part: false, _folder: None })
     }
 
     pub(crate) fn nodes(options: &NodesOptions, part: Part) -> Result<Asked, Failure> {
@@ -111,6 +116,14 @@ impl Asked {
     pub(crate) fn names(&self) -> Option<String> {
         let nodes = self.nodes.as_ref()?;
         Some(nodes.iter().map(|node| node.node.as_str()).collect::<Vec<_>>().join(","))
+    }
+
+    /// What was asked, as a command is given it.
+    pub(crate) fn words(&self) -> String {
+        match self.names() {
+            Some(names) => format!("--nodes {}", quoted(&names)),
+            None => quoted(&self.reader.path().display().to_string()),
+        }
     }
 
     /// For people: what was done to clocks, and how many are in the answer.

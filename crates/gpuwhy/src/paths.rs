@@ -25,6 +25,18 @@ pub(crate) fn has_roots() -> bool {
     Path::new(ROOTS).is_dir()
 }
 
+/// Whether root has traced since this file was written. The folder alone may be seen by others: it changes when a trace begins and
+/// when it ends.
+pub(crate) fn roots_are_newer(than: &Path) -> bool {
+    is_newer(Path::new(ROOTS), than)
+}
+
+fn is_newer(folder: &Path, file: &Path) -> bool {
+    let changed = |path: &Path| std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    let of_trace = changed(&folder.join("trace.db")).or_else(|| changed(folder));
+    of_trace.zip(changed(file)).is_some_and(|(roots, own)| roots > own)
+}
+
 /// The file that an ordinary user gets without naming one.
 pub(crate) fn is_default_of_user(path: &Path) -> bool {
     !rustix::process::geteuid().is_root() && path == default_trace()
@@ -38,4 +50,31 @@ fn folder() -> PathBuf {
     let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let data = data.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/share")));
     data.unwrap_or_else(|| PathBuf::from(".")).join("gpuwhy")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{File, create_dir, write};
+    use std::time::{Duration, SystemTime};
+
+    #[test]
+    fn the_newer_of_two_traces_is_known_by_its_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let (roots, own) = (folder.path().join("roots"), folder.path().join("own.db"));
+        write(&own, "own").unwrap();
+        assert!(!is_newer(&roots, &own), "root has no folder");
+        create_dir(&roots).unwrap();
+        write(roots.join("trace.db"), "root's").unwrap();
+        let set = |path: &Path, seconds| {
+            let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+            File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+        };
+        set(&own, 100);
+        set(&roots.join("trace.db"), 200);
+        assert!(is_newer(&roots, &own));
+        set(&own, 300);
+        assert!(!is_newer(&roots, &own));
+        assert!(!is_newer(&roots, &folder.path().join("missing.db")));
+    }
 }

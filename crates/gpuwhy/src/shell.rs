@@ -1,19 +1,11 @@
 //! Words as a shell reads them: suggested commands can be pasted.
 
+use gpuwhy_model::advice;
 use gpuwhy_model::units::printable;
+pub(crate) use gpuwhy_model::units::quoted;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::OnceLock;
-
-/// As it is where the shell takes it so, else in single quotes. Control characters are shown, not obeyed.
-pub(crate) fn quoted(word: &str) -> String {
-    let word = printable(word);
-    let is_plain = |c: char| c.is_alphanumeric() || "_-./:=,@%+".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word,
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
-}
 
 /// Who has called sudo; nothing where that was nobody. Asked once, before privileges are given up.
 static CALLER: OnceLock<Option<u32>> = OnceLock::new();
@@ -21,36 +13,41 @@ static CALLER: OnceLock<Option<u32>> = OnceLock::new();
 /// To be called while the program is still who it was started as.
 pub(crate) fn remember_caller() {
     CALLER.get_or_init(|| {
-        let user: Option<u32> = std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
-        user.filter(|uid| rustix::process::geteuid().is_root() && *uid != 0)
+        let is_root = rustix::process::geteuid().is_root();
+        caller(std::env::var("SUDO_UID").ok().as_deref(), is_root)
     });
+}
+
+/// The user behind sudo, who is not root.
+fn caller(sudo_uid: Option<&str>, is_root: bool) -> Option<u32> {
+    sudo_uid.and_then(|uid| uid.parse().ok()).filter(|uid| is_root && *uid != 0)
 }
 
 /// `gpuwhy`, with `sudo` before it where the user who has called sudo could not read this file without.
 pub(crate) fn gpuwhy_for(file: &Path) -> &'static str {
+    gpuwhy_of(CALLER.get().copied().flatten(), file)
+}
+
+fn gpuwhy_of(caller: Option<u32>, file: &Path) -> &'static str {
     let is_theirs = |uid: u32| {
         std::fs::metadata(file).is_ok_and(|metadata| metadata.uid() == uid || metadata.mode() & 0o004 != 0)
     };
-    match CALLER.get().copied().flatten() {
+    match caller {
         Some(uid) if !is_theirs(uid) => "sudo gpuwhy",
         _ => "gpuwhy",
     }
 }
 
-/// Advice with a command of ours in it: the words without it, and the command as it can be pasted, with the file's name.
+/// Advice as a terminal shows it: the words, and the command on a line of its own. One of ours has sudo where the trace needs it.
 pub(crate) fn advice(text: &str, file: &str) -> (String, Option<String>) {
-    const OURS: [&str; 3] = ["gpuwhy query ", "gpuwhy explain ", "gpuwhy compare "];
     let text = printable(text);
-    let Some((at, ours)) = OURS.iter().find_map(|ours| Some((text.find(ours)?, ours))) else {
-        return (text, None);
+    let Some((before, command, after)) = advice::parts(&text) else { return (text, None) };
+    let command = match command.strip_prefix("gpuwhy ") {
+        Some(rest) => format!("{} {rest}", gpuwhy_for(Path::new(file))),
+        None => command.to_string(),
     };
-    let (before, rest) = text.split_at(at);
-    // No statement of ours has a semicolon.
-    let (command, after) = rest.split_once("; ").unwrap_or((rest, ""));
-    let name = ours.trim_start_matches("gpuwhy ").trim_end();
-    let arguments = command.strip_prefix(ours).unwrap_or_default();
-    let command = format!("{} {name} {} {arguments}", gpuwhy_for(Path::new(file)), quoted(file));
     let before = before.trim_end_matches([' ', ':']);
+    let after = after.trim_start_matches([' ', ';', ',']);
     let words = match (before.is_empty(), after.is_empty()) {
         (true, _) => after.to_string(),
         (_, true) => before.to_string(),
@@ -62,21 +59,45 @@ pub(crate) fn advice(text: &str, file: &str) -> (String, Option<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_shell_reads_one_word() {
-        for word in ["run.db", "/tmp/a b.db", "it's", "$HOME", "SELECT * FROM \"x\"", "", "-n x"] {
+        for word in ["run.db", "/tmp/a b.db", "it's", "$HOME", "SELECT * FROM \"x\"", "", "-n x", "a`b"] {
             let script = format!("printf %s {}", quoted(word));
             let said = std::process::Command::new("sh").arg("-c").arg(script).output().unwrap();
             assert_eq!(String::from_utf8(said.stdout).unwrap(), word, "{}", quoted(word));
         }
         assert_eq!(quoted("run.db"), "run.db");
-        let (words, command) = advice("see why: gpuwhy explain --pid 7; uneven batches", "a b.db");
+        assert_eq!(quoted("a b"), "'a b'");
+    }
+
+    #[test]
+    fn a_command_stands_apart_from_its_words() {
+        let (words, command) = advice("see why: `gpuwhy explain 'a b.db' --pid 7`; uneven batches", "a b.db");
         assert_eq!(words, "see why; uneven batches");
         assert_eq!(command.unwrap(), "gpuwhy explain 'a b.db' --pid 7");
-        let (words, command) = advice("gpuwhy query \"SELECT 1\"", "run.db");
-        assert_eq!((words.as_str(), command.unwrap().as_str()), ("", "gpuwhy query run.db \"SELECT 1\""));
-        assert_eq!(advice("use gpuwhy trace", "run.db").1, None);
-        assert_eq!(quoted("a b"), "'a b'");
+        let (words, command) = advice("`ss -ti`", "run.db");
+        assert_eq!((words.as_str(), command.as_deref()), ("", Some("ss -ti")));
+        assert_eq!(advice("use gpuwhy trace", "run.db"), ("use gpuwhy trace".into(), None));
+    }
+
+    #[test]
+    fn sudo_is_suggested_to_who_called_it_and_cannot_read_the_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let owner = file.as_file().metadata().unwrap().uid();
+        let other = owner + 1;
+        let allow = |mode| std::fs::set_permissions(file.path(), PermissionsExt::from_mode(mode)).unwrap();
+        allow(0o600);
+        assert_eq!(gpuwhy_of(Some(other), file.path()), "sudo gpuwhy");
+        assert_eq!(gpuwhy_of(Some(owner), file.path()), "gpuwhy");
+        assert_eq!(gpuwhy_of(None, file.path()), "gpuwhy");
+        allow(0o644);
+        assert_eq!(gpuwhy_of(Some(other), file.path()), "gpuwhy");
+        // Who that is says sudo, to root alone.
+        assert_eq!(caller(Some("1000"), true), Some(1000));
+        for (uid, is_root) in [(Some("1000"), false), (Some("0"), true), (Some("x"), true), (None, true)] {
+            assert_eq!(caller(uid, is_root), None, "{uid:?}");
+        }
     }
 }

@@ -123,10 +123,10 @@ pub(crate) fn write_coverage(coverage: &Coverage, out: &mut impl Write) -> io::R
         0 => writeln!(out, "; nothing lost.")?,
         lost => writeln!(out, "; {} records LOST{}.", count(lost), by_place(&coverage.lost_by))?,
     }
-    for line in coverage.degraded.iter().take(5) {
+    for line in &coverage.degraded {
         writeln!(out, "  degraded: {}", printable(line))?;
     }
-    for line in coverage.unattached.iter().take(5) {
+    for line in &coverage.unattached {
         writeln!(out, "  not attached: {}", printable(line))?;
     }
     for line in &coverage.missing {

@@ -5,8 +5,8 @@ use crate::{Cause, Touched};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How much of the time is lost to something that should not be there. What follows from how a program is built is none of that,
-/// however much it takes: such a finding is low and says so (`by_design`).
+/// How much of the time is lost to something that departs from normal. What follows from how a program is built does not, however
+/// much it takes: such a finding raises no alarm, and its tag says why (`by_design`). Low without that tag is a small loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {

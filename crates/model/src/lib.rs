@@ -1,6 +1,7 @@
 //! The words of gpuwhy: what a call, a wait, a cause and a loss are. Values only; nothing here reads a clock,
 //! a file or the kernel, so everything built on it can be replayed.
 
+pub mod advice;
 mod annotation;
 mod batch;
 mod blame;

@@ -126,6 +126,16 @@ pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || turns_text(c) { '\u{fffd}' } else { c }).collect()
 }
 
+/// A word as a shell reads it: as it is where that does, else in single quotes. Control characters are shown, not obeyed.
+pub fn quoted(word: &str) -> String {
+    let word = printable(word);
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./:=,@%+".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word,
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
 /// Characters that change the direction of what follows, and so can make a line say something else.
 fn turns_text(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

@@ -6,11 +6,13 @@ use crate::quiet::Quiet;
 use crate::since::{nothing, span};
 use crate::trace::nodes;
 use gpuwhy_cause::{Evidence, Idle, ServerReport, StepTree, Tail};
-use gpuwhy_model::units::duration;
+use gpuwhy_model::advice::with_trace;
+use gpuwhy_model::units::{duration, quoted};
 use gpuwhy_model::{Coverage, Finding, Layer, Span};
 use gpuwhy_store::Reader;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -134,18 +136,24 @@ fn explain_with(
         request.pid.is_none_or(|pid| finding.pid == Some(pid))
             && request.op.as_ref().is_none_or(|op| finding.op.as_ref() == Some(op))
     };
+    let file = reader.path().display().to_string();
     let is_part = request.since.is_some() || request.from_ns.is_some() || request.to_ns.is_some();
     let events = if is_part { reader.event_count_in(span)? } else { events };
     Ok(Explained {
         trace: TraceInShort {
-            file: reader.path().display().to_string(),
+            file: file.clone(),
             start_ns: span.start_ns,
             end_ns: span.end_ns,
             events,
             nodes: nodes(&reader.sessions()?),
         },
         coverage,
-        findings: explanation.findings.into_iter().filter(wanted).collect(),
+        findings: explanation
+            .findings
+            .into_iter()
+            .filter(wanted)
+            .map(|finding| named(finding, &file))
+            .collect(),
         idle: explanation
             .idle
             .into_iter()
@@ -167,6 +175,24 @@ fn explain_with(
             .filter(|tree| request.pid.is_none_or(|pid| tree.pid == pid))
             .collect(),
     })
+}
+
+/// Its commands can be pasted: they name the trace.
+fn named(mut finding: Finding, file: &str) -> Finding {
+    for fix in &mut finding.fixes {
+        *fix = with_trace(fix, file);
+    }
+    finding
+}
+
+/// Commands with the trace's name alone, for files that are read elsewhere: who reads them has other folders.
+pub fn without_folder(mut findings: Vec<Finding>, path: &Path) -> Vec<Finding> {
+    let name = path.file_name().map_or_else(String::new, |name| quoted(&name.to_string_lossy()));
+    let whole = quoted(&path.display().to_string());
+    for fix in findings.iter_mut().flat_map(|finding| &mut finding.fixes) {
+        *fix = fix.replace(&whole, &name);
+    }
+    findings
 }
 
 /// What was not seen of a library that nobody called matters to nobody. A line begins with the probe it is of.

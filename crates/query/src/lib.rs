@@ -55,7 +55,7 @@ pub use driver::{DriverRequest, driver};
 pub use endpoint::{ENDPOINTS, Endpoint, find, parse};
 pub use error::QueryError;
 pub use events::{EventsRequest, events};
-pub use explain::{ExplainRequest, Explained, TraceInShort, explain};
+pub use explain::{ExplainRequest, Explained, TraceInShort, explain, without_folder};
 pub use gpu_time::{GpuTimeRequest, gpu_time};
 pub use gpus::{GpusRequest, gpus};
 pub use gpuwhy_model::Question;

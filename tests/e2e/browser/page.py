@@ -126,8 +126,12 @@ def number(text):
 
 
 def every_view_is_there(chromium, base, axe, views, title, token=None):
-    """Text, titles, both colour schemes, a phone's width, and what keeps people out."""
-    for options in [dict(), dict(color_scheme="dark", viewport={"width": 380, "height": 780}, has_touch=True, reduced_motion="reduce")]:
+    """Text, titles, both colour schemes at a phone's and a desk's width, and what keeps people out."""
+    phone = dict(viewport={"width": 400, "height": 780}, has_touch=True, reduced_motion="reduce")
+    desk = dict(viewport={"width": 1400, "height": 900})
+    papers = {}
+    for size, scheme in [(size, scheme) for size in (desk, phone) for scheme in ("light", "dark")]:
+        options = dict(size, color_scheme=scheme)
         dashboard = Dashboard(chromium, base, token, **options)
         page = dashboard.open(views[-1])
         for view in views:
@@ -142,4 +146,6 @@ def every_view_is_there(chromium, base, axe, views, title, token=None):
             assert wide <= room, (view, options, wide)
             serious = dashboard.serious(axe)
             assert not serious, (view, options, serious)
+        papers.setdefault(scheme, set()).add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
         dashboard.close()
+    assert papers["light"].isdisjoint(papers["dark"]), papers

@@ -13,8 +13,12 @@ def the_overview_answers_at_once(chromium, base):
     assert worst["title"] in card.locator("> summary").inner_text()
     badge = f"as built: {worst['by_design']}" if worst.get("by_design") else worst["severity"]
     assert badge.lower() in card.locator("> summary").inner_text().lower()
+    # What follows from how a program is built has a neutral colour, not that of a small loss.
+    grades = page.locator("details.finding").evaluate_all("(all) => all.map((one) => one.className)")
+    expected = ["finding built" if one.get("by_design") else f"finding {one['severity']}" for one in answer["findings"]]
+    assert grades == expected, (grades, expected)
     told = card.locator("dl.answers").inner_text()
-    for part in [worst["where"]["python"][0], *worst["fixes"], worst["causes"][0]["class"]]:
+    for part in [worst["where"]["python"][0], *[fix.replace("`", "") for fix in worst["fixes"]], worst["causes"][0]["class"]]:
         assert part in told, (part, told)
     # It is on the first screen.
     assert card.locator("ol.fixes").bounding_box()["y"] < 900

@@ -1,6 +1,6 @@
 // Overview: what is wrong now, the worst first; then every job with its ranks, and what it all costs.
 
-import { el, words } from "../../shared/dom.js";
+import { advice, el, words } from "../../shared/dom.js";
 import { age, count, percent, since } from "../../shared/format.js";
 import { panel } from "../../shared/panel.js";
 import { seldom } from "../api.js";
@@ -123,7 +123,7 @@ function stragglerCard(context, one, about, now, isOpen) {
           el(
             "ol",
             { class: "fixes" },
-            one.finding.fixes.slice(0, 3).map((fix) => el("li", {}, fix)),
+            one.finding.fixes.slice(0, 3).map((fix) => el("li", {}, advice(fix))),
           ),
       ],
     ],

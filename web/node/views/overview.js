@@ -56,7 +56,9 @@ const findings = (answer, context) =>
         ? worst.length === 1
           ? "One thing takes time from the GPU:"
           : `${worst.length} things take time from the GPU, the worst first:`
-        : "Nothing is taken from the program by others; this is what follows from how it is built.";
+        : findings.every((one) => one.by_design)
+          ? "Nothing is taken from the program by others; this is what follows from how it is built."
+          : "Nothing takes much time from the GPU: what is marked “as built” follows from how the program is built, the rest is small.";
       const first = findings.slice(0, Math.max(worst.length, SHOWN));
       const rest = findings.slice(first.length);
       const cards = (list, open) => list.map((finding, at) => findingCard(finding, context, about, at < open));
@@ -67,12 +69,19 @@ const findings = (answer, context) =>
           el(
             "details",
             { class: "rest", "data-key": "rest" },
-            el("summary", {}, `${rest.length} more of low severity: what follows from how the programs are built`),
+            el("summary", {}, `${rest.length} more of low severity${ofBuilt(rest)}`),
             cards(rest, 0),
           ),
       ];
     },
   });
+
+/** How many of them are no loss at all. */
+function ofBuilt(list) {
+  const built = list.filter((one) => one.by_design).length;
+  if (!built) return "";
+  return built === list.length ? ": how the programs are built" : `; ${built} of them: how the programs are built`;
+}
 
 /** What the trace concluded when it ended: there at once, however large it is. */
 async function stored(context) {

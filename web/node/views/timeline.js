@@ -240,6 +240,7 @@ class Timeline {
       high: named("--high"),
       medium: named("--medium"),
       low: named("--low"),
+      built: named("--dim"),
       small: `12px ${style.fontFamily}`,
     };
     const pen = canvas.getContext("2d");

@@ -70,9 +70,12 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
                 reasons.join(", ").replace('_', " ")
             ),
             fixes: vec![
-                format!("nvidia-smi -i {} -q -d PERFORMANCE,TEMPERATURE,POWER", gpu.gpu),
+                format!(
+                    "see what holds the clock down: `nvidia-smi -i {} -q -d PERFORMANCE,TEMPERATURE,POWER`",
+                    gpu.gpu
+                ),
                 "check fans, inlet temperature and the power cables; hw_* reasons are the board protecting itself".into(),
-                format!("nvidia-smi -i {} -pl WATTS raises a power limit that software set too low", gpu.gpu),
+                "raise the power limit (nvidia-smi -pl) where software set it below the default".into(),
             ],
             sql: format!(
                 "SELECT timestamp_ns, sm_clock_mhz, sm_clock_max_mhz, throttle_reasons, temperature_c, power_mw FROM \

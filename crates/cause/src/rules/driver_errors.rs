@@ -55,9 +55,9 @@ fn of_gpus(case: &Case<'_>) -> Vec<Draft> {
             title: format!("{on} reported {name}: {}", meaning(&event, code)),
             pid: pid.filter(|pid| case.process(*pid).is_some()),
             fixes: vec![
-                "dmesg | grep -i xid".into(),
+                "see the kernel's log: `sudo dmesg | grep -i xid`".into(),
                 format!(
-                    "nvidia-smi -q -d ECC,PAGE_RETIREMENT,ROW_REMAPPER{}",
+                    "see the GPU's memory errors: `nvidia-smi -q -d ECC,PAGE_RETIREMENT,ROW_REMAPPER{}`",
                     gpu.map_or_else(String::new, |gpu| format!(" -i {gpu}"))
                 ),
                 advice(code).into(),

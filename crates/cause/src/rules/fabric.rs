@@ -4,6 +4,7 @@ use super::Rule;
 use crate::bills::{Bills, Share, Who};
 use crate::case::Case;
 use crate::draft::Draft;
+use gpuwhy_model::units::quoted;
 use gpuwhy_model::{Cause, RdmaEvent, Severity};
 use std::collections::BTreeMap;
 
@@ -55,11 +56,13 @@ fn draft(case: &Case<'_>, device: &str, port: Option<u32>, events: &[&RdmaEvent]
         severity: Some(if congestion { Severity::Low } else { Severity::High }),
         title: format!("the fabric at {name} reports errors: {}", list.join(", ")),
         fixes: vec![
-            format!(
-                "ibv_devinfo -d {0}; perfquery, or `rdma statistic show link {0}/{1}`",
-                if device.is_empty() { "DEVICE" } else { device },
-                port.unwrap_or(1)
-            ),
+            match device {
+                "" => "see the counters of all ports: `rdma statistic show`".into(),
+                device => format!(
+                    "see the counters of the port: `rdma statistic show link {}`",
+                    quoted(&format!("{device}/{}", port.unwrap_or(1)))
+                ),
+            },
             "check the cable and the switch port; swap the cable first".into(),
         ],
         sql: format!(

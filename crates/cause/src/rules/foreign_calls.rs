@@ -59,7 +59,7 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
             },
             op: Some(op.op.clone()),
             pid: Some(op.pid),
-            fixes: vec!["trace the workload with gpuwhy trace to learn the cause".into()],
+            fixes: vec!["record the workload with gpuwhy trace to learn the cause".into()],
             sql: format!("SELECT timestamp_ns, duration_ns, tid FROM events WHERE op = '{}' ORDER BY duration_ns DESC LIMIT 20", op.op.replace('\'', "''")),
             bills,
             ..Draft::default()

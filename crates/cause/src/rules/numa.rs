@@ -75,8 +75,11 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
             ),
             pid: Some(home.pid),
             fixes: vec![
-                format!("start it with numactl --cpunodebind={target} --membind={target}"),
-                format!("taskset -cp $(cat /sys/devices/system/node/node{target}/cpulist) {}", home.pid),
+                format!("start it on node {target}: numactl --cpunodebind={target} --membind={target}"),
+                format!(
+                    "move it there now: `sudo taskset -acp $(cat /sys/devices/system/node/node{target}/cpulist) {}`",
+                    home.pid
+                ),
             ],
             sql: format!("SELECT tid, cpu, numa_node, node_migrations FROM threads WHERE pid = {}", home.pid),
             bills,

@@ -4,6 +4,7 @@ use super::Rule;
 use crate::bills::{Bills, Share, Who};
 use crate::case::Case;
 use crate::draft::Draft;
+use crate::fixes::see_limit;
 use gpuwhy_model::{Cause, Severity};
 
 pub(super) const RULE: Rule = Rule {
@@ -35,16 +36,14 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
                 ..Share::default()
             };
             bills.blame(Cause::MemOom, Who::Process(kill.by_pid), share);
-            let limit = cgroup
-                .as_ref()
-                .map(|cgroup| format!("cat /sys/fs/cgroup{cgroup}/memory.max; raise it, or use less"));
+            let limit = cgroup.as_ref().and_then(|cgroup| see_limit(cgroup, "the limit", &["memory.max"]));
             Draft {
                 severity: Some(Severity::Critical),
                 title: format!("the kernel killed {} because memory had run out", case.name(kill.pid)),
                 pid: Some(kill.pid),
                 fixes: limit
                     .into_iter()
-                    .chain(["fewer data loader workers, smaller prefetch, less pinned memory".into()])
+                    .chain(["raise the limit, or use less: fewer data loader workers, smaller prefetch, less pinned memory".into()])
                     .collect(),
                 sql: "SELECT * FROM mem_events WHERE event = 'oom_kill'".into(),
                 bills,

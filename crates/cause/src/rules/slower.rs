@@ -59,7 +59,7 @@ fn draft(case: &Case<'_>, pid: u32) -> Option<Draft> {
         pid: Some(pid),
         window: Some(Span { start_ns: start, end_ns: start + lasted }),
         fixes: vec![format!(
-            "see what changed: gpuwhy compare --split {}",
+            "see what changed: `gpuwhy compare --split {}`",
             units::time_of_day(start).trim_end_matches(" UTC")
         )],
         sql: format!(

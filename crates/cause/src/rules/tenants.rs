@@ -5,6 +5,7 @@ use crate::bills::{Bills, Share, Who};
 use crate::case::Case;
 use crate::draft::{Draft, seconds};
 use crate::severity::{matters, percent};
+use gpuwhy_model::advice::plain;
 use gpuwhy_model::{Cause, Severity};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,7 +63,7 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
                 percent(ns, walls),
                 from.len()
             ),
-            fixes: vec![format!("give {tenant} CPUs of its own (cpuset), or a lower cpu.weight")],
+            fixes: vec![format!("give {} CPUs of its own (cpuset), or a lower cpu.weight", plain(tenant))],
             sql: "SELECT tenant, by_comm, sum(ns) / 1e6 AS ms FROM noise GROUP BY 1, 2 ORDER BY ms DESC"
                 .into(),
             bills,

@@ -40,6 +40,7 @@ pub(super) fn findings<S: Sink>(walk: &mut Walk<'_, S>) -> Result<(), ExportErro
             ("excess_ms", Arg::Real(finding.impact.excess_ms)),
             ("wall_pct", Arg::Real(finding.impact.wall_pct)),
         ];
+        args.extend(finding.by_design.as_deref().map(|how| ("by_design", text(how))));
         args.extend(finding.op.as_deref().map(|op| ("op", text(op))));
         args.extend(finding.pid.map(|pid| ("pid", Arg::Integer(pid.into()))));
         args.extend(finding.place.python.first().map(|line| ("python", text(line))));

@@ -25,8 +25,9 @@ pub(crate) fn run(page: DocsPage) -> Result<(), Failure> {
 /// docs/rules.md
 fn rules() -> String {
     let mut out = String::from(
-        "# Rules of `gpuwhy explain`\n\nMade from the `RULES` table by `make docs`. Severity: low is what follows from how a program is \
-         built, or costs little; above it something takes time from the program that it should have.\n",
+        "# Rules of `gpuwhy explain`\n\nMade from the `RULES` table by `make docs`. Severity: low costs little; above it something takes \
+         time from the program that it should have. What follows from how a program is built is tagged `by_design`, however much it takes, \
+         and raises no alarm.\n",
     );
     for rule in RULES {
         let causes: Vec<String> = rule.causes.iter().map(|cause| format!("`{}`", cause.name())).collect();

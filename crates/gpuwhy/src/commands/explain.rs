@@ -7,8 +7,10 @@ use crate::explanation::{self, Style};
 use crate::failure::Failure;
 use crate::nodes::{Asked, WithNodes};
 use crate::paths;
+use gpuwhy_model::advice;
+use gpuwhy_model::units::quoted;
 use gpuwhy_nodes::Part;
-use gpuwhy_query::{ExplainRequest, explain};
+use gpuwhy_query::{ExplainRequest, Explained, explain};
 use std::io::Write;
 use std::time::Duration;
 
@@ -46,6 +48,7 @@ pub(crate) fn run(options: &ExplainOptions) -> Result<(), Failure> {
         explained.idle.retain(|idle| pids.contains(&idle.pid));
     }
     if let Some(names) = asked.names() {
+        ask_nodes(&mut explained, &asked.words());
         explained.trace.file = names;
     }
     // The worst is the least of them.
@@ -61,7 +64,11 @@ pub(crate) fn run(options: &ExplainOptions) -> Result<(), Failure> {
         serde_json::to_writer_pretty(&mut out, &answer)?;
         writeln!(out)?;
     } else {
-        let style = Style { nodes: asked.nodes.is_some(), ..Style::of(options.color, options.per_process) };
+        let style = Style {
+            nodes: asked.nodes.is_some(),
+            all: options.verbose,
+            ..Style::of(options.color, options.per_process)
+        };
         match is_full {
             true => explanation::write(&explained, style, &mut out)?,
             false => {
@@ -69,7 +76,7 @@ pub(crate) fn run(options: &ExplainOptions) -> Result<(), Failure> {
             }
         }
         if let Some(tail) = options.tail {
-            explanation::write_tail(&explained.tail, tail.name(), &mut out)?;
+            explanation::write_tail(&explained.tail, tail.name(), style, &mut out)?;
         }
     }
     out.flush()?;
@@ -77,6 +84,20 @@ pub(crate) fn run(options: &ExplainOptions) -> Result<(), Failure> {
         asked.tell();
     }
     Ok(())
+}
+
+/// Commands ask the nodes again: the file that was asked goes.
+fn ask_nodes(explained: &mut Explained, nodes: &str) {
+    let file = quoted(&explained.trace.file);
+    for fix in explained.findings.iter_mut().flat_map(|finding| &mut finding.fixes) {
+        // A comparison is of files.
+        *fix = match advice::parts(fix) {
+            Some((words, command, _)) if command.starts_with("gpuwhy compare ") => {
+                words.trim_end_matches([' ', ':']).into()
+            }
+            _ => fix.replace(&file, nodes),
+        };
+    }
 }
 
 /// What has to be fetched of other nodes for the time that is asked about.

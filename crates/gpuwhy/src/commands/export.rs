@@ -10,7 +10,7 @@ use crate::{output, paths};
 use gpuwhy_export::{ExportError, Exported, FORMATS, Format, Shape, Source, Unclear};
 use gpuwhy_model::Finding;
 use gpuwhy_model::units::{count, printable, size};
-use gpuwhy_query::{ExplainRequest, QueryError, explain};
+use gpuwhy_query::{ExplainRequest, QueryError, explain, without_folder};
 use gpuwhy_store::{Access, Filter, Limits, Reader};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
@@ -34,7 +34,7 @@ pub(crate) fn run(options: &ExportOptions) -> Result<(), Failure> {
         _ => {}
     }
     let asked = asked(options)?;
-    let reader = &asked.reader;
+    let (reader, trace) = (&asked.reader, asked.words());
     if !to_stdout {
         output::free(&options.output, options.force, &[reader.path()])?;
     }
@@ -44,16 +44,16 @@ pub(crate) fn run(options: &ExportOptions) -> Result<(), Failure> {
         // Tables that are not of a process or a time have rows whatever was chosen.
         let one = Limits { rows: 1, ..Limits::default() };
         let found = reader.events(&filter, &one)?.rows.len() as u64;
-        nothing(&filter, Exported { rows: found })?;
+        nothing(&trace, &filter, Exported { rows: found })?;
     }
     let findings = if format.findings { findings(reader, &filter)? } else { Vec::new() };
     let progress = Progress::begin()?;
     let go_on = |rows| progress.rows(rows);
     let source = Source { reader, filter, findings: &findings, go_on: &go_on };
     if to_stdout {
-        write_stdout(format, &source)?;
+        write_stdout(format, &source, &trace)?;
     } else {
-        let exported = write(format, &source, options)?;
+        let exported = write(format, &source, options, &trace)?;
         progress.clear();
         tell(format, &source, &options.output, exported)?;
     }
@@ -129,13 +129,13 @@ fn findings(reader: &Reader, filter: &Filter) -> Result<Vec<Finding>, Failure> {
         ..ExplainRequest::default()
     };
     match explain(reader, &request) {
-        Ok(explained) => Ok(explained.findings),
+        Ok(explained) => Ok(without_folder(explained.findings, reader.path())),
         Err(QueryError::NoData(_)) => Ok(Vec::new()),
         Err(error) => Err(error.into()),
     }
 }
 
-fn write_stdout(format: &Format, source: &Source<'_>) -> Result<(), Failure> {
+fn write_stdout(format: &Format, source: &Source<'_>, trace: &str) -> Result<(), Failure> {
     let Shape::Stream { write, .. } = format.shape else { return Ok(()) };
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let failed = |error| match error {
@@ -145,10 +145,15 @@ fn write_stdout(format: &Format, source: &Source<'_>) -> Result<(), Failure> {
     };
     let exported = source.reader.at_one_moment(|| write(source, &mut out)).map_err(failed)?;
     out.flush().map_err(|error| failed(error.into()))?;
-    nothing(&source.filter, exported)
+    nothing(trace, &source.filter, exported)
 }
 
-fn write(format: &Format, source: &Source<'_>, options: &ExportOptions) -> Result<Exported, Failure> {
+fn write(
+    format: &Format,
+    source: &Source<'_>,
+    options: &ExportOptions,
+    trace: &str,
+) -> Result<Exported, Failure> {
     let (path, access) = (&options.output, Access { group: options.group });
     match format.shape {
         Shape::Stream { write, .. } => {
@@ -158,7 +163,7 @@ fn write(format: &Format, source: &Source<'_>, options: &ExportOptions) -> Resul
             let exported = written.map_err(|error| failure(error, path))?;
             out.flush().map_err(|error| output::unwritable(path, &error))?;
             drop(out);
-            nothing(&source.filter, exported)?;
+            nothing(trace, &source.filter, exported)?;
             output::keep(made, path, options.force)?;
             Ok(exported)
         }
@@ -170,7 +175,7 @@ fn write(format: &Format, source: &Source<'_>, options: &ExportOptions) -> Resul
             };
             // It sees to it that all tables are of one moment.
             let exported = write(source, &mut open).map_err(|error| failure(error, path))?;
-            nothing(&source.filter, exported)?;
+            nothing(trace, &source.filter, exported)?;
             output::keep_folder(made, path, format.name)?;
             Ok(exported)
         }
@@ -178,13 +183,13 @@ fn write(format: &Format, source: &Source<'_>, options: &ExportOptions) -> Resul
 }
 
 /// Where a selection is empty, there is nothing to keep.
-fn nothing(filter: &Filter, exported: Exported) -> Result<(), Failure> {
+fn nothing(trace: &str, filter: &Filter, exported: Exported) -> Result<(), Failure> {
     if exported.rows > 0 {
         return Ok(());
     }
     let whose = filter.pid.map(|pid| format!(" of process {pid}")).unwrap_or_default();
     Err(Failure::Nothing(format!(
-        "the trace has no events{whose} in that time; `gpuwhy query \"SELECT DISTINCT pid FROM events\"` lists whose it has"
+        "the trace has no events{whose} in that time; `gpuwhy query {trace} \"SELECT DISTINCT pid FROM events\"` lists whose it has"
     )))
 }
 

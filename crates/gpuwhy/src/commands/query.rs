@@ -15,8 +15,12 @@ use std::path::{Path, PathBuf};
 
 /// The name of a table or view alone asks for all of it.
 fn whole(statement: String) -> String {
-    let is_name = statement.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    if is_name && !statement.is_empty() { format!("SELECT * FROM {statement}") } else { statement }
+    if is_name(&statement) { format!("SELECT * FROM {statement}") } else { statement }
+}
+
+/// As tables and views are named.
+fn is_name(word: &str) -> bool {
+    !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
 pub(crate) fn run(options: &QueryOptions) -> Result<(), Failure> {
@@ -66,7 +70,8 @@ pub(crate) fn run(options: &QueryOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Which of the words is the file and which the SQL: a statement has a space in it, and is no path.
+/// Which of the words is the file and which the SQL: a statement has a space in it, or is the name of a table or view, and is no
+/// path.
 fn split(options: &QueryOptions) -> Result<(PathBuf, Option<String>), Failure> {
     let default = || options.db.clone().unwrap_or_else(paths::default_trace);
     match options.words.as_slice() {
@@ -80,7 +85,8 @@ fn split(options: &QueryOptions) -> Result<(PathBuf, Option<String>), Failure> {
 
 fn is_file(word: &str) -> bool {
     let path = word.starts_with(['/', '.']) && !word.starts_with("/*");
-    path || Path::new(word).exists() || word.split_whitespace().count() == 1
+    let is_statement = is_name(word) || word.split_whitespace().count() != 1;
+    path || Path::new(word).exists() || !is_statement
 }
 
 fn print(rows: &Rows, format: Format, nodes: Option<&[NodeReport]>) -> Result<(), Failure> {
@@ -106,4 +112,21 @@ fn print(rows: &Rows, format: Format, nodes: Option<&[NodeReport]>) -> Result<()
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_name_is_a_table_unless_it_is_a_file() {
+        for statement in ["op_summary", "cuda_events", "SELECT 1", "/* all */ SELECT 1"] {
+            assert!(!is_file(statement), "{statement}");
+        }
+        for file in ["run.db", "/nowhere/run", "./run", "../op_summary", "Cargo.toml", "RUN"] {
+            assert!(is_file(file), "{file}");
+        }
+        // Tests run in the folder of their package.
+        assert!(is_file("src"));
+    }
 }

@@ -169,13 +169,7 @@ fn plain(
         telemetry.take(&update);
         match update {
             Update::Started { .. } => {
-                let until = match (command, duration) {
-                    (true, None) => "until the command ends".into(),
-                    (true, Some(most)) => format!("until the command ends, {} at most", words(most)),
-                    (false, None) => "until Ctrl-C".into(),
-                    (false, Some(most)) => format!("for {}; Ctrl-C ends it before", words(most)),
-                };
-                log!("tracing into {} {until}", file.display());
+                log!("tracing into {} {}", file.display(), until(command, duration));
                 if let Some(socket) = socket {
                     log!("annotations are taken at {}", socket.display());
                 }
@@ -207,6 +201,16 @@ fn plain(
         }
     }
     Ok(())
+}
+
+/// When it ends by itself, and what ends it before.
+fn until(command: bool, duration: Option<Duration>) -> String {
+    match (command, duration) {
+        (true, None) => "until the command ends".into(),
+        (true, Some(most)) => format!("until the command ends, {} at most", words(most)),
+        (false, None) => "until Ctrl-C".into(),
+        (false, Some(most)) => format!("for {}; Ctrl-C ends it before", words(most)),
+    }
 }
 
 fn words(duration: Duration) -> String {
@@ -241,4 +245,19 @@ fn end(
         writeln!(out, "Fleet: {url}: {}{waits}", now.said())?;
     }
     Failure::of_command(summary.command_status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_long_it_traces_is_said_as_it_is() {
+        let seconds = |n| Some(Duration::from_secs(n));
+        assert_eq!(until(false, None), "until Ctrl-C");
+        assert_eq!(until(false, seconds(13)), "for 13s; Ctrl-C ends it before");
+        assert_eq!(until(false, Some(Duration::from_millis(1500))), "for 1.50s; Ctrl-C ends it before");
+        assert_eq!(until(true, None), "until the command ends");
+        assert_eq!(until(true, seconds(60)), "until the command ends, 60s at most");
+    }
 }

@@ -1,13 +1,14 @@
 //! The first screen: what holds the program up and what it would save, what a step is made of, the worst findings. Everything else is
 //! behind `--verbose`.
 
+use super::brief::{Brief, Detail};
 use super::steps::{Room, time};
 use super::wrap::{cut, wrap};
-use super::{Style, coverage, place, servers, severity, steps};
+use super::{Style, coverage, servers, steps};
 use crate::shell;
 use gpuwhy_cause::StepTree;
 use gpuwhy_model::units::{clock, count, duration, printable};
-use gpuwhy_model::{Cause, CauseShare, Finding, Severity};
+use gpuwhy_model::{Cause, Finding, Severity};
 use gpuwhy_query::Explained;
 use std::io::{self, Write};
 use std::path::Path;
@@ -17,11 +18,8 @@ pub(crate) const LINES: usize = 24;
 /// Narrower ones are not written for.
 const MIN_WIDTH: usize = 60;
 const MAX_WIDTH: usize = 160;
-/// Of a finding's first sentence, of the verdict, of what to do: longer ones are cut.
-const TITLE_LINES: usize = 3;
+/// Longer ones are cut.
 const VERDICT_LINES: usize = 4;
-const WHY_LINES: usize = 2;
-const FIX_LINES: usize = 2;
 const COVERAGE_LINES: usize = 2;
 const MAX_SERVERS: usize = 2;
 /// Of an idle process: findings below this share of the time.
@@ -69,48 +67,92 @@ pub(crate) fn write_answer(
     if screen.quiet {
         return writeln!(out, "{verdict}");
     }
-    let width = screen.width;
-    let mut head = wrap("=> ", "   ", &verdict, width, VERDICT_LINES);
-    let tree = steps::lines(explained, Room::first_screen(width));
-    if !tree.is_empty() {
-        head.push(String::new());
-        head.extend(tree);
-    }
+    let (width, file) = (screen.width, &explained.trace.file);
+    let head = wrap("=> ", "   ", &verdict, width, VERDICT_LINES);
     let servers = explained.servers.iter().take(MAX_SERVERS);
     let mut tail: Vec<String> = servers.map(|server| cut(&servers::line(server), width)).collect();
     tail.extend(wrap("", "   ", &coverage::line(explained), width, COVERAGE_LINES));
-    // The file, a line between the parts, and those that say where the rest is.
-    let below = more(explained.findings.len(), &explained.trace.file, width).len();
-    let mut room = LINES.saturating_sub(head.len() + tail.len() + 3 + below);
-    let mut shown = 0;
-    let mut findings = Vec::new();
-    for (number, finding) in worth(explained).into_iter().take(screen.top).enumerate() {
-        let lines = finding_lines(number + 1, finding, &explained.trace.file, style, width);
-        if number > 0 && lines.len() > room {
-            break;
+    let worth: Vec<&Finding> = worth(explained).into_iter().take(screen.top).collect();
+    let briefs: Vec<Brief> =
+        (1..).zip(&worth).map(|(number, finding)| Brief::of(number, finding, file, style, width)).collect();
+    let serious = worth.iter().filter(|finding| finding.severity != Severity::Low).count();
+    let trees = Room::of_screen(width).map(|room| steps::lines(explained, room));
+    // What lies behind the findings is wrapped by the terminal where it is long.
+    let below: usize = more(explained.findings.len(), file, width)
+        .iter()
+        .map(|line| line.chars().count().div_ceil(width))
+        .sum();
+    // Beside the file and an empty line before what was not seen.
+    let room = LINES.saturating_sub(head.len() + tail.len() + below + 2);
+    let (tree, shown) = arranged(&trees, &briefs, serious, room);
+    let findings: Vec<String> =
+        briefs.iter().zip(&shown).flat_map(|(brief, detail)| brief.lines(*detail)).collect();
+    let parts = [head, tree, findings, tail];
+    for (at, part) in parts.iter().filter(|part| !part.is_empty()).enumerate() {
+        if at > 0 {
+            writeln!(out)?;
         }
-        room = room.saturating_sub(lines.len());
-        findings.extend(lines);
-        shown += 1;
+        for line in part {
+            writeln!(out, "{line}")?;
+        }
     }
-    for line in head {
-        writeln!(out, "{line}")?;
-    }
-    if !findings.is_empty() {
-        writeln!(out)?;
-    }
-    for line in findings {
-        writeln!(out, "{line}")?;
-    }
-    writeln!(out)?;
-    for line in tail {
-        writeln!(out, "{line}")?;
-    }
-    let left = explained.findings.len() - shown;
-    for line in more(left, &explained.trace.file, width) {
+    for line in more(explained.findings.len() - shown.len(), file, width) {
         writeln!(out, "{line}")?;
     }
     Ok(())
+}
+
+/// Which tree is shown, and how much of which findings, in so many lines with an empty one before each part. All serious findings
+/// come before a larger tree, and what to do about each before all there is to say of the first; what is not serious comes where
+/// there is room.
+fn arranged(
+    trees: &[Vec<String>; Room::MANY],
+    briefs: &[Brief],
+    serious: usize,
+    room: usize,
+) -> (Vec<String>, Vec<Detail>) {
+    // With these little of the tree is left out.
+    const LARGE_TREES: usize = 3;
+    let of_tree = |tree: &[String]| if tree.is_empty() { 0 } else { 1 + tree.len() };
+    let height = |shown: &[Detail]| -> usize {
+        briefs.iter().zip(shown).map(|(brief, detail)| brief.height(*detail)).sum::<usize>()
+    };
+    let of_findings = |shown: &[Detail]| if shown.is_empty() { 0 } else { 1 + height(shown) };
+    let plans = |many: usize| {
+        [(LARGE_TREES, Detail::Why), (trees.len() - 1, Detail::Fix), (trees.len(), Detail::Title)].map(
+            move |(trees, others)| {
+                let first = if others == Detail::Title && many == 1 { Detail::Title } else { Detail::Why };
+                let shown: Vec<Detail> =
+                    std::iter::once(first).chain(std::iter::repeat(others)).take(many).collect();
+                (trees, shown)
+            },
+        )
+    };
+    let must = serious.clamp(usize::from(!briefs.is_empty()), briefs.len());
+    let found = (0..=must).rev().flat_map(plans).find_map(|(tried, shown)| {
+        let fits = |tree: &&Vec<String>| of_tree(tree) + of_findings(&shown) <= room;
+        let tree = trees.iter().take(tried).find(fits)?;
+        Some((tree.clone(), shown))
+    });
+    let Some((tree, mut shown)) = found else { return (Vec::new(), Vec::new()) };
+    let left = |shown: &[Detail]| room.saturating_sub(of_tree(&tree) + of_findings(shown));
+    for detail in [Detail::Fix, Detail::Why, Detail::Whole, Detail::Place] {
+        for at in 0..shown.len() {
+            let more = briefs[at].height(detail).saturating_sub(briefs[at].height(shown[at]));
+            if shown[at] < detail && more <= left(&shown) {
+                shown[at] = detail;
+            }
+        }
+    }
+    for brief in &briefs[shown.len()..] {
+        let separator = usize::from(shown.is_empty());
+        let fits = |detail: &Detail| brief.height(*detail) + separator <= left(&shown);
+        match [Detail::Place, Detail::Whole, Detail::Why, Detail::Fix].into_iter().find(fits) {
+            Some(detail) => shown.push(detail),
+            None => break,
+        }
+    }
+    (tree, shown)
 }
 
 /// Where the rest is. A command that is cut cannot be pasted: a long one has a line of its own, which the terminal wraps.
@@ -127,7 +169,7 @@ fn more(left: usize, file: &str, width: usize) -> Vec<String> {
     }
 }
 
-/// Without what a start costs, unless that comes first or matters.
+/// Without what a start costs, and without what hides behind something else, unless that comes first.
 fn worth(explained: &Explained) -> Vec<&Finding> {
     let is_of_start =
         |finding: &Finding| finding.phase.as_deref() == Some("start") && finding.severity == Severity::Low;
@@ -141,11 +183,19 @@ fn worth(explained: &Explained) -> Vec<&Finding> {
     let is_of_idle = |finding: &Finding| {
         explained.quiet.iter().any(|quiet| Some(quiet.pid) == finding.pid) && is_small(finding)
     };
+    let is_beside = |finding: &Finding| is_of_start(finding) || is_hidden(finding);
     let numbered = explained.findings.iter().enumerate();
     numbered
-        .filter(|(at, finding)| (*at == 0 || !is_of_start(finding)) && !is_of_idle(finding))
+        .filter(|(at, finding)| (*at == 0 || !is_beside(finding)) && !is_of_idle(finding))
         .map(|(_, finding)| finding)
         .collect()
+}
+
+/// Without it nothing would be faster: another rank is later still, or the job hangs.
+pub(crate) fn is_hidden(finding: &Finding) -> bool {
+    finding.severity == Severity::Low
+        && finding.by_design.is_none()
+        && finding.saves_ms_per_step.is_some_and(|saves| saves <= 0.0)
 }
 
 /// What was looked at: the file, how long, where, when.
@@ -234,106 +284,5 @@ fn acquittal(explained: &Explained) -> String {
     format!("No fault found: {part}{busy}; since {}.", clock(tree.window.start_ns))
 }
 
-/// What and when, why and by whom, where, what to do: three or four lines where a terminal is wide enough.
-fn finding_lines(number: usize, finding: &Finding, file: &str, style: Style, width: usize) -> Vec<String> {
-    const INDENT: &str = "            ";
-    let title = printable(&finding.title);
-    let when = match title.contains(" UTC") {
-        true => String::new(),
-        false => format!("; from {}", clock(finding.window.start_ns)),
-    };
-    let mut lines = wrap(INDENT, INDENT, &format!("{title}{when}"), width, TITLE_LINES);
-    if let Some(first) = lines.first_mut() {
-        let title = first.trim_start().to_string();
-        *first = format!("{number:>2} {} {title}", severity(finding, style));
-    }
-    if let Some(share) = finding.causes.first() {
-        lines.extend(wrap("   why      ", INDENT, &why(share, finding, &title), width, WHY_LINES));
-    }
-    if let Some(place) = place(finding) {
-        let frames = without_folders(&printable(&place));
-        // The title has the innermost line already, where there is one.
-        let is_said = frames.split(" < ").next().is_some_and(|first| title.contains(first));
-        if !is_said {
-            lines.push(format!("   where    {}", fitting(&frames, width.saturating_sub(INDENT.len()))));
-        }
-    }
-    if let Some(touched) = finding.steps.first() {
-        lines.extend(wrap("   when     ", INDENT, &printable(&super::touched_steps(touched)), width, 2));
-    }
-    if let Some(fix) = finding.fixes.first() {
-        let (words, command) = shell::advice(fix, file);
-        lines.extend(wrap("   do       ", INDENT, &words, width, FIX_LINES));
-        // One that does not fit into a line cannot be pasted from here; --verbose has it.
-        let command = command.map(|command| format!("{INDENT}{command}"));
-        lines.extend(command.filter(|command| command.chars().count() <= width));
-    }
-    lines
-}
-
-/// The main cause, and who was behind it where the title has not named them.
-fn why(share: &CauseShare, finding: &Finding, title: &str) -> String {
-    let (class, about) = (share.class.name(), share.class.about());
-    let by = share.by.first().filter(|by| !by.comm.is_empty()).map(|by| {
-        let name = match by.pid {
-            Some(pid) => format!("{}[{pid}]", printable(&by.comm)),
-            None => printable(&by.comm),
-        };
-        let rank = by.rank.map_or_else(String::new, |rank| format!("rank {rank}, "));
-        (name, rank)
-    });
-    let is_own = |name: &String| {
-        finding
-            .process
-            .as_ref()
-            .zip(finding.pid)
-            .is_some_and(|(process, pid)| *name == format!("{}[{pid}]", printable(process)))
-    };
-    let by = match by {
-        Some((name, rank)) if !title.contains(&name) && !is_own(&name) => format!(": {rank}{name}"),
-        _ => String::new(),
-    };
-    match share.share_pct {
-        pct if pct >= 99.5 => format!("{class}: {about}{by}"),
-        pct => format!("{class} {pct:.0}%: {about}{by}"),
-    }
-}
-
-/// As many frames as fit, the innermost first.
-fn fitting(frames: &str, width: usize) -> String {
-    let mut shown = String::new();
-    for frame in frames.split(" < ") {
-        let longer = if shown.is_empty() { frame.to_string() } else { format!("{shown} < {frame}") };
-        if longer.chars().count() > width {
-            break;
-        }
-        shown = longer;
-    }
-    if shown.is_empty() { cut(frames, width) } else { shown }
-}
-
-/// File names alone: folders are behind `--verbose`.
-fn without_folders(place: &str) -> String {
-    place.split(" < ").map(steps::short).collect::<Vec<_>>().join(" < ")
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn whole_frames_are_shown_as_far_as_they_fit() {
-        assert_eq!(fitting("train.py:28 fetch < run.py:31 main", 20), "train.py:28 fetch");
-        assert_eq!(fitting("train.py:28 fetch < run.py:31 main", 60), "train.py:28 fetch < run.py:31 main");
-        assert_eq!(fitting("train.py:28 fetch", 8), "train.p…");
-    }
-
-    #[test]
-    fn folders_are_left_out_of_a_place() {
-        assert_eq!(
-            without_folders("/srv/job/train.py:28 fetch < /srv/run.py:31 main; kernel add"),
-            "train.py:28 fetch < run.py:31 main; kernel add"
-        );
-        assert_eq!(without_folders("cudaMemcpyAsync (libcudart.so.13)"), "cudaMemcpyAsync (libcudart.so.13)");
-    }
-}
+pub(super) mod tests;

@@ -1,14 +1,16 @@
 //! Inference servers beside the findings.
 
+use super::Style;
 use gpuwhy_cause::{Coincidence, LatencyReport, ServerReport, Worst};
 use gpuwhy_model::units::{count, duration, printable};
 use gpuwhy_model::{Quantile, Span};
 use std::io::{self, Write};
 
-const MOST_SERVERS: usize = 8;
+const MAX_SERVERS: usize = 8;
 
-pub(super) fn write(servers: &[ServerReport], out: &mut impl Write) -> io::Result<()> {
-    for server in servers.iter().take(MOST_SERVERS) {
+pub(super) fn write(servers: &[ServerReport], style: Style, out: &mut impl Write) -> io::Result<()> {
+    let max_servers = style.max(MAX_SERVERS);
+    for server in servers.iter().take(max_servers) {
         let process = server.pid.map_or_else(String::new, |pid| format!(", process {pid}"));
         let model = match server.model.is_empty() {
             true => String::new(),
@@ -30,8 +32,8 @@ pub(super) fn write(servers: &[ServerReport], out: &mut impl Write) -> io::Resul
             write_worst(worst, out)?;
         }
     }
-    if servers.len() > MOST_SERVERS {
-        writeln!(out, "and {} more servers; --json has them all", servers.len() - MOST_SERVERS)?;
+    if servers.len() > max_servers {
+        writeln!(out, "and {} more servers; --verbose has them all", servers.len() - max_servers)?;
     }
     Ok(())
 }

@@ -1,14 +1,17 @@
 //! The step tree: what a step of each process is made of, where its loop waits, and how busy its GPU was.
 
+use super::Style;
 use super::wrap::wrap;
 use gpuwhy_cause::{Idle, PathPart, Requests, StepTree};
 use gpuwhy_model::units::{count, duration, printable};
-use gpuwhy_model::{Cause, is_of_library};
+use gpuwhy_model::{Cause, Finding, is_of_library};
 use gpuwhy_query::Explained;
 use std::io::{self, Write};
 
 /// Processes beside the main one that get a line.
 const MAX_PROCESSES: usize = 6;
+/// Parts of a step behind the first screen.
+const MAX_PARTS: usize = 6;
 /// Parts below this are summed in the last line.
 const MIN_SHARE_PCT: f64 = 2.0;
 /// A part from this share on is what the loop waits for.
@@ -27,21 +30,31 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// `--verbose`: lines are as long as they are.
-    const ALL: Room = Room { width: usize::MAX, max_parts: 6, max_lines: 1 };
+    /// Behind the first screen lines are as long as they are.
+    fn of_page(style: Style) -> Room {
+        Room { width: usize::MAX, max_parts: style.max(MAX_PARTS), max_lines: 1 }
+    }
 
-    pub(super) fn first_screen(width: usize) -> Room {
-        Room { width, max_parts: 4, max_lines: 2 }
+    pub(super) const MANY: usize = 7;
+
+    /// On the first screen, the largest first; the last has the title alone.
+    pub(super) fn of_screen(width: usize) -> [Room; Room::MANY] {
+        [(4, 2), (3, 2), (4, 1), (3, 1), (2, 1), (1, 1), (0, 1)].map(|(max_parts, max_lines)| Room {
+            width,
+            max_parts,
+            max_lines,
+        })
     }
 }
 
 /// The tree of one process in full, that of the first finding where there are several; the others in a line each.
-pub(crate) fn write(explained: &Explained, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn write(explained: &Explained, style: Style, out: &mut impl Write) -> io::Result<()> {
+    let max_processes = style.max(MAX_PROCESSES);
     let trees = &explained.steps;
     let loops: Vec<&StepTree> = trees.iter().filter(|tree| tree.phase == "loop").collect();
     let Some(main) = main_of(explained) else { return Ok(()) };
     writeln!(out)?;
-    for line in lines(explained, Room::ALL) {
+    for line in lines(explained, Room::of_page(style)) {
         writeln!(out, "{line}")?;
     }
     if let Some(start) = trees.iter().find(|start| start.pid == main.pid && start.phase == "start") {
@@ -55,12 +68,12 @@ pub(crate) fn write(explained: &Explained, out: &mut impl Write) -> io::Result<(
         writeln!(out, "{}", phase_line(end, &format!("behind the loop: {}", time(end.median_ms))))?;
     }
     let others = loops.iter().filter(|tree| tree.pid != main.pid);
-    for tree in others.clone().take(MAX_PROCESSES) {
+    for tree in others.clone().take(max_processes) {
         let step = if tree.found_by.is_some() { " step" } else { "" };
         writeln!(out, "{}", phase_line(tree, &format!("{}{step} {}", name(tree), time(tree.mean_ms))))?;
     }
-    if others.clone().count() > MAX_PROCESSES {
-        writeln!(out, "and {} more processes; --json has them all", others.count() - MAX_PROCESSES)?;
+    if others.clone().count() > max_processes {
+        writeln!(out, "and {} more processes; --verbose has them all", others.count() - max_processes)?;
     }
     Ok(())
 }
@@ -84,15 +97,27 @@ fn name(tree: &StepTree) -> String {
 pub(super) fn lines(explained: &Explained, room: Room) -> Vec<String> {
     let Some(tree) = main_of(explained) else { return Vec::new() };
     let is_one_of_many = explained.steps.iter().filter(|tree| tree.phase == "loop").count() > 1;
-    let mut lines =
-        wrap("", "   ", &title(tree, is_one_of_many, &explained.idle), room.width, room.max_lines);
+    let state = state(tree, explained);
+    // A hung loop, and one without work, wait elsewhere.
+    let is_waiting = state != State::Running;
+    let title = title(tree, is_one_of_many, &explained.idle, state);
+    let mut lines = wrap("", "   ", &title, room.width, usize::MAX);
+    if lines.len() > room.max_lines {
+        // Quantiles are rather left out than cut.
+        let short = title.split("; ").next().unwrap_or_default();
+        lines = wrap("", "   ", short, room.width, room.max_lines);
+    }
     lines.extend(
         tree.requests
             .iter()
             .flat_map(|requests| wrap("", "   ", &request_line(requests), room.width, room.max_lines)),
     );
+    if room.max_parts == 0 {
+        return lines;
+    }
     let is_shown = |part: &&PathPart| part.share_pct >= MIN_SHARE_PCT && part.process != 0;
     let shown: Vec<&PathPart> = tree.path.iter().filter(is_shown).take(room.max_parts).collect();
+    let are_all = shown.len() == tree.path.iter().filter(is_shown).count();
     let rest: f64 = 100.0 - shown.iter().map(|part| part.share_pct).sum::<f64>();
     let has_rest = rest >= 0.5 && tree.path.len() > shown.len();
     for (at, part) in shown.iter().enumerate() {
@@ -102,33 +127,61 @@ pub(super) fn lines(explained: &Explained, room: Room) -> Vec<String> {
         let others = format!("{beside}{}", " ".repeat(first.chars().count().saturating_sub(2)));
         let lines_of =
             |frames| wrap(&first, &others, &part_words(part, tree.pid, frames), room.width, usize::MAX);
-        // A caller that does not fit is left out before anything is cut.
-        let mut own =
-            (1..=MAX_FRAMES).rev().map(lines_of).find(|own| own.len() <= room.max_lines).unwrap_or_else(
-                || wrap(&first, &others, &part_words(part, tree.pid, 1), room.width, room.max_lines),
-            );
-        if at == 0 && is_main(part) {
-            point_at(&mut own, &others, room.width);
+        // A caller that does not fit is left out before anything is cut, and in a line alone the place before it is cut, too.
+        let min_frames = usize::from(room.max_lines > 1);
+        let whole = (min_frames..=MAX_FRAMES).rev().map(lines_of).find(|own| own.len() <= room.max_lines);
+        let mut own = whole.unwrap_or_else(|| {
+            wrap(&first, &others, &part_words(part, tree.pid, min_frames), room.width, room.max_lines)
+        });
+        if at == 0 && is_main(part) && !is_waiting {
+            point_at(&mut own, &others, room);
         }
         lines.extend(own);
     }
     if has_rest {
-        lines.push(format!("└─ {:>7} {rest:>3.0}%  small parts", time(tree.mean_ms * rest / 100.0)));
+        let what = if are_all { "small parts" } else { "other parts" };
+        lines.push(format!("└─ {:>7} {rest:>3.0}%  {what}", time(tree.mean_ms * rest / 100.0)));
     }
     lines
 }
 
-/// Behind the last line, or on one of its own.
-fn point_at(lines: &mut Vec<String>, indent: &str, width: usize) {
+/// Behind the last line, or on one of its own where there is room.
+fn point_at(lines: &mut Vec<String>, indent: &str, room: Room) {
     match lines.last_mut() {
-        Some(last) if last.chars().count() + ARROW.len() + 3 <= width => *last += &format!("   {ARROW}"),
-        _ => lines.push(format!("{indent}{ARROW}")),
+        Some(last) if last.chars().count() + ARROW.len() + 3 <= room.width => {
+            *last += &format!("   {ARROW}");
+        }
+        _ if room.max_lines > 1 => lines.push(format!("{indent}{ARROW}")),
+        _ => {}
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Running,
+    /// It has no work for most of the time.
+    Quiet,
+    /// Its job hangs: the tree is of what was before.
+    Hung,
+}
+
+fn state(tree: &StepTree, explained: &Explained) -> State {
+    let is_hang =
+        |finding: &&Finding| finding.causes.first().is_some_and(|share| share.class == Cause::RankHang);
+    let hang = explained.findings.iter().find(is_hang);
+    if hang.is_some_and(|hang| hang.pid == Some(tree.pid) || tree.rank.is_some()) {
+        return State::Hung;
+    }
+    match explained.quiet.iter().any(|quiet| quiet.pid == tree.pid) {
+        true => State::Quiet,
+        false => State::Running,
     }
 }
 
 /// How long a step takes, and how busy the GPU is.
-fn title(tree: &StepTree, is_one_of_many: bool, idle: &[Idle]) -> String {
+fn title(tree: &StepTree, is_one_of_many: bool, idle: &[Idle], state: State) -> String {
     let name = if is_one_of_many { format!("{}: ", name(tree)) } else { String::new() };
+    let name = if state == State::Hung { format!("before the hang: {name}") } else { name };
     let is_mean_only = tree.median_ms == tree.mean_ms && tree.p99_ms == tree.mean_ms;
     let busy = busy(tree, idle);
     match &tree.found_by {
@@ -142,6 +195,9 @@ fn title(tree: &StepTree, is_one_of_many: bool, idle: &[Idle]) -> String {
             time(tree.p99_ms),
             count(tree.count)
         ),
+        None if state == State::Quiet => {
+            format!("{name}{}, mostly without work; {busy}", time(tree.median_ms))
+        }
         None => format!("{name}{} of work, {busy}; no repeating step was found", time(tree.median_ms)),
     }
 }
@@ -185,10 +241,14 @@ pub(crate) fn part_line(part: &PathPart, pid: u32) -> String {
     part_words(part, pid, MAX_FRAMES)
 }
 
+/// Without frames, what it is alone.
 fn part_words(part: &PathPart, pid: u32, frames: usize) -> String {
     let mut words = printable(&part.message);
     if part.process != pid {
         words += &format!(", {}[{}]", printable(&part.thread), part.process);
+    }
+    if frames == 0 {
+        return words;
     }
     if !part.parts.is_empty() {
         let parts: Vec<String> =

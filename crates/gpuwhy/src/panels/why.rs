@@ -2,6 +2,8 @@
 
 use super::panel::{Panel, bad, odd, plain};
 use super::view::View;
+use crate::explanation::AS_BUILT;
+use crate::explanation::first_screen::is_hidden;
 use gpuwhy_model::Severity;
 use gpuwhy_model::units::{clock, printable};
 
@@ -13,9 +15,11 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
         panel.paragraph(bold("=> "), printable(verdict));
     }
     // The verdict has said the first already, where it is one.
-    for finding in view.findings.iter().take(MOST_FINDINGS) {
-        let name = format!("{:<9}", finding.severity.name());
+    for finding in view.findings.iter().filter(|finding| !is_hidden(finding)).take(MOST_FINDINGS) {
+        let is_as_built = finding.by_design.is_some();
+        let name = format!("{:<9}", if is_as_built { AS_BUILT } else { finding.severity.name() });
         let severity = match finding.severity {
+            _ if is_as_built => plain(name),
             Severity::Low => plain(name),
             Severity::Medium => odd(name),
             Severity::High | Severity::Critical => bad(name),

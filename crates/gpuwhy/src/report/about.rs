@@ -2,7 +2,7 @@
 
 use super::html::{Html, el, words};
 use super::{Report, moment};
-use gpuwhy_model::units::count;
+use gpuwhy_model::units::{count, quoted};
 use gpuwhy_model::{Coverage, Process};
 use gpuwhy_store::Session;
 
@@ -84,14 +84,15 @@ fn process(process: &Process) -> Html {
 }
 
 pub(super) fn footer(report: &Report) -> Html {
-    let name = &report.name;
+    let name = quoted(&report.name);
     el(
         "footer",
         &[("class", "dim")],
         [
             Html::text(format!(
-                "Made by gpuwhy {} from {name}. To look further: ",
-                env!("CARGO_PKG_VERSION")
+                "Made by gpuwhy {} from {}. To look further: ",
+                env!("CARGO_PKG_VERSION"),
+                report.name
             )),
             words("code", format!("gpuwhy explain {name} --verbose")),
             Html::text(", "),

@@ -4,6 +4,7 @@ use super::bar::{bar, swatch};
 use super::html::{Html, el, words};
 use super::{clock, time};
 use crate::explanation::touched_steps;
+use gpuwhy_model::advice;
 use gpuwhy_model::units::{count, duration};
 use gpuwhy_model::{CauseShare, Finding, Severity};
 use gpuwhy_query::Explained;
@@ -37,9 +38,14 @@ pub(super) fn findings(explained: &Explained) -> Html {
     Html::all(cards.chain([words("h3", "Also"), el("ul", &[], lines), left_out]))
 }
 
+/// What follows from how a program is built is neither good nor bad: its colour is neutral.
+fn class_of(finding: &Finding) -> &'static str {
+    if finding.by_design.is_some() { "built" } else { finding.severity.name() }
+}
+
 /// How bad it is, or that the program is built so.
 fn badge(finding: &Finding) -> Html {
-    let class = format!("badge {}", finding.severity.name());
+    let class = format!("badge {}", class_of(finding));
     let word = match &finding.by_design {
         Some(how) => format!("as built: {how}"),
         None => finding.severity.name().into(),
@@ -53,7 +59,7 @@ fn card(finding: &Finding) -> Html {
         ("Why", why(&finding.causes)),
         ("Where", place(finding)),
         ("Cost", Html::text(cost(finding))),
-        ("Do", list("ol", &finding.fixes)),
+        ("Do", fixes(&finding.fixes)),
         ("Evidence", evidence(&finding.causes)),
         ("Refuted by", Html::text(&finding.refuted_by)),
         ("SQL", el("pre", &[], [Html::text(&finding.sql)])),
@@ -62,7 +68,7 @@ fn card(finding: &Finding) -> Html {
         .into_iter()
         .filter(|(_, answer)| !answer.is_empty())
         .map(|(name, answer)| el("div", &[], [words("dt", name), el("dd", &[], [answer])]));
-    let class = format!("finding {}", finding.severity.name());
+    let class = format!("finding {}", class_of(finding));
     el(
         "article",
         &[("class", &class)],
@@ -152,6 +158,17 @@ fn evidence(causes: &[CauseShare]) -> Html {
         .take(EVIDENCE)
         .collect();
     list("ul", &sentences)
+}
+
+/// Their commands as code: they can be pasted.
+fn fixes(fixes: &[String]) -> Html {
+    let fix = |fix: &String| match advice::parts(fix) {
+        Some((before, command, after)) => {
+            el("li", &[], [Html::text(before), words("code", command), Html::text(after)])
+        }
+        None => words("li", fix),
+    };
+    if fixes.is_empty() { Html::default() } else { el("ol", &[], fixes.iter().map(fix)) }
 }
 
 fn list(kind: &'static str, sentences: &[String]) -> Html {

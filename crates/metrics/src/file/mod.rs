@@ -5,7 +5,7 @@ mod rows;
 
 use crate::State;
 use crate::otlp::{Histograms, Request, Resource, logs, metrics};
-use gpuwhy_query::{ExplainRequest, QueryError, explain};
+use gpuwhy_query::{ExplainRequest, QueryError, explain, without_folder};
 use gpuwhy_store::{Reader, Span, StoreError};
 use rows::Rows;
 use std::io::Write;
@@ -90,7 +90,7 @@ fn write_findings(
         ..ExplainRequest::default()
     };
     let findings = match explain(reader, &request) {
-        Ok(explained) => explained.findings,
+        Ok(explained) => without_folder(explained.findings, reader.path()),
         // A trace without calls has numbers all the same.
         Err(QueryError::NoData(_)) => Vec::new(),
         Err(error) => return Err(error.into()),

@@ -71,6 +71,7 @@ fn attributes(finding: &Finding) -> Vec<KeyValue> {
             pairs.push(list(&format!("gpuwhy.by.{}", cause.class.name()), &by));
         }
     }
+    pairs.extend(finding.by_design.iter().map(|how| text("gpuwhy.by_design", how)));
     pairs.extend(finding.op.iter().map(|op| text("op", op)));
     pairs.extend(finding.pid.map(|pid| whole("process.pid", pid.into())));
     pairs.extend(finding.process.iter().map(|process| text("process", process)));

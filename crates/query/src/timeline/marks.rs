@@ -24,7 +24,7 @@ pub(super) fn read(
 }
 
 fn stored(reader: &Reader, span: Span) -> Result<Vec<FindingMark>, QueryError> {
-    let sql = "SELECT id, severity, title, op, pid, start_ns, end_ns, causes FROM findings WHERE end_ns >= ?1 AND start_ns < ?2 \
+    let sql = "SELECT id, severity, title, op, pid, start_ns, end_ns, causes, by_design FROM findings WHERE end_ns >= ?1 AND start_ns < ?2 \
                ORDER BY CASE severity WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END, excess_ms DESC LIMIT 500";
     let marks = rows(reader, sql, [span.start_ns, span.end_ns.saturating_add(1)])?;
     Ok(marks
@@ -41,6 +41,7 @@ fn stored(reader: &Reader, span: Span) -> Result<Vec<FindingMark>, QueryError> {
                 start_ns: row.number(5),
                 end_ns: row.number(6),
                 class: causes.first().map(|cause| cause.class),
+                by_design: row.maybe_text(8),
             }
         })
         .collect())
@@ -67,6 +68,7 @@ fn computed(reader: &Reader, span: Span) -> Result<Vec<FindingMark>, QueryError>
             pid: finding.pid,
             start_ns: finding.window.start_ns,
             end_ns: finding.window.end_ns,
+            by_design: finding.by_design,
         })
         .collect())
 }

@@ -124,6 +124,8 @@ pub struct FindingMark {
     pub end_ns: u64,
     /// The largest of its causes.
     pub class: Option<Cause>,
+    /// How the program is built, where that is all there is to it.
+    pub by_design: Option<String>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]

@@ -51,3 +51,24 @@ fn every_question_can_be_asked_of_a_file_of_ingero() {
     assert_eq!(answer["rows"][0]["oncpu_pct"], Value::Null);
     assert!(answer["coverage"]["notes"][0].as_str().unwrap().contains("biased sample"));
 }
+
+/// The first paint of a dashboard knows what is no fault.
+#[test]
+fn how_a_program_is_built_is_stored_with_its_finding() {
+    let (_folder, reader) = crate::made::trace();
+    let mut finding =
+        gpuwhy_query::explain(&reader, &gpuwhy_query::ExplainRequest::default()).unwrap().findings.remove(0);
+    finding.by_design = Some("launch bound".into());
+    gpuwhy_store::write_findings(reader.path(), &[finding]).unwrap();
+    let mark =
+        |reader: &Reader| crate::made::ask(reader, "timeline", Value::Null).unwrap()["findings"][0].clone();
+    assert_eq!(mark(&reader)["by_design"], "launch bound");
+    let path = reader.path().to_path_buf();
+    drop(reader);
+    // A file of the version before has no such column.
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.execute_batch("ALTER TABLE findings DROP COLUMN by_design; PRAGMA user_version = 8").unwrap();
+    drop(db);
+    let older = mark(&Reader::open(&path).unwrap());
+    assert_eq!((&older["by_design"], older["title"].is_string()), (&Value::Null, true), "{older}");
+}

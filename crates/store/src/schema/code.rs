@@ -156,6 +156,11 @@ pub(crate) const FINDINGS: Table = Table {
         text("rule", "", "the rule that found it"),
         text("refuted_by", "", "what would show that it is not so"),
         text("steps", "", "the steps, epochs or requests it falls into, a JSON list as in `explain --json`"),
+        text(
+            "by_design",
+            "",
+            "how the program is built, such as `launch bound`, where that is all there is to it: it is no fault",
+        ),
     ],
     key: &["session_id", "id"],
     clustered: true,

@@ -55,6 +55,7 @@ fn replace(db: &Connection, findings: &[Finding]) -> rusqlite::Result<()> {
                 "steps" = (!finding.steps.is_empty())
                     .then(|| json(serde_json::to_string(&finding.steps)))
                     .flatten(),
+                "by_design" = &finding.by_design,
             );
         }
     }

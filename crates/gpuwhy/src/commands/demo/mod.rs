@@ -39,6 +39,14 @@ pub(super) struct DemoReport {
     coverage: Coverage,
 }
 
+/// A scenario from its recording, for tests of what is shown of it.
+#[cfg(test)]
+#[allow(clippy::expect_used, reason = "a test without its recording has failed")]
+pub(crate) fn replayed(name: &str, file: &Path) -> Played {
+    let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name).expect("a scenario");
+    replay::play(scenario, file, None).expect("its recording")
+}
+
 /// A scenario that was run, one way or the other.
 pub(crate) struct Played {
     /// How: live here, or replayed from where.

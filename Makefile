@@ -101,8 +101,10 @@ docs: setup
 static: setup
 	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release -p gpuwhy --target $(shell rustc -vV | sed -n 's/host: //p')
 
-# Licences, wildcards and sources; advisories where cargo-deny and its database can be had (`make advisories`).
+# Licences, wildcards and sources, and the DuckDB library that is linked to; advisories where cargo-deny and its database can be had
+# (`make advisories`).
 deny:
+	@scripts/duckdb.sh --check $(DUCKDB_LIB_DIR)
 	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check licenses bans sources; else scripts/deny.py $(CARGO); fi
 
 advisories:

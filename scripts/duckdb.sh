@@ -1,10 +1,13 @@
 #!/bin/sh
 # Fetches the DuckDB library that gpuwhy-fleet is linked to while developing: scripts/duckdb.sh [FOLDER]
+# With --check FOLDER it fetches nothing: it fails where the folder has a library that says it is this one, and is not.
 # Compiling DuckDB takes half an hour and more (cargo's feature `bundled`, for packages); an npm package has the very library
 # in it. Prints the folder. Fails, with the reason on standard error, where npm cannot fetch it, and where what is there is not
 # the library that was looked at when this version was chosen.
 set -eu
 
+only_check=
+[ "${1:-}" != --check ] || { only_check=1; shift; }
 folder=${1:-${XDG_CACHE_HOME:-$HOME/.cache}/gpuwhy/duckdb}
 
 # The version that the `duckdb` crate of Cargo.lock is made for, or one that has all functions it is linked to, with the SHA-256 of its
@@ -32,6 +35,13 @@ is_pinned() { # is_pinned FILE
     }
 }
 
+if [ -n "$only_check" ]; then
+    # One without our mark is for whoever put it there to answer for.
+    if [ "$(cat "$folder/version" 2>/dev/null)" = "$version" ] && [ -e "$folder/libduckdb.so" ]; then
+        is_pinned "$folder/libduckdb.so"
+    fi
+    exit
+fi
 if [ "$(cat "$folder/version" 2>/dev/null)" != "$version" ] || [ ! -e "$folder/libduckdb.so" ]; then
     command -v npm >/dev/null 2>&1 || { echo "npm is needed to fetch the DuckDB library (Debian's package npm)" >&2; exit 1; }
     mkdir -p "$folder"

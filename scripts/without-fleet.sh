@@ -5,8 +5,11 @@ set -eu
 
 folder=${DUCKDB_LIB_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/gpuwhy/duckdb}
 if [ -e "$folder/libduckdb.so" ]; then
-    # One that somebody named is theirs to answer for.
-    [ -n "${DUCKDB_LIB_DIR:-}" ] || "$(dirname "$0")/duckdb.sh" >/dev/null
+    # One that somebody named is theirs to answer for, unless it is said to be the one that is fetched here.
+    case ${DUCKDB_LIB_DIR:+named} in
+    named) "$(dirname "$0")/duckdb.sh" --check "$folder" ;;
+    *) "$(dirname "$0")/duckdb.sh" >/dev/null ;;
+    esac
     exit
 fi
 reason="there is no libduckdb.so in $folder; scripts/setup.sh fleet fetches it"

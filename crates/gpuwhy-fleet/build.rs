@@ -2,6 +2,7 @@
 //! in the binary; the library is put beside it instead.
 
 use std::io::Result;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 fn main() {
@@ -29,12 +30,20 @@ fn beside(library: &Path) -> Result<PathBuf> {
         return Err(std::io::Error::other("OUT_DIR is not where it usually is"));
     };
     let copy = folder.join("libduckdb.so");
-    let is_there =
-        |about: std::fs::Metadata| std::fs::metadata(library).is_ok_and(|of| of.len() == about.len());
-    if !std::fs::metadata(&copy).is_ok_and(is_there) {
+    if !is_same(library, &copy)? {
         let _ = std::fs::remove_file(&copy);
         // The same file by another name, where both are on one disk.
         std::fs::hard_link(library, &copy).or_else(|_| std::fs::copy(library, &copy).map(drop))?;
     }
     Ok(copy)
+}
+
+/// Another version may be as long.
+fn is_same(library: &Path, copy: &Path) -> Result<bool> {
+    let Ok(about) = std::fs::metadata(copy) else { return Ok(false) };
+    let of = std::fs::metadata(library)?;
+    if (of.dev(), of.ino()) == (about.dev(), about.ino()) {
+        return Ok(true);
+    }
+    Ok(of.len() == about.len() && std::fs::read(library)? == std::fs::read(copy)?)
 }

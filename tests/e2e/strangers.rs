@@ -25,10 +25,38 @@ fn stranger(before: &[&str], kind: &str, folder: &Path) -> Option<Ended> {
         .stdout(Stdio::piped())
         .spawn()
         .ok()?;
-    let mut line = String::new();
-    BufReader::new(child.stdout.take()?).read_line(&mut line).ok()?;
+    let mut lines = BufReader::new(child.stdout.take()?).lines();
     let child = Ended(child);
-    (line == "ready\n").then_some(child)
+    lines.any(|line| line.is_ok_and(|line| line == "ready")).then_some(child)
+}
+
+/// A file system that never says what is in its files, and a process that maps one of them as a library and never gives back the lock
+/// of its own memory: reading its memory, its command line or the library sleeps for good, whatever signal comes.
+#[test]
+fn a_file_system_that_never_answers_stops_nobody() {
+    const TEST: &str = "a_file_system_that_never_answers_stops_nobody";
+    if !can_trace(TEST) {
+        return;
+    }
+    let _turn = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let own_mounts = ["unshare", "--user", "--map-root-user", "--mount"];
+    let Some(stranger) = stranger(&own_mounts, "unanswered", folder.path()) else {
+        return skip(TEST, "no file system can be made");
+    };
+    let served = stranger.0.id();
+    let children = fs::read_to_string(format!("/proc/{served}/task/{served}/children")).unwrap();
+    let pid = children.trim();
+    let trace = Trace::new();
+    let running = Running::start(&trace, &["--pid", pid]);
+    let (took, _) = running.stop();
+    assert!(took.as_secs() < 20, "it ended after {took:?}");
+    let said = trace.text(&format!(
+        "SELECT reason FROM probes WHERE probe = 'agent' AND target = 'process {pid}' AND state = 'degraded'"
+    ));
+    assert!(said.starts_with("reading its memory or one of its files did not return"), "{said}");
+    // And of everybody else all is seen.
+    assert_traces(&Trace::new(), |_| {});
 }
 
 /// Traces all processes of the host, sees a program that begins now, and ends.

@@ -5,7 +5,8 @@ use crate::pythons::Pythons;
 use crate::reader::Reader;
 use crate::runtime::Runtime;
 use gpuwhy_model::{BetweenCalls, Frame, ThreadRegisters};
-use gpuwhy_python::{Memory, ProcessMemory, Thread};
+use gpuwhy_proc::{ProcessMemory, look};
+use gpuwhy_python::Thread;
 use std::sync::Arc;
 
 const PAGE: u64 = 4096;
@@ -43,7 +44,8 @@ pub(crate) fn read(
         .thread(pid, tid, thread_pointer)
         .and_then(|(runtime, thread)| reader.run(move |_| runtime.frames(thread)))
         .unwrap_or_default();
-    let copied = registers.map(|registers| copy(pid, registers.sp)).unwrap_or_default();
+    let sp = registers.map(|registers| registers.sp);
+    let copied = sp.and_then(|sp| look(pid, move || copy(pid, sp))).unwrap_or_default();
     let registers = registers.filter(|_| !copied.is_empty()).cloned();
     let is_any = registers.is_some() || !python.is_empty();
     is_any.then_some(Outside { pid, registers, copied, python })

@@ -4,6 +4,7 @@
 use gpuwhy_confine::{Parser, Purpose, live};
 use gpuwhy_host::numa;
 use gpuwhy_model::{MemoryPlace, ThreadPlace};
+use gpuwhy_proc::{distrust, is_trusted};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -67,8 +68,12 @@ impl Places {
 }
 
 fn look(pid: u32, gpu: Option<u16>, time_ns: u64, parser: &Parser) -> Option<MemoryPlace> {
-    let maps = numa::open_memory_maps(pid)?;
-    let nodes: Vec<(u32, u64)> = parser.parse(move || numa::nodes_of_maps(maps))??.into_iter().collect();
+    let maps = is_trusted(pid).then(|| numa::open_memory_maps(pid))??;
+    let Some(nodes) = parser.parse(move || numa::nodes_of_maps(maps)) else {
+        distrust(pid);
+        return None;
+    };
+    let nodes: Vec<(u32, u64)> = nodes?.into_iter().collect();
     let bus_ids = numa::gpu_bus_ids(Path::new("/"));
     let bus_id = gpu.and_then(|gpu| bus_ids.get(usize::from(gpu)));
     Some(MemoryPlace { time_ns, pid, nodes, gpu, gpu_node: bus_id.and_then(|bus_id| numa::gpu_node(bus_id)) })

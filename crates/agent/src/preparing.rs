@@ -4,6 +4,7 @@
 use crate::known::Known;
 use gpuwhy_confine::{Parser, Purpose};
 use gpuwhy_probes::{LibraryFile, Sites, build_id};
+use gpuwhy_proc::distrust;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const NAME: &str = "gpuwhy-sites";
@@ -41,6 +42,10 @@ impl Preparer {
             }
             Some(sites)
         };
-        file.sites = self.parser.parse(read).flatten();
+        let read = self.parser.parse(read);
+        if let (None, Some(pid)) = (&read, file.pid) {
+            distrust(pid);
+        }
+        file.sites = read.flatten();
     }
 }

@@ -165,7 +165,8 @@ impl Pythons {
     fn tell(&mut self, pid: u32, engine: &Engine) {
         let Some(python) = self.processes.get_mut(&pid) else { return };
         if python.gil.is_none() {
-            python.gil = gpuwhy_confine::parse(|| python.runtime.gil_address()).flatten();
+            let runtime = Arc::clone(&python.runtime);
+            python.gil = gpuwhy_confine::parse(move || runtime.gil_address()).flatten();
             let told = engine.add_python(pid, &python.runtime.interpreter, python.gil.unwrap_or(0));
             if let Err(error) = told {
                 self.trouble(pid, error);

@@ -16,7 +16,9 @@ pub(crate) struct Runtime {
 
 impl Runtime {
     pub(crate) fn open(pid: u32, interpreter: Interpreter) -> Runtime {
-        Runtime { interpreter, memory: ProcessMemory::open(pid).ok() }
+        let memory = ProcessMemory::open(pid).ok();
+        let memory = memory.map(|memory| memory.fetching(interpreter.on_disk.clone()));
+        Runtime { interpreter, memory }
     }
 
     pub(crate) fn has_memory(&self) -> bool {

@@ -53,7 +53,8 @@ impl Shares {
         let mut admission = Admission::Attach;
         if is_users_limit || self.held.len() >= MAX_FILES {
             let among = is_users_limit.then_some(user);
-            let Some(other) = self.least_used(among, now_ns, lives) else {
+            let of_largest = || if is_users_limit { None } else { self.of_largest(of_user) };
+            let Some(other) = self.least_used(among, now_ns, lives).or_else(of_largest) else {
                 return Admission::Refuse(if is_users_limit {
                     format!(
                         "user {user} has {of_user} library files attached, all in use; more are not traced"
@@ -111,6 +112,20 @@ impl Shares {
     /// It is not attached any more.
     pub(crate) fn release(&mut self, file: FileId) {
         self.held.remove(&file);
+    }
+
+    /// The newest file of the user who holds most, if that is more than another one would then hold: several users together
+    /// cannot keep the others out. Root's files are not limited, and stay.
+    fn of_largest(&self, of_newcomer: usize) -> Option<FileId> {
+        let mut counts: HashMap<u32, usize> = HashMap::new();
+        let of_users = || self.held.iter().filter(|(_, held)| held.user != 0);
+        of_users().for_each(|(_, held)| *counts.entry(held.user).or_default() += 1);
+        let (largest, count) = counts.into_iter().max_by_key(|(user, count)| (*count, *user))?;
+        (count > of_newcomer + 1).then_some(())?;
+        let (file, _) = of_users()
+            .filter(|(_, held)| held.user == largest)
+            .max_by_key(|(file, held)| (held.since_ns, file.inode))?;
+        Some(*file)
     }
 
     /// One whose processes have all ended, else one that nobody has called for a while; the oldest first.
@@ -203,5 +218,32 @@ mod tests {
         }
         let more = shares.admit(file(3), Some((3, VICTIM)), now, |_| true);
         assert!(matches!(more, Admission::Refuse(reason) if reason.starts_with("512 library files")));
+    }
+
+    #[test]
+    fn several_users_who_hold_everything_make_room_for_one_who_holds_less() {
+        let mut shares = Shares::default();
+        let strangers = (MAX_FILES / MAX_FILES_OF_USER) as u32;
+        for number in 0..strangers {
+            let from = u64::from(number) * 1000;
+            full(&mut shares, STRANGER + 10 + number, MAX_FILES_OF_USER as u64, from);
+        }
+        let called: Vec<u32> = shares.held.values().flat_map(|held| held.processes.clone()).collect();
+        called.into_iter().for_each(|pid| shares.call(pid));
+        let next = |shares: &mut Shares, inode: u64, user: u32| {
+            shares.admit(file(inode), Some((inode as u32, user)), 90_000, |_| true)
+        };
+        for inode in 20_000..20_040 {
+            let admission = next(&mut shares, inode, VICTIM);
+            assert!(matches!(admission, Admission::Replace(taken) if taken.inode < 20_000), "{admission:?}");
+        }
+        let of = |shares: &Shares, user: u32| shares.held.values().filter(|held| held.user == user).count();
+        assert_eq!((shares.held.len(), of(&shares, VICTIM)), (MAX_FILES, 40));
+        let largest = (0..strangers).map(|number| of(&shares, STRANGER + 10 + number)).max();
+        assert_eq!(largest, Some(59), "each gave its part");
+        let admitted = (0..100)
+            .filter(|number| !matches!(next(&mut shares, 30_000 + number, VICTIM), Admission::Refuse(_)));
+        assert!(admitted.count() < 24, "nobody takes from those who hold as little");
+        assert!(of(&shares, VICTIM) <= MAX_FILES / (strangers as usize + 1) + 1);
     }
 }

@@ -3,15 +3,19 @@
 //! system, for good; and it becomes another user, unless files of root's are what it is for. All of it is the calling
 //! thread's alone, and of threads and processes that it starts.
 
+mod aside;
 mod calls;
 mod deaths;
 mod files;
 mod helper;
+mod patience;
 mod user;
 mod worker;
 
+pub use aside::within_limit;
 pub use deaths::{deaths, live};
 pub use helper::{Helper, Limits, Reply, Trouble, die_with_parent};
+pub use patience::stuck;
 pub use worker::{Asker, Parser, Worker};
 
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};
@@ -88,9 +92,9 @@ pub fn confine(purpose: &Purpose) -> Confined {
 }
 
 /// Reads strangers' data in a thread of its own that can do nothing else. Nothing where the reader failed: a panic ends
-/// that thread alone.
-pub fn parse<T: Send>(read: impl FnOnce() -> T + Send) -> Option<T> {
-    apart(PARSER, &Purpose::Parse, read)
+/// that thread alone, and one that does not return is left behind.
+pub fn parse<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    Parser::start(PARSER, Purpose::Parse).parse(read)
 }
 
 /// Does something in a thread of its own that is for nothing else, and waits for it. Nothing where it panicked.
@@ -191,6 +195,9 @@ mod tests {
     fn a_reader_that_panics_ends_alone() {
         assert_eq!(parse(|| 7), Some(7));
         assert_eq!(parse(|| vec![1][std::hint::black_box(2)]), None);
+        let (keep, never) = std::sync::mpsc::channel::<()>();
+        assert_eq!(parse(move || never.recv().is_ok()), None, "one that does not return is not waited for");
+        drop(keep);
         assert_eq!(parse(|| File::open("/proc/version").is_ok()), Some(false));
     }
 

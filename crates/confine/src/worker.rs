@@ -1,12 +1,15 @@
 //! A confined thread that works for another, which waits for it, and opens what the confined one asks for.
 
 use crate::deaths::count;
+use crate::patience::{self, Missing, ThreadId, wait};
 use crate::{Purpose, confine};
 use std::any::Any;
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 type Done = Box<dyn Any + Send>;
@@ -18,10 +21,21 @@ enum News<Question> {
     Died,
 }
 
-/// The thread, as long as this lives. A job that panics takes the state with it: the next one finds a new one.
+type Make<State, Question, Answer> = dyn Fn(Asker<Question, Answer>) -> State + Send + Sync;
+
+/// The thread, as long as this lives. A job that panics takes the state with it: the next one finds a new one. One that
+/// does not return is left behind with its thread, and the next one finds a new thread.
 pub struct Worker<State, Question = Infallible, Answer = Infallible> {
+    name: &'static str,
+    purpose: Purpose,
+    make: Arc<Make<State, Question, Answer>>,
     /// Nothing where no thread could be started.
-    jobs: Option<Sender<Job<State>>>,
+    thread: RefCell<Option<Thread<State, Question, Answer>>>,
+}
+
+struct Thread<State, Question, Answer> {
+    id: Arc<ThreadId>,
+    jobs: Sender<Job<State>>,
     news: Receiver<News<Question>>,
     answers: Sender<Answer>,
 }
@@ -62,12 +76,22 @@ where
     pub fn start(
         name: &'static str,
         purpose: Purpose,
-        make: impl Fn(Asker<Question, Answer>) -> State + Send + 'static,
+        make: impl Fn(Asker<Question, Answer>) -> State + Send + Sync + 'static,
     ) -> Worker<State, Question, Answer> {
+        let worker = Worker { name, purpose, make: Arc::new(make), thread: RefCell::default() };
+        worker.thread.replace(worker.start_thread());
+        worker
+    }
+
+    fn start_thread(&self) -> Option<Thread<State, Question, Answer>> {
         let (jobs, inbox) = channel::<Job<State>>();
         let (outbox, news) = channel();
         let (answers, answered) = channel();
-        let thread = std::thread::Builder::new().name(name.into()).spawn(move || {
+        let id = Arc::new(ThreadId::default());
+        let (name, purpose, make, own) =
+            (self.name, self.purpose.clone(), Arc::clone(&self.make), Arc::clone(&id));
+        let run = move || {
+            own.set();
             confine(&purpose);
             let answered = Rc::new(answered);
             let asker = || Asker { questions: outbox.clone(), answers: Rc::clone(&answered) };
@@ -86,22 +110,31 @@ where
                     return;
                 }
             }
-        });
-        Worker { jobs: thread.ok().map(|_| jobs), news, answers }
+        };
+        std::thread::Builder::new().name(name.into()).spawn(run).ok()?;
+        Some(Thread { id, jobs, news, answers })
     }
 
-    /// Does a job in the thread, and waits for it; `answer` answers its questions meanwhile. Nothing where it panicked.
+    /// Does a job in the thread, and waits for it; `answer` answers its questions meanwhile. Nothing where it panicked, or did
+    /// not return.
     pub fn run<Result: Send + 'static>(
         &self,
         job: impl FnOnce(&mut State) -> Result + Send + 'static,
         mut answer: impl FnMut(Question) -> Answer,
     ) -> Option<Result> {
-        self.jobs.as_ref()?.send(Box::new(|state| Box::new(job(state)))).ok()?;
+        let mut place = self.thread.borrow_mut();
+        let thread = place.as_ref()?;
+        thread.jobs.send(Box::new(|state| Box::new(job(state)))).ok()?;
         loop {
-            match self.news.recv().ok()? {
-                News::Question(question) => self.answers.send(answer(question)).ok()?,
-                News::Done(done) => return done.downcast().ok().map(|done| *done),
-                News::Died => return None,
+            match wait(&thread.news, &thread.id, patience::turns(&self.purpose)) {
+                Ok(News::Question(question)) => thread.answers.send(answer(question)).ok()?,
+                Ok(News::Done(done)) => return done.downcast().ok().map(|done| *done),
+                Ok(News::Died) | Err(Missing::Ended) => return None,
+                Err(Missing::Stuck) => {
+                    patience::count(self.name);
+                    *place = self.start_thread();
+                    return None;
+                }
             }
         }
     }
@@ -166,6 +199,22 @@ mod tests {
         assert_eq!((push(1), push(2)), (Some(vec![1]), Some(vec![1, 2])));
         assert_eq!((push(3), push(4)), (None, Some(vec![4])));
         assert_eq!(deaths()["test-dies"], 1);
+    }
+
+    #[test]
+    fn a_job_that_never_ends_is_left_behind_with_its_thread() {
+        let worker: Worker<Vec<i32>> = Worker::start("test-stuck", Purpose::Parse, |_| vec![1]);
+        let (reader, writer) = std::io::pipe().unwrap();
+        let stuck = move |state: &mut Vec<i32>| {
+            state.push(2);
+            let mut byte = [0];
+            (&reader).read(&mut byte).unwrap()
+        };
+        assert_eq!(worker.run(stuck, |never| match never {}), None);
+        assert_eq!(worker.run(|state| state.clone(), |never| match never {}), Some(vec![1]));
+        assert_eq!(crate::stuck()["test-stuck"], 1);
+        assert_eq!(deaths().get("test-stuck"), None, "it did not fail");
+        drop(writer);
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod text;
 mod timed;
 mod tls;
 pub mod tool;
+mod used;
 
 pub use error::{AskError, DoorError, Kind};
 pub use listen::{Door, Peer, Protocol, addresses, bind, told_to_end};

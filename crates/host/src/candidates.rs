@@ -5,7 +5,8 @@ use gpuwhy_elf::Layout;
 use gpuwhy_proc::regular;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Words of a command line that are looked at; the rest are arguments to something already seen.
@@ -108,11 +109,9 @@ fn own_folders(file: &Path, program: &Program) -> Vec<PathBuf> {
 
 /// `#!/usr/bin/env python3` and `#!/opt/venv/bin/python`.
 fn interpreter_of(file: &Path, program: &Program) -> Option<PathBuf> {
-    use std::io::Read;
-    let mut start = [0u8; 256];
-    let length = regular(file)?.read(&mut start).ok()?;
-    let line = std::str::from_utf8(&start[..length]).ok()?.strip_prefix("#!")?.lines().next()?;
-    let mut words = line.split_whitespace();
+    let opened = regular(file)?;
+    let words = gpuwhy_confine::parse(move || first_line(opened)).flatten()?;
+    let mut words = words.iter().map(String::as_str);
     let first = words.next()?;
     let interpreter = if first.ends_with("/env") {
         program.file(words.find(|word| !word.starts_with('-') && !word.contains('='))?)?
@@ -122,13 +121,21 @@ fn interpreter_of(file: &Path, program: &Program) -> Option<PathBuf> {
     fs::canonicalize(interpreter).ok()
 }
 
+/// The words of a script's first line, if it is one that names an interpreter.
+fn first_line(mut file: File) -> Option<Vec<String>> {
+    let mut start = [0u8; 256];
+    let length = file.read(&mut start).ok()?;
+    let line = std::str::from_utf8(start.get(..length)?).ok()?.strip_prefix("#!")?.lines().next()?;
+    Some(line.split_whitespace().map(str::to_string).collect())
+}
+
 /// DT_RPATH and DT_RUNPATH with $ORIGIN put in.
 fn run_paths(file: &Path) -> Vec<PathBuf> {
     let Some(origin) = file.parent() else { return Vec::new() };
     let Some(opened) = regular(file) else { return Vec::new() };
-    let Some(layout) = Layout::read(&opened) else { return Vec::new() };
-    layout
-        .run_paths(&opened)
+    let read = move || Layout::read(&opened).map(|layout| layout.run_paths(&opened));
+    let paths = gpuwhy_confine::parse(read).flatten().unwrap_or_default();
+    paths
         .iter()
         .flat_map(|paths| paths.split(':'))
         .map(|path| path.replace("${ORIGIN}", "$ORIGIN").replace("$ORIGIN", &origin.to_string_lossy()))

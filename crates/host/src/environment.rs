@@ -2,6 +2,7 @@
 
 use crate::Root;
 use crate::root::word;
+use gpuwhy_proc::look;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
@@ -14,11 +15,16 @@ pub(crate) struct Environment(HashMap<String, String>);
 
 impl Environment {
     pub(crate) fn of(root: &Root, pid: u32) -> Environment {
-        let mut bytes = Vec::new();
-        if let Ok(file) = File::open(root.path(&format!("proc/{pid}/environ"))) {
-            // One that cannot be read to its end is known as far as it was.
-            let _ = file.take(MOST_BYTES).read_to_end(&mut bytes);
-        }
+        let path = root.path(&format!("proc/{pid}/environ"));
+        let read = move || {
+            let mut bytes = Vec::new();
+            if let Ok(file) = File::open(path) {
+                // One that cannot be read to its end is known as far as it was.
+                let _ = file.take(MOST_BYTES).read_to_end(&mut bytes);
+            }
+            bytes
+        };
+        let bytes = look(pid, read).unwrap_or_default();
         root.reader().read(move || Environment::parse(&bytes)).unwrap_or_default()
     }
 

@@ -3,7 +3,7 @@
 
 use crate::Root;
 use crate::environment::Environment;
-use gpuwhy_proc::{Inside, MappedFile, TargetFile};
+use gpuwhy_proc::{Inside, MappedFile, TargetFile, look};
 use std::fs;
 
 /// Of one hint: a real installation has a dozen folders, and a handful of files that matter.
@@ -104,7 +104,7 @@ fn of_interpreter(pid: u32, inside: &Inside) -> Vec<String> {
 
 /// The interpreter by the name it was started with: that of a virtual environment is a link to another's.
 fn as_named(pid: u32, inside: &Inside, path_variable: &[String]) -> Option<String> {
-    let words = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let words = look(pid, move || fs::read(format!("/proc/{pid}/cmdline")))?.ok()?;
     let word = std::str::from_utf8(words.split(|byte| *byte == 0).next()?).ok()?;
     if word.starts_with('/') {
         return Some(word.to_string());

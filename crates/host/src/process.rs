@@ -7,6 +7,7 @@ use crate::tenant::tenant;
 use crate::users::user_name;
 use crate::{Cgroup, Owner, Rank, Root, mounts};
 use gpuwhy_model::{Container, Process};
+use gpuwhy_proc::look;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
@@ -33,9 +34,10 @@ pub fn user_of(pid: u32) -> Option<u32> {
     status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// What can be known of a process now, and at once; nothing if it is gone.
+/// What can be known of a process now, and at once; nothing if it is gone. Its command line and environment are in its memory,
+/// whose lock it may hold.
 pub fn describe(pid: u32) -> Option<Process> {
-    describe_at(&Root::default(), pid)
+    look(pid, move || describe_at(&Root::default(), pid))?
 }
 
 /// The same of a host whose files lie elsewhere.

@@ -1,25 +1,23 @@
 //! Reading a traced process's memory: names that did not fit into a record, fields of a library's structs.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
+use gpuwhy_proc::{ProcessMemory, look};
 
 /// No name is longer.
 const MOST: usize = 8192;
 const PAGE: u64 = 4096;
 
-fn open(pid: u32) -> Option<File> {
-    File::open(format!("/proc/{pid}/mem")).ok()
-}
-
 /// The text that ends in NUL at an address, if the process still has it.
 pub fn text_at(pid: u32, address: u64) -> Option<String> {
-    let memory = open(pid)?;
+    look(pid, move || text_in(&ProcessMemory::open(pid).ok()?, address))?
+}
+
+fn text_in(memory: &ProcessMemory, address: u64) -> Option<String> {
     let mut text: Vec<u8> = Vec::new();
     let mut at = address;
     // Page by page: the next one may not be mapped.
     while text.len() < MOST {
         let mut part = vec![0u8; (PAGE - at % PAGE) as usize];
-        memory.read_exact_at(&mut part, at).ok()?;
+        memory.read(at, &mut part).then_some(())?;
         match part.iter().position(|byte| *byte == 0) {
             Some(end) => {
                 text.extend_from_slice(&part[..end]);
@@ -34,9 +32,10 @@ pub fn text_at(pid: u32, address: u64) -> Option<String> {
 
 /// Eight bytes at an address.
 pub fn word_at(pid: u32, address: u64) -> Option<u64> {
-    let mut bytes = [0u8; 8];
-    open(pid)?.read_exact_at(&mut bytes, address).ok()?;
-    Some(u64::from_ne_bytes(bytes))
+    look(pid, move || {
+        let mut bytes = [0u8; 8];
+        ProcessMemory::open(pid).ok()?.read(address, &mut bytes).then(|| u64::from_ne_bytes(bytes))
+    })?
 }
 
 #[cfg(test)]

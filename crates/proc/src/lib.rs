@@ -3,8 +3,12 @@
 
 mod inside;
 mod maps;
+mod memory;
 mod target_file;
+mod trust;
 
 pub use inside::{Inside, regular};
 pub use maps::{Mapping, Maps};
+pub use memory::ProcessMemory;
 pub use target_file::{FileId, MappedFile, TargetFile};
+pub use trust::{Identity, distrust, distrusted, is_trusted, look};

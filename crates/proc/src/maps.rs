@@ -1,6 +1,6 @@
 //! `/proc/PID/maps`: what a process has mapped.
 
-use crate::FileId;
+use crate::{FileId, look};
 use rustix::fs::makedev;
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,8 +16,10 @@ pub struct Maps {
 }
 
 impl Maps {
+    /// It takes the lock of the process's memory, which the process can hold for as long as it likes.
     pub fn of(pid: u32) -> io::Result<Maps> {
-        Maps::read(&format!("/proc/{pid}/maps"))
+        look(pid, move || Maps::read(&format!("/proc/{pid}/maps")))
+            .unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into()))
     }
 
     pub fn ours() -> io::Result<Maps> {

@@ -1,6 +1,7 @@
 //! A file of a traced process, opened: the only shape in which other crates get one.
 
 use crate::inside::{Inside, regular};
+use crate::look;
 use crate::maps::{Mapping, Maps};
 use rustix::fs::fstatfs;
 use std::fs::File;
@@ -35,8 +36,13 @@ impl TargetFile {
     }
 
     /// The file behind a mapping: by its path within the process's own root where that is the same file, else by the
-    /// mapping itself.
+    /// mapping itself. Its file system may not answer.
     pub fn mapped(pid: u32, mapping: &Mapping) -> Option<TargetFile> {
+        let mapping = mapping.clone();
+        look(pid, move || TargetFile::mapped_now(pid, &mapping))?
+    }
+
+    fn mapped_now(pid: u32, mapping: &Mapping) -> Option<TargetFile> {
         let by_path = || Inside::of_process(pid)?.open(&mapping.path).and_then(TargetFile::of);
         let by_path = if mapping.deleted { None } else { by_path() };
         by_path.filter(|found| found.is_of(mapping)).or_else(|| TargetFile::at(&mapping.map_file(pid)))
@@ -97,16 +103,18 @@ impl MappedFile {
     /// The executable files of a process whose names `wanted` accepts, each once; none if it is gone.
     pub fn of_process(pid: u32, wanted: impl Fn(&str) -> bool) -> Vec<MappedFile> {
         let Ok(maps) = Maps::of(pid) else { return Vec::new() };
-        let mut seen: Vec<FileId> = Vec::new();
-        let mut found = Vec::new();
+        let mut mappings: Vec<Mapping> = Vec::new();
         for mapping in maps.iter().filter(|mapping| mapping.executable && mapping.is_file()) {
-            if wanted(mapping.name()) && !seen.contains(&mapping.file) && seen.len() < MAX_FILES {
-                seen.push(mapping.file);
-                let file = TargetFile::mapped(pid, &mapping);
-                found.extend(file.map(|file| MappedFile { pid, path: mapping.path.clone(), file }));
+            let is_new = || !mappings.iter().any(|known| known.file == mapping.file);
+            if mappings.len() < MAX_FILES && wanted(mapping.name()) && is_new() {
+                mappings.push(mapping);
             }
         }
-        found
+        let open = |mapping: Mapping| {
+            let file = TargetFile::mapped(pid, &mapping)?;
+            Some(MappedFile { pid, path: mapping.path, file })
+        };
+        mappings.into_iter().filter_map(open).collect()
     }
 }
 

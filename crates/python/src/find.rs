@@ -6,6 +6,7 @@ use crate::offsets::{layout_of, published_layout, published_version};
 use crate::{Layout, Memory, ProcessMemory, PythonError, Version};
 use gpuwhy_proc::{Mapping, Maps, TargetFile};
 use std::fs;
+use std::ops::Range;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interpreter {
@@ -15,6 +16,8 @@ pub struct Interpreter {
     pub layout: Layout,
     /// The executable or library it is in, as the process sees it.
     pub file: String,
+    /// Its memory of files on disks, which may be read though nobody has yet.
+    pub on_disk: Vec<Range<u64>>,
 }
 
 /// The interpreter that runs in a process, from its files and its memory. `None`: there is no Python in it. An error:
@@ -87,7 +90,8 @@ impl Candidate<'_> {
         let Some(opened) = TargetFile::mapped(pid, first) else {
             return trouble("it cannot be opened, or is not the file that was mapped".to_string());
         };
-        let Some(elf) = gpuwhy_confine::parse(|| PythonFile::read(&opened, self.named)) else {
+        let named = self.named;
+        let Some(elf) = gpuwhy_confine::parse(move || PythonFile::read(&opened, named)) else {
             return trouble("reading it failed; this is a fault of gpuwhy's own".to_string());
         };
         let Some(elf) = elf else { return trouble("it is no ELF file of this machine".to_string()) };
@@ -101,10 +105,13 @@ impl Candidate<'_> {
         let Some(bias) = elf.bias(&self.mappings) else {
             return Err(PythonError::File { file, why: "it is not mapped as its headers say".to_string() });
         };
-        let memory = ProcessMemory::open(pid)?;
+        let on_disk: Vec<Range<u64>> = self.mappings.iter().filter_map(|mapping| mapping.on_disk()).collect();
+        let memory = ProcessMemory::open(pid).map_err(|why| PythonError::Unreadable { pid, why })?;
+        let memory = memory.fetching(on_disk.clone());
         let version = elf.version.or(self.named);
-        gpuwhy_confine::parse(|| Interpreter::at(&memory, runtime.wrapping_add(bias), version, file))
-            .transpose()
+        let read = move || Interpreter::at(&memory, runtime.wrapping_add(bias), version, file);
+        let found = gpuwhy_confine::parse(read).transpose()?;
+        Ok(found.map(|found| Interpreter { on_disk, ..found }))
     }
 }
 
@@ -122,13 +129,13 @@ impl Interpreter {
         let Some(version) = published.or(told) else { return Err(PythonError::NoVersion { file }) };
         let Some(layout) = layout_of(&version) else { return Err(PythonError::Unknown { version, file }) };
         if version.minor < 13 {
-            return Ok(Self { version, runtime, layout, file });
+            return Ok(Self { version, runtime, layout, file, on_disk: Vec::new() });
         }
         if published.is_none() {
             return Err(PythonError::Strange { version, file, why: "it publishes no offsets" });
         }
         match published_layout(memory, runtime, &version, layout) {
-            Ok(layout) => Ok(Self { version, runtime, layout, file }),
+            Ok(layout) => Ok(Self { version, runtime, layout, file, on_disk: Vec::new() }),
             Err(why) => Err(PythonError::Strange { version, file, why }),
         }
     }

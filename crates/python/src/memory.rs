@@ -1,8 +1,6 @@
 //! Another process's memory.
 
-use crate::PythonError;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
+pub use gpuwhy_proc::ProcessMemory;
 
 /// Bytes that can be read at addresses.
 pub trait Memory {
@@ -10,23 +8,9 @@ pub trait Memory {
     fn read(&self, address: u64, into: &mut [u8]) -> bool;
 }
 
-/// A process's memory through `/proc`: the process is not stopped, so what is read may change meanwhile.
-#[derive(Debug)]
-pub struct ProcessMemory {
-    file: File,
-}
-
-impl ProcessMemory {
-    pub fn open(pid: u32) -> Result<Self, PythonError> {
-        let file =
-            File::open(format!("/proc/{pid}/mem")).map_err(|why| PythonError::Unreadable { pid, why })?;
-        Ok(Self { file })
-    }
-}
-
 impl Memory for ProcessMemory {
     fn read(&self, address: u64, into: &mut [u8]) -> bool {
-        self.file.read_exact_at(into, address).is_ok()
+        ProcessMemory::read(self, address, into)
     }
 }
 

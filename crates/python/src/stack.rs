@@ -240,7 +240,10 @@ mod tests {
             (COPIES, 3),
             (at(COPIES, layout.tlbc_entries) + 16, COPY),
         ]);
-        (Words(words), Interpreter { version, runtime: RUNTIME, layout, file: String::new() })
+        (
+            Words(words),
+            Interpreter { version, runtime: RUNTIME, layout, file: String::new(), on_disk: Vec::new() },
+        )
     }
 
     const SEVEN: Thread = Thread { native: 7, fs_base: None };

@@ -3,6 +3,7 @@
 use crate::Target;
 use crate::kind::{Command, Kind};
 use crate::kinds::of_command;
+use gpuwhy_proc::look;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -113,7 +114,8 @@ impl Host<'_> {
     }
 
     fn words(&self, pid: u32) -> Vec<String> {
-        let mut bytes = fs::read(self.of(pid, "cmdline")).unwrap_or_default();
+        let path = self.of(pid, "cmdline");
+        let mut bytes = look(pid, || fs::read(path)).and_then(Result::ok).unwrap_or_default();
         bytes.truncate(MOST_CMDLINE_BYTES);
         let words = bytes.split(|byte| *byte == 0).filter(|word| !word.is_empty());
         words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()

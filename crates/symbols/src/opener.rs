@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use gpuwhy_proc::{FileId, Inside, Mapping, Maps, TargetFile};
+use gpuwhy_proc::{FileId, Inside, Mapping, Maps, TargetFile, look};
 
 use crate::{maps, perf_map};
 
@@ -60,11 +60,9 @@ impl Ahead {
         let opened = self.opened.entry(pid).or_default();
         let new = maps::executable(maps).into_iter().filter(Mapping::is_file);
         let new = new.filter(|line| opened.insert((line.start, line.file))).take(MOST_FILES);
-        let open = |line: Mapping| {
-            let file = TargetFile::mapped(pid, &line).and_then(TargetFile::into_file);
-            (line, file)
-        };
-        answer.mapped = new.map(open).collect();
+        let new: Vec<Mapping> = new.collect();
+        let files = open_mapped(pid, new.clone());
+        answer.mapped = new.into_iter().zip(files).collect();
         answer
     }
 
@@ -85,28 +83,43 @@ pub fn answer(question: Question) -> Answer {
     match question.0 {
         Wanted::Process(pid, with_map) => {
             let maps = Maps::of(pid).ok().filter(|maps| !maps.is_empty());
-            let perf_map = with_map.then(|| perf_map::open(pid)).flatten();
+            let perf_map = with_map.then(|| open_perf_map(pid)).flatten();
             let process = maps.map(|maps| (maps, identity(pid)));
             Answer { process, ..files([perf_map].into_iter()) }
         }
-        Wanted::Mapped(pid, mappings) => {
-            let open = |mapping: &Mapping| TargetFile::mapped(pid, mapping)?.into_file();
-            files(mappings.iter().map(open))
-        }
+        Wanted::Mapped(pid, mappings) => Answer { files: open_mapped(pid, mappings), ..Answer::default() },
         Wanted::Debug(pid, files_of) => {
-            let root = Inside::of_process(pid);
-            let host = Inside::of(Path::new("/"));
-            let is_hosts = root.as_ref().zip(host.as_ref()).is_some_and(|(root, host)| root.is_same(host));
-            let roots = [root, if is_hosts { None } else { host }];
-            let open = |paths: &Vec<String>| {
-                let in_roots =
-                    roots.iter().flatten().flat_map(|root| paths.iter().map(|path| root.open(path)));
-                in_roots.flatten().collect()
-            };
-            Answer { debug: files_of.iter().map(open).collect(), ..Answer::default() }
+            let count = files_of.len();
+            let debug = look(pid, move || open_debug(pid, &files_of));
+            let none = || (0..count).map(|_| Vec::new()).collect();
+            Answer { debug: debug.unwrap_or_else(none), ..Answer::default() }
         }
-        Wanted::PerfMap(pid) => files([perf_map::open(pid)].into_iter()),
+        Wanted::PerfMap(pid) => files([open_perf_map(pid)].into_iter()),
     }
+}
+
+/// All of them at once: each look of its own would wake another thread.
+fn open_mapped(pid: u32, mappings: Vec<Mapping>) -> Vec<Option<File>> {
+    let count = mappings.len();
+    let open = move |mapping: &Mapping| TargetFile::mapped(pid, mapping)?.into_file();
+    let opened = look(pid, move || mappings.iter().map(open).collect::<Vec<_>>());
+    opened.unwrap_or_else(|| (0..count).map(|_| None).collect())
+}
+
+fn open_perf_map(pid: u32) -> Option<File> {
+    look(pid, move || perf_map::open(pid))?
+}
+
+fn open_debug(pid: u32, files_of: &[Vec<String>]) -> Vec<Vec<File>> {
+    let root = Inside::of_process(pid);
+    let host = Inside::of(Path::new("/"));
+    let is_hosts = root.as_ref().zip(host.as_ref()).is_some_and(|(root, host)| root.is_same(host));
+    let roots = [root, if is_hosts { None } else { host }];
+    let open = |paths: &Vec<String>| {
+        let in_roots = roots.iter().flatten().flat_map(|root| paths.iter().map(|path| root.open(path)));
+        in_roots.flatten().collect()
+    };
+    files_of.iter().map(open).collect()
 }
 
 fn files(files: impl Iterator<Item = Option<File>>) -> Answer {

@@ -322,9 +322,9 @@ impl Run {
         self.report(vec![status], updates)
     }
 
-    /// Threads of its own that panicked.
+    /// Threads of its own that panicked or did not return.
     pub(super) fn report_deaths(&mut self, updates: &Outbox) -> Result<(), AgentError> {
-        let news = self.deaths.news(&gpuwhy_confine::deaths(), self.engine.now_ns());
+        let news = self.deaths.news_of_now(self.engine.now_ns());
         self.report(news, updates)
     }
 }

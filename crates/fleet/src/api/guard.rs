@@ -1,5 +1,6 @@
-//! The guard: token, audit, rate limit, in that order, before anything else. Who is refused is audited, too: apart from what was
-//! allowed, and beyond a few lines by number. That the page or the server's health was looked at without a token is not.
+//! The guard: token, rate limit, the handler, and a line of the audit with what came of it. Who is refused is audited, too: apart from
+//! what was allowed, and beyond a few lines by number, so that nobody fills the log. That the page or the server's health was looked
+//! at without a token is not.
 
 use super::refusals::network;
 use super::{Caller, Site};

@@ -6,7 +6,7 @@ use super::sites::{Sites, may_be_without};
 use crate::probe::Library;
 use gpuwhy_elf::Table;
 use gpuwhy_model::{CallClass, ProbeState, ProbeStatus};
-use gpuwhy_proc::TargetFile;
+use gpuwhy_proc::{TargetFile, distrust, is_trusted};
 use libbpf_rs::{Link, Object, ProgramMut, UprobeMultiOpts, UprobeOpts};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -225,8 +225,14 @@ pub(super) fn said(error: &libbpf_rs::Error) -> String {
 
 fn find_targets(rules: &[Rule], file: &LibraryFile) -> Result<Vec<Target>, String> {
     let read = || {
-        gpuwhy_confine::parse(|| Sites::read(&file.file, file.library))
-            .ok_or("reading it failed; this is a fault of gpuwhy's own")?
+        if file.pid.is_some_and(|pid| !is_trusted(pid)) {
+            return Err("its process or its file system does not answer".to_string());
+        }
+        let (opened, library) = (file.file.clone(), file.library);
+        gpuwhy_confine::parse(move || Sites::read(&opened, library)).unwrap_or_else(|| {
+            file.pid.inspect(|pid| distrust(*pid));
+            Err("reading it failed, or did not end".to_string())
+        })
     };
     let sites = match &file.sites {
         Some(sites) => Arc::clone(sites),

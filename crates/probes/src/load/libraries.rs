@@ -117,7 +117,8 @@ impl Engine {
     /// Where an attached collective library keeps a communicator's ranks.
     pub fn communicator_layout(&self, library: u16) -> Option<CommunicatorLayout> {
         let file = self.library_files.get(usize::from(library).checked_sub(1)?)?.as_ref()?;
-        gpuwhy_confine::parse(|| CommunicatorLayout::of_library(file))?
+        let file = file.clone();
+        gpuwhy_confine::parse(move || CommunicatorLayout::of_library(&file))?
     }
 
     /// Detaches a file from all processes, closes it, and says so of its functions; it may be attached again. Traps end at

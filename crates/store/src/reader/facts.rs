@@ -1,6 +1,7 @@
 //! What a trace covers: from when until when, how many events, and what is missing.
 
 use super::Reader;
+use super::records::{maybe, number, unsigned};
 use crate::StoreError;
 use crate::ingero::Ingero;
 use crate::schema::TABLES;
@@ -43,9 +44,8 @@ impl Reader {
 
     /// Before which time rows were deleted to keep the file small, if any were.
     pub fn deleted_before_ns(&self) -> Result<Option<u64>, StoreError> {
-        let rows =
-            self.rows("SELECT max(before_ns) FROM retention", [], |row| row.get::<_, Option<i64>>(0))?;
-        Ok(rows.into_iter().flatten().next().map(|ns| ns as u64))
+        let rows = self.rows("SELECT max(before_ns) FROM retention", [], |row| maybe(row, 0))?;
+        Ok(rows.into_iter().flatten().next())
     }
 
     /// What answers about the time from `from_ns` on do not cover.
@@ -67,7 +67,7 @@ impl Reader {
         let sql = "SELECT ifnull(probe, ''), ifnull(reason, ''), ifnull(sum(count), 0) FROM loss WHERE end_ns >= ?1 \
                    GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 LIMIT 16";
         self.rows(sql, [from as i64], |row| {
-            let count = row.get::<_, i64>(2)?.max(0) as u64;
+            let count = number(row, 2)?;
             Ok(LossCount { probe: row.get(0)?, reason: row.get(1)?, count })
         })
     }
@@ -82,8 +82,7 @@ impl Reader {
             // What was not stored was not counted either; the notes say so.
             Some(Ingero { sampled_sql: None, .. }) => return Ok(0),
         };
-        let rows = self.rows(sql, [from as i64], |row| row.get::<_, i64>(0))?;
-        Ok(rows.first().map_or(0, |number| (*number).max(0) as u64))
+        Ok(self.rows(sql, [from as i64], |row| number(row, 0))?.first().copied().unwrap_or(0))
     }
 
     /// Probes that see less, and calls that were watched for a part of the time.
@@ -121,7 +120,7 @@ impl Reader {
                    ORDER BY start_ns";
         let rows = self.rows(sql, [], |row| {
             let class = CallClass::of_name(&row.get::<_, String>(2)?);
-            let ns = |at: usize| row.get::<_, i64>(at).map(|ns| ns.max(0) as u64);
+            let ns = |at: usize| row.get(at).map(unsigned);
             let span = Span { start_ns: ns(0)?, end_ns: ns(1)? };
             let (pid, slowed_ns, session) = (row.get(3)?, ns(4)?, row.get(5)?);
             Ok(class.map(|class| (session, Slice { class, span, pid, slowed_ns })))
@@ -154,8 +153,8 @@ impl Reader {
         // There the windows are computed from all rows, which would be read for it.
         if let Some(ingero) = &self.ingero {
             let place = usize::from(which == "max");
-            let end = self.rows(&ingero.ends_sql, [], |row| row.get::<_, Option<i64>>(place))?;
-            return Ok(end.into_iter().flatten().map(|ns| ns.max(0) as u64).collect());
+            let end = self.rows(&ingero.ends_sql, [], |row| maybe(row, place))?;
+            return Ok(end.into_iter().flatten().collect());
         }
         let mut ends = Vec::new();
         for table in TABLES {
@@ -163,14 +162,13 @@ impl Reader {
                 continue;
             };
             let sql = format!("SELECT {which}({age}) FROM {}", table.name);
-            let end = self.rows(&sql, [], |row| row.get::<_, Option<i64>>(0))?;
-            ends.extend(end.into_iter().flatten().map(|ns| ns as u64));
+            let end = self.rows(&sql, [], |row| maybe(row, 0))?;
+            ends.extend(end.into_iter().flatten());
         }
         Ok(ends)
     }
 
     fn number(&self, sql: &str) -> Result<u64, StoreError> {
-        let rows = self.rows(sql, [], |row| row.get::<_, i64>(0))?;
-        Ok(rows.first().map_or(0, |number| (*number).max(0) as u64))
+        Ok(self.rows(sql, [], |row| number(row, 0))?.first().copied().unwrap_or(0))
     }
 }

@@ -1,7 +1,7 @@
 //! Processes, with what is known of their containers.
 
 use super::Reader;
-use super::records::{number, text};
+use super::records::{bits, maybe, number, text};
 use crate::StoreError;
 use gpuwhy_model::{Container, Process};
 use rusqlite::Row;
@@ -18,13 +18,13 @@ impl Reader {
                 pid: row.get(0)?,
                 parent_pid: number(row, 1)? as u32,
                 start_ns: number(row, 2)?,
-                end_ns: row.get::<_, Option<i64>>(3)?.map(|ns| ns as u64),
+                end_ns: maybe(row, 3)?,
                 exit_code: row.get(4)?,
                 comm: text(row, 5)?,
                 cmdline: text(row, 6)?,
                 exe: text(row, 7)?,
                 uid: number(row, 8)? as u32,
-                cgroup_id: number(row, 9)?,
+                cgroup_id: bits(row, 9)?,
                 cgroup: text(row, 10)?,
                 container_id: row.get(11)?,
                 rank: row.get(12)?,

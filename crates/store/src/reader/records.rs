@@ -137,7 +137,7 @@ impl Reader {
                 by_comm: text(row, 7)?,
                 ns: number(row, 8)?,
                 count: number(row, 9)?,
-                by_cgroup_id: number(row, 10)?,
+                by_cgroup_id: bits(row, 10)?,
             })
         })
     }
@@ -160,9 +160,24 @@ impl Reader {
     }
 }
 
+/// Times, counts and sizes are not below zero, but a damaged file says anything: that is zero then.
+pub(super) fn unsigned(number: i64) -> u64 {
+    number.max(0) as u64
+}
+
+/// NULL is none.
+pub(super) fn maybe(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<u64>> {
+    Ok(row.get::<_, Option<i64>>(at)?.map(unsigned))
+}
+
 /// NULL is zero.
 pub(super) fn number(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
-    Ok(row.get::<_, Option<i64>>(at)?.unwrap_or(0) as u64)
+    Ok(maybe(row, at)?.unwrap_or(0))
+}
+
+/// Handles, addresses and ids have all 64 bits: the upper half of them is below zero in the file.
+pub(super) fn bits(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
+    Ok(row.get::<_, Option<i64>>(at)?.unwrap_or(0).cast_unsigned())
 }
 
 /// NULL is empty.
@@ -182,6 +197,11 @@ pub(super) fn call(row: &Row<'_>) -> rusqlite::Result<Call> {
     macro_rules! get {
         ($column:literal) => {
             number(row, const { CALLS.place($column) })?
+        };
+    }
+    macro_rules! bits {
+        ($column:literal) => {
+            bits(row, const { CALLS.place($column) })?
         };
     }
     let launch = match row.get::<_, Option<i64>>(const { CALLS.place("grid_x") })? {
@@ -204,21 +224,21 @@ pub(super) fn call(row: &Row<'_>) -> rusqlite::Result<Call> {
         op: OpId(get!("op_id") as u16),
         pid: get!("pid") as u32,
         tid: get!("tid") as u32,
-        cgroup_id: get!("cgroup_id"),
+        cgroup_id: bits!("cgroup_id"),
         kept: kept.copied().unwrap_or(Kept::All),
         sample_weight: get!("sample_weight") as u32,
-        ret: get!("ret") as i64 as i32,
+        ret: bits!("ret") as i64 as i32,
         bytes: get!("bytes"),
-        stream: get!("stream"),
-        handle: get!("handle"),
-        aux: get!("aux"),
+        stream: bits!("stream"),
+        handle: bits!("handle"),
+        aux: bits!("aux"),
         name: None,
         direction: direction.copied(),
         capture: 0,
         device: row.get(const { CALLS.place("device") })?,
         library: get!("library_id") as u16,
         first: get!("first") != 0,
-        caller: get!("caller"),
+        caller: bits!("caller"),
         via: match get!("via") {
             1 => Some(Via::Runtime),
             2 => Some(Via::Direct),
@@ -229,4 +249,27 @@ pub(super) fn call(row: &Row<'_>) -> rusqlite::Result<Call> {
         stack_key: 0,
         blame,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rusqlite::Connection;
+
+    #[test]
+    fn counts_below_zero_are_zero_and_handles_keep_their_bits() {
+        let db = Connection::open_in_memory().unwrap();
+        let read = |row: &Row<'_>| {
+            Ok((
+                number(row, 0)?,
+                number(row, 1)?,
+                maybe(row, 0)?,
+                maybe(row, 1)?,
+                bits(row, 0)?,
+                number(row, 2)?,
+            ))
+        };
+        let found = db.query_row("SELECT -5, NULL, 7", [], read).unwrap();
+        assert_eq!(found, (0, 0, Some(0), None, u64::MAX - 4, 7));
+    }
 }

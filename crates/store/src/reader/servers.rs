@@ -1,7 +1,7 @@
 //! Samples of inference servers as the file keeps them.
 
 use super::Reader;
-use super::records::{number, text};
+use super::records::{maybe, number, text};
 use crate::StoreError;
 use gpuwhy_model::{Bucket, Latency, ServerSample, Signal};
 use rusqlite::{Row, params};
@@ -33,7 +33,7 @@ fn sample(row: &Row<'_>) -> rusqlite::Result<ServerSample> {
     let mut latencies = BTreeMap::new();
     for (at, signal) in Signal::ALL.into_iter().enumerate() {
         let at = FIRST + 3 * at;
-        let Some(count) = row.get::<_, Option<i64>>(at)? else { continue };
+        let Some(count) = maybe(row, at)? else { continue };
         let mean: f64 = row.get::<_, Option<f64>>(at + 1)?.unwrap_or(0.0);
         let buckets: Vec<(f64, Option<f64>, u64)> =
             serde_json::from_str(&text(row, at + 2)?).unwrap_or_default();
@@ -41,9 +41,8 @@ fn sample(row: &Row<'_>) -> rusqlite::Result<ServerSample> {
             .into_iter()
             .map(|(lower_us, upper_us, count)| Bucket { lower_us, upper_us, count })
             .collect();
-        latencies.insert(signal, Latency { count: count as u64, sum_us: mean * count as f64, buckets });
+        latencies.insert(signal, Latency { count, sum_us: mean * count as f64, buckets });
     }
-    let count = |at: usize| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(at)?.map(|n| n as u64));
     Ok(ServerSample {
         time_ns: number(row, 0)?,
         window_ns: number(row, 1)?,
@@ -54,8 +53,8 @@ fn sample(row: &Row<'_>) -> rusqlite::Result<ServerSample> {
         running: row.get(6)?,
         waiting: row.get(7)?,
         kv_cache_pct: row.get(8)?,
-        preemptions: count(9)?,
-        requests: count(10)?,
+        preemptions: maybe(row, 9)?,
+        requests: maybe(row, 10)?,
         prompt_tokens_per_s: row.get(11)?,
         generation_tokens_per_s: row.get(12)?,
         spec_accept_pct: row.get(13)?,

@@ -79,3 +79,25 @@ fn triggers_of_a_file_do_not_run() {
     assert_eq!(count.rows, [[Value::Integer(1)]]);
     assert_eq!(reader.sessions().unwrap().len(), 2);
 }
+
+#[test]
+fn times_and_counts_below_zero_are_zero() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("damaged.db");
+    writer(&path).finish(1).unwrap();
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch(
+        "INSERT INTO processes (pid, parent_pid, start_ns, end_ns, comm) VALUES (7, -1, -5, -9, 'x');
+         INSERT INTO loss (start_ns, end_ns, probe, cpu, reason, count) VALUES (-3, 9, 'cuda', 0, 'full', -4);
+         INSERT INTO retention (time_ns, before_ns, rows) VALUES (1, -8, 1);",
+    )
+    .unwrap();
+    drop(db);
+    let reader = Reader::open(&path).unwrap();
+    let processes = reader.processes().unwrap();
+    let process = processes.iter().find(|process| process.pid == 7).unwrap();
+    assert_eq!((process.start_ns, process.end_ns), (0, Some(0)));
+    assert_eq!(reader.deleted_before_ns().unwrap(), Some(0));
+    let coverage = reader.coverage(None).unwrap();
+    assert_eq!((coverage.lost, coverage.lost_by[0].count), (0, 0));
+}

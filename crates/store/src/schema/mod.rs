@@ -33,7 +33,7 @@ pub use page::markdown;
 use gpuwhy_model::Reason;
 
 /// `PRAGMA user_version` of the files this program writes.
-pub const SCHEMA_VERSION: i64 = 9;
+pub const SCHEMA_VERSION: i64 = 10;
 
 /// `PRAGMA application_id`: `gpwy`. Tells our files from other SQLite files.
 pub const APPLICATION_ID: i64 = 0x6770_7779;

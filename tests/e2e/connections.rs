@@ -3,7 +3,7 @@
 use crate::support::{Trace, can_trace, gpuwhy, simwork, skip, wait_until};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -62,7 +62,40 @@ fn no_command_connects_to_anybody_who_was_not_named() {
     };
     run("trace", &["trace", "--out", &file, "--", &simwork, "launch", "--launches", "200"]);
     run("explain", &["explain", &file]);
-    run("mcp", &["mcp", &file]);
+    // A collector on this host, and nobody else.
+    let collector = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = collector.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut connection in collector.incoming().flatten() {
+            let _ = connection.write_all(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n");
+        }
+    });
+    let other = trace.folder.path().join("pushed.db").display().to_string();
+    let otlp = format!("http://{address}");
+    run("otlp", &["trace", "--out", &other, "--otlp", &otlp, "--", &simwork, "launch", "--launches", "200"]);
+    let pushed = fs::read_to_string(log("otlp")).unwrap();
+    assert!(pushed.contains(&format!("htons({})", address.port())), "it pushes to whom was named");
+
+    let mut mcp = watched(&log("mcp"), &["mcp", &file])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut asks = mcp.stdin.take().unwrap();
+    for line in [
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+        r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_sql","arguments":{"sql":"SELECT sum(count) AS n FROM call_stats"}}}"#,
+    ] {
+        writeln!(asks, "{line}").unwrap();
+    }
+    let answers = BufReader::new(mcp.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let answer = answers.into_iter().find(|line| line.contains(r#""id":2"#)).expect("the tool answers");
+    assert!(answer.contains("rows") && !answer.contains(r#""isError":true"#), "{answer}");
+    drop(asks);
+    mcp.wait().unwrap();
+    assert_eq!(abroad(&log("mcp")), Vec::<String>::new());
 
     let mut dashboard = watched(&log("dashboard"), &["dashboard", &file, "--listen", "127.0.0.1:0"])
         .stdout(Stdio::piped())

@@ -40,6 +40,7 @@ mod native;
 mod network;
 mod nodes;
 mod owners;
+mod privileges;
 mod programs;
 mod prometheus;
 mod python;

@@ -1,8 +1,8 @@
 //! Whatever other users of the host put in the way: the agent goes on, at no great cost, and traces whom it was tracing.
 
-use crate::support::{Ended, Running, Trace, alone, can_trace, gpuwhy, skip, wait_until};
+use crate::support::{Ended, Running, Trace, alone, can_trace, skip, wait_until};
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -30,6 +30,16 @@ fn stranger(before: &[&str], kind: &str, folder: &Path) -> Option<Ended> {
     lines.any(|line| line.is_ok_and(|line| line == "ready")).then_some(child)
 }
 
+pub(crate) fn children(pid: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let children = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    children
+        .flat_map(|children| {
+            children.split_whitespace().map_while(|pid| pid.parse().ok()).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
 /// A file system that never says what is in its files, and a process that maps one of them as a library and never gives back the lock
 /// of its own memory: reading its memory, its command line or the library sleeps for good, whatever signal comes.
 #[test]
@@ -44,9 +54,7 @@ fn a_file_system_that_never_answers_stops_nobody() {
     let Some(stranger) = stranger(&own_mounts, "unanswered", folder.path()) else {
         return skip(TEST, "no file system can be made");
     };
-    let served = stranger.0.id();
-    let children = fs::read_to_string(format!("/proc/{served}/task/{served}/children")).unwrap();
-    let pid = children.trim();
+    let pid = &children(stranger.0.id())[0].to_string();
     let trace = Trace::new();
     let running = Running::start(&trace, &["--pid", pid]);
     let (took, _) = running.stop();
@@ -147,158 +155,6 @@ fn many_libraries_of_one_user_leave_room_for_others() {
     assert_eq!(attached, 64, "its share, and no more");
     let refused = trace.text(&format!("SELECT reason FROM probes WHERE state = 'refused' AND {of_stranger}"));
     assert!(refused.starts_with("user 65534 has 64 library files attached"), "{refused}");
-}
-
-/// A thread of the agent: its name, the lines of its status that say what it may do, and whether it is root's.
-fn threads(pid: u32) -> Vec<(String, String, bool)> {
-    let wanted = |line: &&str| ["CapEff", "NoNewPrivs", "Seccomp:"].iter().any(|name| line.starts_with(name));
-    let read = |task: std::path::PathBuf| {
-        let status = fs::read_to_string(task.join("status")).ok()?;
-        let name = status.lines().next()?.trim_start_matches("Name:").trim().to_string();
-        let lines: Vec<String> = status.lines().filter(wanted).map(|line| line.replace('\t', " ")).collect();
-        let ids = |field: &str| status.lines().find_map(|line| line.strip_prefix(field)).unwrap().to_string();
-        let is_root = [ids("Uid:"), ids("Gid:")].iter().any(|ids| ids.split_whitespace().any(|id| id == "0"));
-        Some((name, lines.join(", "), is_root || !ids("Groups:").trim().is_empty()))
-    };
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
-    tasks.filter_map(|task| read(task.unwrap().path())).collect()
-}
-
-/// What a thread may that parses, stores, serves or shows.
-const NOTHING: &str = "CapEff: 0000000000000000, NoNewPrivs: 1, Seccomp: 2";
-
-/// Threads that are root's, with the capabilities they have: `docs/security.md` says why. Any other has none, and its own user.
-const PRIVILEGED: &[(&str, &str)] = &[
-    ("gpuwhy-agent", "all"),
-    ("gpuwhy-ready", "all"),
-    ("gpuwhy-load", "all"),
-    // CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER; CAP_KILL, CAP_SETGID, CAP_SETUID.
-    ("gpuwhy-findings", "00000000000000eb"),
-    ("gpuwhy-files", "000000000000000b"),
-    // CAP_SYS_ADMIN.
-    ("gpuwhy-pollers", "0000000000200000"),
-    // CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE.
-    ("gpuwhy-foresee", "0000000000080004"),
-    ("gpuwhy-owners", "0000000000080004"),
-    ("gpuwhy-places", "0000000000080004"),
-    ("gpuwhy-foresee", "0000000000080004"),
-    ("gpuwhy-servers", "0000000000080004"),
-];
-
-/// Threads that may more than they should, with what they may.
-fn too_privileged(pid: u32) -> Vec<(String, String, bool)> {
-    let is_wrong = |(name, may, is_root): &(String, String, bool)| match PRIVILEGED
-        .iter()
-        .find(|(known, _)| known == name)
-    {
-        Some((_, "all")) => false,
-        Some((_, capabilities)) => *may != NOTHING.replace("0000000000000000", capabilities),
-        None => may != NOTHING || *is_root,
-    };
-    threads(pid).into_iter().filter(is_wrong).collect()
-}
-
-#[test]
-fn threads_that_parse_store_and_serve_may_do_nothing_else() {
-    if !can_trace("threads_that_parse_store_and_serve_may_do_nothing_else") {
-        return;
-    }
-    let trace = Trace::new();
-    let socket = trace.folder.path().join("annotate.sock");
-    let annotate = format!("--annotate={}", socket.display());
-    let words = [&annotate, "--prometheus", "127.0.0.1:0", "--otlp", "http://127.0.0.1:1", "--servers"];
-    let mut running = Running::start(&trace, &words);
-    let pid = running.child.id();
-    // A thread is confined a moment after it began; one that is not in the list above never is.
-    let expected = [
-        "gpuwhy",
-        "gpuwhy-reader",
-        "gpuwhy-names",
-        "gpuwhy-sites",
-        "gpuwhy-maps",
-        "gpuwhy-pages",
-        "gpuwhy-annotate",
-        "gpuwhy-metrics",
-        "gpuwhy-otlp",
-        "gpuwhy-fabric",
-        "gpuwhy-store",
-    ];
-    for name in expected {
-        wait_until(name, || threads(pid).iter().any(|(found, may, _)| found == name && may == NOTHING));
-    }
-    wait_until("everything else is confined", || too_privileged(pid).is_empty());
-    // And so it stays while processes, libraries and interpreters come.
-    let folder = tempfile::tempdir().unwrap();
-    gpuwhy_simgpu::unpack(folder.path()).unwrap();
-    let words = ["launch", "--launches", "0", "--via", "driver", "--gap-us", "100"];
-    let work = Command::new(folder.path().join(gpuwhy_simgpu::WORKLOAD))
-        .args(words)
-        .stdout(Stdio::null())
-        .spawn()
-        .map(Ended)
-        .unwrap();
-    running.until_called(work.0.id().into(), "cuLaunchKernel", 100);
-    drop(work);
-    wait_until("everything is confined again", || too_privileged(pid).is_empty());
-    running.stop();
-    assert!(!socket.exists(), "taken away by who made it");
-    assert_eq!(trace.text("PRAGMA integrity_check"), "ok");
-    let beside = |suffix: &str| trace.file().with_extension(format!("db{suffix}")).exists();
-    assert!(!beside("-wal") && !beside("-shm"), "one file remains");
-}
-
-/// Whoever hands something over for a fleet puts it on the disk first, where the folder is root's.
-#[test]
-fn what_waits_for_a_fleet_is_kept_though_nobody_who_writes_it_has_a_capability() {
-    if !can_trace("what_waits_for_a_fleet_is_kept_though_nobody_who_writes_it_has_a_capability") {
-        return;
-    }
-    let trace = Trace::new();
-    let spool = trace.folder.path().join("spool");
-    let work = ["launch", "--launches", "3000", "--via", "driver", "--gap-us", "1000"];
-    let output = gpuwhy()
-        .args(["trace", "--fleet", "http://127.0.0.1:1", "--fleet-spool"])
-        .arg(&spool)
-        .arg("--out")
-        .arg(trace.file())
-        .arg("--")
-        .arg(crate::support::simwork())
-        .args(work)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("wait on disk for the next trace"), "{said}");
-    assert!(fs::read_dir(&spool).unwrap().count() > 0);
-}
-
-#[test]
-fn the_process_that_explains_may_do_nothing_else() {
-    const TEST: &str = "the_process_that_explains_may_do_nothing_else";
-    if !can_trace(TEST) {
-        return;
-    }
-    let trace = Trace::new();
-    trace.of_simwork(&[], &["launch", "--launches", "2000", "--via", "driver", "--gap-us", "200"]);
-    let mut worker = gpuwhy()
-        .arg("explain-worker")
-        .arg(trace.file())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map(Ended)
-        .unwrap();
-    // It waits for its question, and has given up everything before.
-    let pid = worker.0.id();
-    let is_confined = |name: &str, may: &str, of_root: bool| {
-        threads(pid).iter().any(|(found, has, is_root)| found == name && has == may && *is_root == of_root)
-    };
-    wait_until("it explains as its own user", || is_confined("gpuwhy-explain", NOTHING, false));
-    assert_eq!(too_privileged(pid), []);
-    drop(worker.0.stdin.take().map(|mut stdin| stdin.write_all(b"\"recent\"")));
-    let mut said = String::new();
-    worker.0.stdout.take().unwrap().read_to_string(&mut said).unwrap();
-    let explained: serde_json::Value = serde_json::from_str(&said).unwrap();
-    assert!(explained["trace"]["events"].as_u64().unwrap() > 0, "{said}");
 }
 
 /// A host that starts programs from fresh copies of their libraries does so without end.

@@ -111,6 +111,10 @@ const FILES: &[libc::c_long] = &[
     libc::SYS_unlinkat,
 ];
 
+/// What a database asks of the machine it runs on.
+const MACHINE: &[libc::c_long] =
+    &[libc::SYS_getrusage, libc::SYS_getpriority, libc::SYS_prlimit64, libc::SYS_sysinfo, libc::SYS_uname];
+
 /// Older spellings, which other machines do not have.
 #[cfg(target_arch = "x86_64")]
 const OLD_COMPUTE: &[libc::c_long] = &[libc::SYS_poll, libc::SYS_time];
@@ -188,13 +192,18 @@ fn filter(purpose: &Purpose) -> Option<BpfProgram> {
         }
         Purpose::Compute => ([COMPUTE, OLD_COMPUTE, THREADS, WRITES].concat(), SeccompAction::Allow, refuse),
         Purpose::Write => ([COMPUTE, OLD_COMPUTE, WRITES].concat(), SeccompAction::Allow, refuse),
-        Purpose::Read(_) | Purpose::Open(_) | Purpose::Store(_) => {
+        Purpose::Read(_) | Purpose::Open(_) | Purpose::Store(_) | Purpose::Answer(_) => {
             ([COMPUTE, OLD_COMPUTE, FILES, OLD_FILES].concat(), SeccompAction::Allow, refuse)
         }
-        Purpose::Serve | Purpose::Spool | Purpose::Look | Purpose::Drive => {
+        Purpose::Database(_) => (
+            [COMPUTE, OLD_COMPUTE, THREADS, FILES, OLD_FILES, MACHINE].concat(),
+            SeccompAction::Allow,
+            refuse,
+        ),
+        Purpose::Serve | Purpose::Spool(_) | Purpose::Look | Purpose::Drive => {
             (NEVER.to_vec(), refuse, SeccompAction::Allow)
         }
-        Purpose::Start => {
+        Purpose::Start | Purpose::Front(_) => {
             let but_programs = |call: &libc::c_long| ![libc::SYS_execve, libc::SYS_execveat].contains(call);
             (NEVER.iter().copied().filter(but_programs).collect(), refuse, SeccompAction::Allow)
         }

@@ -38,10 +38,16 @@ pub enum Purpose {
     Open(PathBuf),
     /// Writes files in a folder.
     Store(PathBuf),
+    /// Answers a stranger's statement about a file that is open already, with temporary files in these folders.
+    Answer(Vec<PathBuf>),
+    /// The same, with a database that opens all its files itself, in a folder, in several threads.
+    Database(PathBuf),
+    /// Serves what others answer, whom it starts; it may read the trace, which may be another user's.
+    Front(PathBuf),
     /// Talks to others over sockets.
     Serve,
-    /// The same, with files that wait to be sent.
-    Spool,
+    /// The same, with files that wait to be sent in a folder.
+    Spool(PathBuf),
     /// Opens files of other processes, and sockets that are root's.
     Look,
     /// Asks a device driver which has answers for root alone.
@@ -58,10 +64,13 @@ impl Purpose {
             | Purpose::Talk
             | Purpose::Write
             | Purpose::Read(_)
+            | Purpose::Answer(_)
             | Purpose::Serve => true,
             Purpose::Open(_)
             | Purpose::Store(_)
-            | Purpose::Spool
+            | Purpose::Database(_)
+            | Purpose::Front(_)
+            | Purpose::Spool(_)
             | Purpose::Look
             | Purpose::Drive
             | Purpose::Start => false,
@@ -123,13 +132,21 @@ fn kept(purpose: &Purpose) -> CapabilitySet {
         | Purpose::Talk
         | Purpose::Write
         | Purpose::Read(_)
+        | Purpose::Answer(_)
+        | Purpose::Database(_)
         | Purpose::Serve
-        | Purpose::Spool => CapabilitySet::empty(),
+        | Purpose::Spool(_) => CapabilitySet::empty(),
         // The folder or the file may be somebody else's, and a group is given to the file.
         Purpose::Open(_) => FILES_OF_OTHERS,
         // Files that it makes and removes are in somebody else's folder.
         Purpose::Store(folder) if !files::is_own(folder) => CapabilitySet::DAC_OVERRIDE,
         Purpose::Store(_) => CapabilitySet::empty(),
+        // What it starts becomes another user, and opens the trace before.
+        Purpose::Front(folder) => {
+            let files =
+                if files::is_own(folder) { CapabilitySet::empty() } else { CapabilitySet::DAC_OVERRIDE };
+            files | CapabilitySet::SETUID | CapabilitySet::SETGID
+        }
         // Roots of other users' processes.
         Purpose::Look => CapabilitySet::SYS_PTRACE | CapabilitySet::DAC_READ_SEARCH,
         // Some of NVIDIA's counters are for administrators, and this is how the driver tells one.
@@ -149,6 +166,7 @@ mod tests {
     use std::fs::{self, File};
     use std::io::{Read, Write};
     use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
 
     /// A thread's own lines of `/proc/thread-self/status`, read through a file that was opened before.
     fn status(mut file: &File) -> Vec<String> {
@@ -270,5 +288,55 @@ mod tests {
             (std::net::TcpListener::bind("127.0.0.1:0").is_ok(), in_thread(|| 7), ran)
         });
         assert!(bound && threads == 7 && ran.is_err());
+    }
+
+    #[test]
+    fn who_spools_has_its_folder_and_names_of_hosts_and_no_other_file_of_its_user() {
+        let folder = tempfile::tempdir().unwrap();
+        let other = tempfile::NamedTempFile::new().unwrap();
+        let (confined, spooled, hosts, outside, bound) = in_thread(|| {
+            let confined = confine(&Purpose::Spool(folder.path().into()));
+            let spooled = fs::write(folder.path().join("half"), "a")
+                .and_then(|()| fs::rename(folder.path().join("half"), folder.path().join("whole")));
+            let bound = std::net::TcpListener::bind("127.0.0.1:0").is_ok();
+            (confined, spooled, fs::read("/etc/hosts").is_ok(), fs::read(other.path()).is_ok(), bound)
+        });
+        spooled.unwrap();
+        assert!(confined.has_no_capabilities && confined.has_filter && bound, "{confined:?}");
+        assert!(hosts || !Path::new("/etc/hosts").exists());
+        assert_eq!(outside, !confined.has_files, "by Landlock");
+    }
+
+    #[test]
+    fn who_answers_has_what_is_open_and_a_folder_for_what_is_sorted() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let other = tempfile::NamedTempFile::new().unwrap();
+        fs::set_permissions(other.path(), fs::Permissions::from_mode(0o666)).unwrap();
+        let (confined, spilled, outside, threads) = in_thread(|| {
+            let confined = confine(&Purpose::Answer(vec![folder.path().into(), "/absent".into()]));
+            let spilled = fs::write(folder.path().join("spilled"), "a");
+            let threads = std::thread::Builder::new().spawn(|| ()).is_ok();
+            (confined, spilled, fs::read(other.path()).is_ok(), threads)
+        });
+        spilled.unwrap();
+        assert!(confined.has_no_capabilities && confined.has_filter && !threads, "{confined:?}");
+        assert_eq!(confined.has_own_user, rustix::process::geteuid().is_root());
+        assert_eq!(outside, !confined.has_files, "by Landlock");
+    }
+
+    #[test]
+    fn who_fronts_starts_programs_that_confine_themselves_and_no_other_privilege() {
+        let folder = tempfile::tempdir().unwrap();
+        let (confined, ran, mounted) = in_thread(|| {
+            let confined = confine(&Purpose::Front(folder.path().into()));
+            let mounted = rustix::process::chroot("/").is_ok();
+            (
+                confined,
+                std::process::Command::new("true").status().is_ok_and(|status| status.success()),
+                mounted,
+            )
+        });
+        assert!(confined.has_filter && ran && !mounted, "{confined:?}");
     }
 }

@@ -5,6 +5,7 @@
 use crate::server::{A, ALL, B, Server, ask, audited, gauges, now_ns, skip, try_ask};
 use serde_json::{Value, json};
 use std::io::Write;
+use std::time::{Duration, Instant};
 
 fn sql(server: &Server, sql: &str, seconds: u64) -> (u16, Value) {
     let body = json!({"sql": sql, "seconds": seconds}).to_string();
@@ -42,6 +43,73 @@ fn a_statement_that_kills_its_process_is_told_in_a_sentence_and_the_server_goes_
     assert_eq!(server.push(A, &gauges("a", "m", now_ns(), &[(2, 0.5)])).status, 200);
     assert_eq!(server.sql("SELECT count(*) AS n FROM events"), [json!({"n": 3})]);
     assert_eq!(std::fs::read_dir(folder.path().join("data/sql")).unwrap().count(), 0);
+}
+
+/// Processes that answer SQL for this server.
+fn workers(server: u32) -> usize {
+    let tasks = std::fs::read_dir(format!("/proc/{server}/task")).unwrap();
+    let children = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
+    children.map(|children| children.split_whitespace().count()).sum()
+}
+
+#[test]
+fn a_statement_that_heeds_no_interrupt_ends_at_its_time_and_leaves_no_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let began = Instant::now();
+    // One vector, in which DuckDB looks at nothing else.
+    let endless = "SELECT list_reduce(range(30000000), lambda x, y: x + y) AS n";
+    let (status, answer) = sql(&server, endless, 1);
+    assert_eq!((status, &answer["kind"]), (504, &json!("slow")), "{answer}");
+    assert!(began.elapsed() < Duration::from_secs(12), "{:?}", began.elapsed());
+    assert_eq!(workers(server.pid()), 0);
+    assert_eq!(std::fs::read_dir(folder.path().join("data/sql")).unwrap().count(), 0);
+    assert_eq!(server.sql("SELECT 7 AS n"), [json!({"n": 7})]);
+}
+
+/// What the process may do that runs a statement of a tenant's.
+#[test]
+fn a_statement_runs_without_privileges() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]);
+    let asked = std::thread::scope(|scope| {
+        let asking =
+            scope.spawn(|| sql(&server, "SELECT list_reduce(range(30000000), lambda x, y: x + y) AS n", 3));
+        let mut seen = Vec::new();
+        while !asking.is_finished() && seen.is_empty() {
+            let tasks = std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap();
+            let children =
+                tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
+            let workers: Vec<String> = children
+                .flat_map(|pids| pids.split_whitespace().map(str::to_string).collect::<Vec<_>>())
+                .collect();
+            let of_threads = workers.iter().flat_map(|pid| {
+                let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+                tasks.filter_map(|task| std::fs::read_to_string(task.path().join("status")).ok())
+            });
+            let of_threads: Vec<String> = of_threads.collect();
+            let has =
+                |status: &String, line: &str| status.lines().any(|found| found.replace('\t', " ") == line);
+            let all = |line: &str| of_threads.iter().all(|status| has(status, line));
+            // Threads beside the first are DuckDB's: then it has begun.
+            if of_threads.len() > 1
+                && all("Seccomp: 2")
+                && all("NoNewPrivs: 1")
+                && all("CapEff: 0000000000000000")
+            {
+                seen = of_threads;
+            }
+        }
+        let answer = asking.join().unwrap();
+        assert!(!seen.is_empty(), "no worker was seen confined: {answer:?}");
+        answer
+    });
+    assert_eq!(asked.0, 504, "{}", asked.1);
+    // Sorting goes to files, threads share the work, and what others have stays out of reach.
+    let spilling = "SELECT count(*) AS n FROM (SELECT i, repeat('x', 40) AS t FROM range(3000000) r(i) ORDER BY t, -i) WHERE i >= 0";
+    assert_eq!(sql(&server, spilling, 60).1["rows"], json!([{"n": 3_000_000}]));
+    let (status, _) = sql(&server, "SELECT * FROM read_text('/etc/passwd')", 5);
+    assert_eq!(status, 400);
 }
 
 #[test]
@@ -169,7 +237,7 @@ fn questions_of_one_token_leave_turns_for_others() {
             .collect();
         // They stay connected, and so wait, until the other one has its answer.
         let streams: Vec<_> = asking.into_iter().map(|asking| asking.join().unwrap()).collect();
-        std::thread::sleep(std::time::Duration::from_millis(500));
+        std::thread::sleep(Duration::from_millis(500));
         let answered = server.tool(B, "nodes", json!({}));
         assert_eq!(answered.status, 200);
         let mut first = &streams[0];
@@ -205,11 +273,11 @@ fn one_address_does_not_have_all_connections_and_who_does_not_read_is_closed() {
     let (near, far) = (at(&server.api, "127.0.0.1"), at(&server.api, &ip.to_string()));
     // Files without end, more than any buffer has room for, and nobody who reads them.
     let request = "GET /shared/style.css HTTP/1.1\r\nhost: x\r\n\r\n".repeat(5_000);
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     let silent: Vec<_> = (0..300)
         .map(|_| {
             let mut stream = std::net::TcpStream::connect(far.trim_start_matches("http://")).unwrap();
-            stream.set_write_timeout(Some(std::time::Duration::from_millis(20))).unwrap();
+            stream.set_write_timeout(Some(Duration::from_millis(20))).unwrap();
             let _ = stream.write_all(request.as_bytes());
             stream
         })
@@ -224,18 +292,18 @@ fn one_address_does_not_have_all_connections_and_who_does_not_read_is_closed() {
             Err(error) => (error.kind() != std::io::ErrorKind::WouldBlock).then_some(false),
         }
     };
-    let until = began + std::time::Duration::from_secs(25);
-    while silent.iter().any(|stream| looks(stream).is_none()) && std::time::Instant::now() < until {
-        std::thread::sleep(std::time::Duration::from_millis(50));
+    let until = began + Duration::from_secs(25);
+    while silent.iter().any(|stream| looks(stream).is_none()) && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(50));
     }
     let served = silent.iter().filter(|stream| looks(stream) != Some(false)).count();
     assert_eq!(served, 51, "an address has its share and no more");
-    while std::time::Instant::now() < began + std::time::Duration::from_secs(75) {
+    while Instant::now() < began + Duration::from_secs(75) {
         if try_ask(&far, "GET", "/api/v1/health", Some(B), &[], b"").is_ok_and(|reply| reply.status == 200) {
             drop(silent);
             return;
         }
-        std::thread::sleep(std::time::Duration::from_secs(1));
+        std::thread::sleep(Duration::from_secs(1));
     }
     panic!("who does not read still has the connections");
 }

@@ -1,6 +1,6 @@
 //! `gpuwhy dashboard`: a trace for browsers and programs.
 
-use super::host::HOST;
+use super::host::{HOST, serve_only};
 use super::sql_worker;
 use crate::cli::{DashboardOptions, DoorOptions};
 use crate::failure::Failure;
@@ -25,7 +25,7 @@ pub(crate) fn run(options: &DashboardOptions) -> Result<(), Failure> {
     let http = HttpOptions { address, tls, tokens, open, page: true, hosts };
     // Goes when the server ends.
     let mut redirect = None;
-    let shown = file.display().to_string();
+    let (shown, trace) = (file.display().to_string(), file.clone());
     let served = serve_http(Questions::new(file, HOST).answered_in(sql_worker::worker()), http, |at| {
         // In the fragment, which browsers send to nobody.
         let token = at.token.as_ref().map(|token| format!("#token={token}")).unwrap_or_default();
@@ -38,6 +38,8 @@ pub(crate) fn run(options: &DashboardOptions) -> Result<(), Failure> {
                 Err(why) => log!("no browser was opened ({why}); open the link yourself"),
             }
         }
+        // After the browser, which is free to do more, and before anybody is answered.
+        serve_only(&trace);
     });
     drop(redirect);
     Ok(served?)

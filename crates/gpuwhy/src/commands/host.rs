@@ -3,6 +3,7 @@
 
 use super::check::CheckReport;
 use super::demo::DemoReport;
+use gpuwhy_confine::{Purpose, confine};
 use gpuwhy_query::{QueryError, parse};
 use gpuwhy_serve::HostEndpoint;
 use gpuwhy_store::Stop;
@@ -10,10 +11,12 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitStatus, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 pub(crate) static HOST: &[HostEndpoint] = &[
@@ -27,7 +30,7 @@ pub(crate) static HOST: &[HostEndpoint] = &[
         answer: |schemas| schemas.root_schema_for::<CheckReport>(),
         run: |request, stop| {
             parse::<Nothing>(request)?;
-            own(&["check", "--json"], stop)
+            own(Asked::Check, stop)
         },
     },
     HostEndpoint {
@@ -40,7 +43,7 @@ pub(crate) static HOST: &[HostEndpoint] = &[
         answer: |schemas| schemas.root_schema_for::<CheckReport>(),
         run: |request, stop| {
             parse::<Nothing>(request)?;
-            own(&["check", "--json", "--selftest"], stop)
+            own(Asked::SelfTest, stop)
         },
     },
     HostEndpoint {
@@ -69,13 +72,7 @@ struct DemoRequest {
 fn demo(request: &DemoRequest, stop: &Stop) -> Result<Value, QueryError> {
     let folder = tempfile::tempdir().map_err(|error| failed(&error))?;
     let file = folder.path().join("demo.db");
-    let mut words: Vec<&OsStr> =
-        vec!["demo".as_ref(), "--replay".as_ref(), "--json".as_ref(), "--out".as_ref()];
-    words.push(file.as_os_str());
-    // It cannot be taken for an option.
-    words.push("--".as_ref());
-    words.extend(request.scenario.as_ref().map(AsRef::<OsStr>::as_ref));
-    let mut report = own(&words, stop)?;
+    let mut report = own(Asked::Demo { file, scenario: request.scenario.clone() }, stop)?;
     report["file"] = Value::Null;
     Ok(report)
 }
@@ -84,20 +81,80 @@ fn failed(error: &std::io::Error) -> QueryError {
     QueryError::Failed(format!("the host could not be asked: {error}"))
 }
 
-/// What this program prints as JSON, run with these words.
-fn own<S: AsRef<OsStr>>(words: &[S], stop: &Stop) -> Result<Value, QueryError> {
+/// What this program is run for once more.
+#[derive(Debug)]
+enum Asked {
+    Check,
+    SelfTest,
+    Demo { file: PathBuf, scenario: Option<String> },
+}
+
+impl Asked {
+    fn needs_privileges(&self) -> bool {
+        matches!(self, Asked::Check | Asked::SelfTest)
+    }
+
+    fn command(&self, out: File, said: File) -> Command {
+        let mut command = Command::new("/proc/self/exe");
+        match self {
+            Asked::Check => command.args(["check", "--json"]),
+            Asked::SelfTest => command.args(["check", "--json", "--selftest"]),
+            // It cannot be taken for an option.
+            Asked::Demo { file, scenario } => {
+                command.args(["demo", "--replay", "--json", "--out"]).arg(file).arg("--").args(scenario)
+            }
+        };
+        command.stdin(Stdio::null()).stdout(out).stderr(said).process_group(0);
+        // Secrets of the server are not for its children.
+        command.env_remove("GPUWHY_TOKEN");
+        command
+    }
+}
+
+/// Starts what needs the privileges that the server gives up, and nothing else.
+#[derive(Debug)]
+struct Starter {
+    requests: Sender<Request>,
+}
+
+type Request = (Asked, File, File, Sender<std::io::Result<Child>>);
+
+const NAME: &str = "gpuwhy-host";
+static STARTER: OnceLock<Mutex<Starter>> = OnceLock::new();
+
+/// Gives up what serving a trace does not need. To be called by the one thread there is, before it reads anything of others.
+pub(crate) fn serve_only(file: &Path) {
+    let (requests, inbox) = channel::<Request>();
+    let run = move || {
+        for (asked, out, said, outbox) in inbox {
+            // Who asked may have gone.
+            let _ = outbox.send(asked.command(out, said).spawn());
+        }
+    };
+    if std::thread::Builder::new().name(NAME.into()).spawn(run).is_ok() {
+        let _ = STARTER.set(Mutex::new(Starter { requests }));
+    }
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    confine(&Purpose::Front(folder.into()));
+}
+
+fn start(asked: Asked, out: File, said: File) -> std::io::Result<Child> {
+    let starter = STARTER.get().filter(|_| asked.needs_privileges());
+    let Some(starter) = starter else { return asked.command(out, said).spawn() };
+    let gone = || std::io::Error::other("the thread that starts it has ended");
+    let (outbox, started) = channel();
+    let sent =
+        starter.lock().unwrap_or_else(PoisonError::into_inner).requests.send((asked, out, said, outbox));
+    sent.map_err(|_| gone())?;
+    started.recv().map_err(|_| gone())?
+}
+
+/// What this program prints as JSON.
+fn own(asked: Asked, stop: &Stop) -> Result<Value, QueryError> {
     let folder = tempfile::tempdir().map_err(|error| failed(&error))?;
     let (out, said) = (folder.path().join("out"), folder.path().join("said"));
-    let mut child = Command::new("/proc/self/exe")
-        .args(words)
-        .stdin(Stdio::null())
-        .stdout(File::create(&out).map_err(|error| failed(&error))?)
-        .stderr(File::create(&said).map_err(|error| failed(&error))?)
-        // Secrets of the server are not for its children.
-        .env_remove("GPUWHY_TOKEN")
-        .process_group(0)
-        .spawn()
-        .map_err(|error| failed(&error))?;
+    let create = |path: &Path| File::create(path).map_err(|error| failed(&error));
+    let mut child = start(asked, create(&out)?, create(&said)?).map_err(|error| failed(&error))?;
     let status = loop {
         if let Some(status) = child.try_wait().map_err(|error| failed(&error))? {
             break status;

@@ -1,7 +1,7 @@
 //! `gpuwhy mcp`: a trace for AI assistants.
 
 use super::dashboard::door;
-use super::host::HOST;
+use super::host::{HOST, serve_only};
 use super::sql_worker;
 use crate::cli::McpOptions;
 use crate::failure::Failure;
@@ -13,7 +13,7 @@ use std::io::{IsTerminal, Write};
 /// The trace need not be there yet: an assistant is told so by each tool that needs one.
 pub(crate) fn run(options: &McpOptions) -> Result<(), Failure> {
     let file = options.file.clone().or_else(|| options.db.clone()).unwrap_or_else(paths::default_trace);
-    let questions = Questions::new(file, HOST).answered_in(sql_worker::worker());
+    let questions = Questions::new(file.clone(), HOST).answered_in(sql_worker::worker());
     let Some(address) = &options.http else {
         if options.door.tls_cert.is_some() || options.door.token_file.is_some() || options.door.open {
             return Err(Failure::Usage("TLS and tokens are for --http ADDR; give that, too".into()));
@@ -21,6 +21,7 @@ pub(crate) fn run(options: &McpOptions) -> Result<(), Failure> {
         if std::io::stdin().is_terminal() {
             log!("waiting for an assistant on standard input; put this command into its list of MCP servers");
         }
+        serve_only(&file);
         return Ok(serve_stdio(questions)?);
     };
     let (tls, tokens) = door(&options.door)?;
@@ -33,5 +34,6 @@ pub(crate) fn run(options: &McpOptions) -> Result<(), Failure> {
         let token = token.map(|token| format!("; clients send Authorization: Bearer {token}"));
         let token = token.unwrap_or_default();
         let _ = writeln!(std::io::stdout(), "MCP at {}/mcp{token}; Ctrl-C ends it", at.address);
+        serve_only(&file);
     })?)
 }

@@ -49,7 +49,7 @@ pub(crate) fn run(options: TraceOptions) -> Result<(), Failure> {
     let watches = json || is_live || telemetry.is_on() || lines.is_on();
     let explainer = Explainer::start(file.clone(), watches);
     // From here on it shows what others found: it needs no file and no privilege for that. What waits for a fleet is root's.
-    confine(if telemetry.has_fleet() { &Purpose::Spool } else { &Purpose::Serve });
+    confine(&if telemetry.has_fleet() { Purpose::Spool(spool) } else { Purpose::Serve });
     let result = if json {
         stream::run(&agent, &explainer, true, telemetry)
     } else if is_live {

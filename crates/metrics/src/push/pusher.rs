@@ -69,7 +69,7 @@ impl Pusher {
             .map_err(|error| error.to_string())?;
         let purpose = match &*line {
             Line::Memory(_) => Purpose::Serve,
-            Line::Disk(_) => Purpose::Spool,
+            Line::Disk(spool) => Purpose::Spool(spool.folder().into()),
         };
         let sender = {
             // The channel's task needs a runtime to live in.

@@ -73,6 +73,10 @@ impl Entry {
 }
 
 impl Spool {
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Takes over what an earlier agent left.
     pub(super) fn open(folder: &Path, most_bytes: u64, delivery: Arc<Delivery>) -> Result<Spool, SpoolError> {
         let wrong = |error: io::Error| SpoolError::Folder {

@@ -8,9 +8,7 @@ mod oracle;
 mod pythons;
 mod victim;
 
-use gpuwhy_python::{
-    Interpreter, Memory, ProcessMemory, Thread, find, gil_holder, line_at, read_code, stack,
-};
+use gpuwhy_python::{Interpreter, ProcessMemory, Thread, find, gil_holder, line_at, read_code, stack};
 use pythons::{pythons, skip};
 use victim::{Frame, Told, Victim};
 

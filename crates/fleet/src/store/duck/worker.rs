@@ -4,7 +4,7 @@
 use super::ask;
 use crate::store::{Reach, Rows, Stop, StoreError};
 use duckdb::{AccessMode, Config, Connection};
-use gpuwhy_confine::{Limits, die_with_parent};
+use gpuwhy_confine::{Limits, Purpose, confine, die_with_parent};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io::{BufRead, Write};
@@ -68,6 +68,10 @@ fn limit(request: &Request) -> std::io::Result<()> {
     }
     .set()?;
     crate::gently::give_way();
+    // Before DuckDB starts its threads. All it opens is in the folder of the snapshot.
+    if let Some(folder) = request.database.parent() {
+        confine(&Purpose::Database(folder.into()));
+    }
     Ok(())
 }
 

@@ -87,7 +87,7 @@ mod tests {
         let fresh: Vec<u8> = Vec::with_capacity(64 << 20);
         let (at, size) = (fresh.as_ptr() as u64 + (1 << 20), 32 << 20);
         assert!(!memory.read(at, &mut [0; 8]), "nobody has touched it");
-        let all = vec![at..at + size];
+        let all = std::iter::once(at..at + size).collect();
         let fetching = ProcessMemory::open(std::process::id()).unwrap().fetching(all);
         assert!(!fetching.read(at + size - 4, &mut [0; 8]) && fetching.read(at, &mut [0; 8]));
     }

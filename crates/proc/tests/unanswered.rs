@@ -50,7 +50,10 @@ fn what_never_answers_is_given_up_and_not_asked_again() {
     assert!(!is_trusted(pid) && distrusted().iter().any(|process| process.pid == pid));
     // At once, from now on.
     let memory = ProcessMemory::open(pid).unwrap();
-    assert!(!memory.read(at, &mut [0; 8]) && !memory.fetching(vec![at..at + 4096]).read(at, &mut [0; 8]));
+    assert!(
+        !memory.read(at, &mut [0; 8])
+            && !memory.fetching(std::iter::once(at..at + 4096).collect()).read(at, &mut [0; 8])
+    );
     assert!(MappedFile::of_process(pid, |_| true).is_empty());
     // Closing it asks the file system, which answers that as long as it lives.
     drop(opened);

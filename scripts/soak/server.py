@@ -1,8 +1,10 @@
-"""A fleet's server that is killed again and again while clients push: what was acknowledged is there, once."""
+"""A fleet's server that lives through pushes and stops, and one that is killed again and again while clients push: what was
+acknowledged is there, once."""
 
 import json
 import random
 import secrets
+import signal
 import socket
 import subprocess
 import threading
@@ -17,6 +19,9 @@ from started import popen
 PATIENCE_S = 60
 CLIENTS = 4
 POINTS = 20
+STORE = "128M"
+# The server's memory may grow by so much a minute, from when DuckDB has what it may keep.
+MOST_SLOPE_KIB = 8192
 
 
 def free_port():
@@ -26,8 +31,8 @@ def free_port():
 
 
 class Server:
-    def __init__(self, program, folder):
-        self.program, self.folder = program, folder
+    def __init__(self, program, folder, *options):
+        self.program, self.folder, self.options = program, folder, options
         self.token = secrets.token_hex(16)
         self.tokens = folder / "tokens"
         self.tokens.touch(mode=0o600)
@@ -39,7 +44,7 @@ class Server:
     def start(self):
         self.process = popen([
             self.program, "serve", "--data", self.folder / "data", "--tokens", self.tokens, "--insecure-no-tls", "--otlp-grpc", self.grpc,
-            "--otlp-http", self.otlp, "--api", self.api
+            "--otlp-http", self.otlp, "--api", self.api, *self.options
         ], stdout=self.said, stderr=self.said)
 
     def await_answer(self):
@@ -142,6 +147,37 @@ class Clients:
         report.row("requests that had to be sent again", sum(client.again for client in self.clients))
         stuck = sum(client.is_alive() for client in self.clients)
         report.check("points acknowledged; rows stored, different ones of them", f"{sent}; {stored}", stored == [sent, sent] and not stuck)
+
+
+def server_living(program, folder, seconds, seed, report):
+    """Pushes without a break; now and then the server is stopped (SIGSTOP), as a host that swaps or a frozen container does it. Its
+    clock cannot be set apart from the host's: a time namespace has no offset for the time of day, and takes others at a start only."""
+    chance = random.Random(seed)
+    # So that its store has all it may take before the second half.
+    server = Server(program, folder, "--store-memory", STORE)
+    server.start()
+    if not server.await_answer():
+        report.fail("the server did not start")
+        return
+    clients = Clients(server)
+    memory = Memory(server.process.pid)
+    end = time.monotonic() + seconds
+    stopped = 0
+    while time.monotonic() < end and server.process.poll() is None:
+        time.sleep(chance.uniform(1.0, 8.0))
+        memory.doing = "stopped"
+        server.process.send_signal(signal.SIGSTOP)
+        time.sleep(chance.uniform(0.2, 3.0))
+        server.process.send_signal(signal.SIGCONT)
+        memory.doing = "pushes"
+        stopped += 1
+    lives = server.process.poll() is None
+    report.check("times the server was stopped (SIGSTOP) for up to 3 s; after that", f"{stopped}, {'lives' if lives else 'ended'}", lives)
+    first, most, last, grows = memory.figures()
+    report.row("the server's memory: first, most, last", f"{first:.0f}, {most:.0f}, {last:.0f} MiB")
+    report.check("slope of its memory in the second half", f"{grows:.0f} KiB a minute", grows <= MOST_SLOPE_KIB)
+    clients.check(server, report)
+    server.end(report)
 
 
 def server_killed(program, folder, times, seconds, seed, report):

@@ -366,7 +366,7 @@ fn a_trace_is_read_by_others_while_it_grows_and_written_by_nobody_else() {
             "--via",
             "driver",
             "--hz",
-            "2000",
+            "800",
             "--stop-file",
             stop.to_str().unwrap(),
         ],
@@ -389,7 +389,7 @@ fn a_trace_is_read_by_others_while_it_grows_and_written_by_nobody_else() {
     );
     assert!(seen.lines().count() > 100, "{seen}");
     // The first goes on, and loses nothing.
-    running.until_called(pid.into(), "cuLaunchKernel", 4_000);
+    running.until_called(pid.into(), "cuLaunchKernel", 2_000);
     fs::write(&stop, "").unwrap();
     let truth = workload.finish();
     let launches = truth["ops"]["cuLaunchKernel"].as_u64().unwrap();

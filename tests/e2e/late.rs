@@ -106,7 +106,8 @@ fn a_library_of_an_earlier_trace_is_attached_before_anybody_maps_it() {
     let remember: &[(&str, &OsStr)] = &[("GPUWHY_LIBRARIES", state.as_os_str())];
     let first = Trace::new();
     let mut running = Running::start_with(&first, &[], remember);
-    let ranks = Ranks::start(&libraries, &[], &["--load-late-ms", "300"]);
+    // Its ranks must live until the library is attached: from here on it is known.
+    let ranks = Ranks::start(&libraries, &[], &["--load-late-ms", "300", "--kernel-us", "20000"]);
     let pids: Vec<u32> = ranks.ranks.iter().map(Gated::pid).collect();
     ranks.finish();
     running.until_ended(&pids);

@@ -82,7 +82,7 @@ fn slow_steps_are_named_in_the_finding() {
     assert!(step["values"].as_str().unwrap().contains("140-152"), "{finding}");
     assert!(step["share_pct"].as_f64().unwrap() >= 80.0 && step["of"] == 300, "{step}");
     let page = done(gpuwhy().args(["explain", "--verbose"]).arg(trace.file()).output().unwrap());
-    assert!(page.contains("      when   steps ") && page.contains("140-152"), "{page}");
+    assert!(page.contains("             steps ") && page.contains("140-152"), "{page}");
     assert!(
         trace.text("SELECT steps FROM findings WHERE op = 'cuLaunchKernel'").contains("\"event\":\"step\"")
     );

@@ -165,10 +165,10 @@ impl OpSums {
     pub fn merge(&mut self, other: &OpSums) {
         let exact = Estimate::exact;
         let before = self.count;
-        self.count += other.count;
-        self.errors += other.errors;
-        self.bytes += other.bytes;
-        self.sum_ns += other.sum_ns;
+        self.count = self.count.saturating_add(other.count);
+        self.errors = self.errors.saturating_add(other.errors);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
         self.hist.merge(&other.hist);
         self.blame.add(&other.blame);

@@ -117,10 +117,10 @@ impl Blame {
     }
 
     pub fn add(&mut self, other: &Blame) {
-        self.oncpu_ns += other.oncpu_ns;
-        self.runq_ns += other.runq_ns;
+        self.oncpu_ns = self.oncpu_ns.saturating_add(other.oncpu_ns);
+        self.runq_ns = self.runq_ns.saturating_add(other.runq_ns);
         for (mine, theirs) in self.blocked_ns.iter_mut().zip(other.blocked_ns) {
-            *mine += theirs;
+            *mine = mine.saturating_add(theirs);
         }
     }
 

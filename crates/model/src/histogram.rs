@@ -66,7 +66,7 @@ impl Histogram {
 
     pub fn add_bucket(&mut self, bucket: u16, n: u64) {
         match self.counts.binary_search_by_key(&bucket, |(b, _)| *b) {
-            Ok(at) => self.counts[at].1 += n,
+            Ok(at) => self.counts[at].1 = self.counts[at].1.saturating_add(n),
             Err(at) => self.counts.insert(at, (bucket, n)),
         }
     }

@@ -103,18 +103,18 @@ impl BusyTimes {
 
 fn add(sums: &mut OpSums, stats: CallStats, is_busy: bool) {
     if is_busy {
-        sums.busy_count += stats.count;
-        sums.busy_oncpu_ns += stats.blame.oncpu_ns;
+        sums.busy_count = sums.busy_count.saturating_add(stats.count);
+        sums.busy_oncpu_ns = sums.busy_oncpu_ns.saturating_add(stats.blame.oncpu_ns);
     }
     if sums.count == 0 {
         sums.first_ns = stats.window_start_ns;
     }
     sums.first_ns = sums.first_ns.min(stats.window_start_ns);
-    sums.last_ns = sums.last_ns.max(stats.window_start_ns + stats.window_ns);
-    sums.count += stats.count;
-    sums.errors += stats.errors;
-    sums.bytes += stats.bytes;
-    sums.sum_ns += stats.sum_ns;
+    sums.last_ns = sums.last_ns.max(stats.window_start_ns.saturating_add(stats.window_ns));
+    sums.count = sums.count.saturating_add(stats.count);
+    sums.errors = sums.errors.saturating_add(stats.errors);
+    sums.bytes = sums.bytes.saturating_add(stats.bytes);
+    sums.sum_ns = sums.sum_ns.saturating_add(stats.sum_ns);
     sums.max_ns = sums.max_ns.max(stats.max_ns);
     sums.hist.merge(&stats.hist);
     sums.blame.add(&stats.blame);

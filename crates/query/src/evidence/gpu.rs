@@ -33,7 +33,10 @@ pub(super) fn work(
             busy_upper_ns: row.number(5),
         };
         let watched = estimates.as_ref().and_then(|all| all.watched(CallClass::Launches, time.pid));
-        let window = Span { start_ns: time.window_start_ns, end_ns: time.window_start_ns + time.window_ns };
+        let window = Span {
+            start_ns: time.window_start_ns,
+            end_ns: time.window_start_ns.saturating_add(time.window_ns),
+        };
         // What was submitted while nobody watched may have kept it busy.
         if watched.is_some_and(|watched| watched.ns_within(window) < window.ns()) {
             time.busy_upper_ns = time.window_ns;

@@ -71,7 +71,7 @@ pub(super) fn losses(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) 
         let usual = medians.get(&(pid, op.clone())).copied().unwrap_or(0);
         let ns = duration_ns.saturating_sub(usual);
         if ns > 0 {
-            let end_ns = start_ns + duration_ns;
+            let end_ns = start_ns.saturating_add(duration_ns);
             evidence.losses.push(LostAt { pid, op: Some(op), cause: None, start_ns, end_ns, ns });
         }
     }

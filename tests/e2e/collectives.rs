@@ -113,7 +113,21 @@ fn four_ranks_and_their_splits_come_out_call_by_call() {
     let _turn = alone();
     for init in ["config", "rank", "scalable"] {
         let trace = Trace::new();
-        let words = ["--iters", "4", "--op", "all", "--split", "2", "--streams", "2", "--init", init];
+        // The rank in a split is read from the library's struct, which is gone when the communicator is destroyed.
+        let words = [
+            "--iters",
+            "4",
+            "--op",
+            "all",
+            "--split",
+            "2",
+            "--streams",
+            "2",
+            "--init",
+            init,
+            "--step-us",
+            "10000",
+        ];
         let ranks = Ranks::start(4, &words, |_| Vec::new());
         let running = Running::start(&trace, &[]);
         let truths = ranks.finish();

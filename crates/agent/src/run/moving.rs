@@ -126,8 +126,6 @@ impl Run {
 
     /// What the kernel could not know: how a call was made, on which of the host's GPUs, as which rank.
     fn complete(&mut self, batch: &mut Batch) {
-        // Before stacks, which take a while: what is read of processes may be gone by then.
-        self.communicators.complete(&mut batch.nccl_calls, &self.engine);
         self.pythons.follow(batch, &self.engine);
         self.stacks.complete(batch, &mut self.pythons, &self.reader);
         if self.config.stacks != StackMode::Off {
@@ -191,6 +189,8 @@ impl Run {
         let own = std::process::id();
         batch.process_events.retain(|event| event.pid != own);
         batch.wait_events.retain(|wait| wait.pid != own);
+        // Before everything that takes a while: a communicator may be destroyed by then.
+        self.communicators.complete(&mut batch.nccl_calls, &self.engine);
         for event in &batch.process_events {
             match event.kind {
                 ProcessEventKind::Seen => {

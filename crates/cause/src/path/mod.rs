@@ -371,9 +371,8 @@ fn in_calls(evidence: &Evidence, running: &Running<'_>) -> BTreeMap<u32, Vec<(Ca
             *by_class.entry(Cause::GpuColdstart).or_default() += call.blame.oncpu_ns;
         }
     }
-    const WINDOW_NS: u64 = 500_000_000;
     let shares = |(by_class, first, last): (BTreeMap<Cause, u64>, u64, u64)| {
-        let whole = last.saturating_sub(first) + WINDOW_NS;
+        let whole = last.saturating_sub(first) + CALLS_WINDOW_NS;
         by_class.into_iter().map(|(class, ns)| (class, (ns as f64 / whole as f64).min(1.0))).collect()
     };
     sums.into_iter().map(|(tid, sum)| (tid, shares(sum))).collect()
@@ -440,12 +439,12 @@ fn whole_times(
         whole.insert((key.tid, key.class), 0);
     }
     let tids: BTreeSet<u32> = whole.keys().map(|(tid, _)| *tid).collect();
-    for tid in tids {
+    for tid in tids.iter().copied() {
         for wait in timelines.of(tid) {
             let ns = wait.end_ns.min(span.end_ns).saturating_sub(wait.start_ns.max(span.start_ns));
             // What another thread on the path keeps it from is that one's doing.
             let is_for_another = is_for_another(wait) || wait.part == TimePart::Blocked(Reason::Gil);
-            if is_for_another && whole.keys().any(|(other, _)| *other == wait.by_tid && *other != tid) {
+            if is_for_another && wait.by_tid != tid && tids.contains(&wait.by_tid) {
                 continue;
             }
             if let Some(sum) = whole.get_mut(&(tid, divider.class_of_wait(wait))) {

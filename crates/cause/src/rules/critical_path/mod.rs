@@ -14,7 +14,7 @@ use crate::path::{
 };
 use crate::severity::{of_taken, percent};
 use culprits::{name_culprits, say_way};
-use gpuwhy_model::{Cause, Severity, Span, units};
+use gpuwhy_model::{Cause, Place, Severity, Span, units};
 use launching::launching;
 use once::of_start_and_end;
 
@@ -162,10 +162,7 @@ fn draft(case: &Case<'_>, path: &ProcessPath, scale: Scale, whole: &Whole, stall
         let others: Vec<String> = path.sharers.iter().map(|other| case.name(*other)).collect();
         what += &format!(", which {} uses too", others.join(", "));
     }
-    let subject = match key.tid == pid {
-        true => format!("{} is", case.name(pid)),
-        false => format!("{} waits for {}:", case.name(pid), all_of(case, key, part)),
-    };
+    let subject = subject(case, pid, key, part);
     let title = match (&stalls, &path.turns) {
         (Some(stalls), _) if stalls.count == 1 => format!(
             "{} stalled for {} at {}: {}{what}",
@@ -221,9 +218,7 @@ fn draft(case: &Case<'_>, path: &ProcessPath, scale: Scale, whole: &Whole, stall
         window: Some(stalls.map_or(path.phases.repeats, |stalls| stalls.window)),
         of_ns: Some(scale.whole_ns),
         saves_ms: Some(saves.map(|ns| ns as f64 / 1e6 / scale.count)),
-        // Where it computes is all there is to know of it.
-        explained_pct: (key.class == Cause::CpuSelf && !(place.python.is_empty() && place.native.is_empty()))
-            .then_some(100.0),
+        explained_pct: explained_pct(key, &place),
         by_design: by_design(path, key.class, is_shared),
         fixes: fixes(case, pid, &bills),
         sql: sql(key),
@@ -280,6 +275,20 @@ fn sql(key: &Key) -> String {
 /// `logger (123) of python3[99] ` where it is not the main thread of the process itself.
 fn elsewhere(case: &Case<'_>, pid: u32, key: &Key, part: &Part) -> String {
     if key.tid == pid { String::new() } else { format!("{} ", all_of(case, key, part)) }
+}
+
+/// `python3[7] is`, or whom it waits for: what follows says what that one does.
+fn subject(case: &Case<'_>, pid: u32, key: &Key, part: &Part) -> String {
+    match key.tid == pid {
+        true => format!("{} is", case.name(pid)),
+        false => format!("{} waits for {}:", case.name(pid), all_of(case, key, part)),
+    }
+}
+
+/// Where a thread computes is all there is to know of it.
+fn explained_pct(key: &Key, place: &Place) -> Option<f64> {
+    let is_placed = !(place.python.is_empty() && place.native.is_empty());
+    (key.class == Cause::CpuSelf && is_placed).then_some(100.0)
 }
 
 /// `pt_data_worker[99] and 3 more` where several do the same.

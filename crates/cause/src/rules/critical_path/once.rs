@@ -3,7 +3,7 @@
 //! of the rules about calls.
 
 use super::culprits::{name_culprits, say_way};
-use super::{all_of, own_turns, sql};
+use super::{explained_pct, own_turns, sql, subject};
 use crate::bills::Bills;
 use crate::case::Case;
 use crate::draft::{Draft, at, place_of_stack, seconds};
@@ -71,10 +71,7 @@ fn draft(case: &Case<'_>, path: &ProcessPath, phase: &Phase<'_>, whole: &Whole) 
     name_culprits(case, path, key, part, &mut bills);
     say_way(case, path, key, &mut bills);
     let place = place_of_stack(case, part.stack_id);
-    let subject = match key.tid == pid {
-        true => format!("{} is", case.name(pid)),
-        false => format!("{} waits for {}:", case.name(pid), all_of(case, key, part)),
-    };
+    let subject = subject(case, pid, key, part);
     let what = format!("{}{}", describe(case, key, part), at(&place));
     let (took, all) = (seconds(part.ns), seconds(window.ns()));
     let share = percent(part.ns, window.ns());
@@ -84,8 +81,7 @@ fn draft(case: &Case<'_>, path: &ProcessPath, phase: &Phase<'_>, whole: &Whole) 
         pid: Some(pid),
         window: Some(window),
         saves_ms: Some([part.ns as f64 / 1e6; 2]),
-        explained_pct: (key.class == Cause::CpuSelf && !(place.python.is_empty() && place.native.is_empty()))
-            .then_some(100.0),
+        explained_pct: explained_pct(key, &place),
         phase: Some(phase.name),
         of_ns: Some(window.ns()),
         fixes: fixes(case, pid, &bills),

@@ -1,10 +1,10 @@
 //! What each thread of the binary may do: that which parses, stores and serves has nothing of root's.
 
-use crate::strangers::children;
+use crate::strangers::{children, new_program};
 use crate::support::{Ended, Running, Trace, can_trace, done, gpuwhy, skip, wait_until};
 use std::fs;
 use std::io::{Read, Write};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// A thread of the agent: its name, the lines of its status that say what it may do, and whether it is root's.
 fn threads(pid: u32) -> Vec<(String, String, bool)> {
@@ -89,16 +89,7 @@ fn threads_that_parse_store_and_serve_may_do_nothing_else() {
     }
     wait_until("everything else is confined", || too_privileged(pid).is_empty());
     // And so it stays while processes, libraries and interpreters come.
-    let folder = tempfile::tempdir().unwrap();
-    gpuwhy_simgpu::unpack(folder.path()).unwrap();
-    let words = ["launch", "--launches", "0", "--via", "driver", "--gap-us", "100"];
-    let work = Command::new(folder.path().join(gpuwhy_simgpu::WORKLOAD))
-        .args(words)
-        .stdout(Stdio::null())
-        .spawn()
-        .map(Ended)
-        .unwrap();
-    running.until_called(work.0.id().into(), "cuLaunchKernel", 100);
+    let (_folder, work) = new_program(&mut running);
     drop(work);
     wait_until("everything is confined again", || too_privileged(pid).is_empty());
     running.stop();

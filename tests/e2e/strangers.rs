@@ -67,9 +67,8 @@ fn a_file_system_that_never_answers_stops_nobody() {
     assert_traces(&Trace::new(), |_| {});
 }
 
-/// Traces all processes of the host, sees a program that begins now, and ends.
-fn assert_traces(trace: &Trace, while_it_runs: impl Fn(&Running)) {
-    let mut running = Running::start(trace, &[]);
+/// A program that begins now, with libraries of its own, and whose calls are seen.
+pub(crate) fn new_program(running: &mut Running) -> (tempfile::TempDir, Ended) {
     let folder = tempfile::tempdir().unwrap();
     gpuwhy_simgpu::unpack(folder.path()).unwrap();
     let words = ["launch", "--launches", "0", "--via", "driver", "--gap-us", "100"];
@@ -80,6 +79,13 @@ fn assert_traces(trace: &Trace, while_it_runs: impl Fn(&Running)) {
         .map(Ended)
         .unwrap();
     running.until_called(work.0.id().into(), "cuLaunchKernel", 100);
+    (folder, work)
+}
+
+/// Traces all processes of the host, sees a program that begins now, and ends.
+fn assert_traces(trace: &Trace, while_it_runs: impl Fn(&Running)) {
+    let mut running = Running::start(trace, &[]);
+    let (_folder, work) = new_program(&mut running);
     while_it_runs(&running);
     drop(work);
     let (took, _) = running.stop();

@@ -1,6 +1,6 @@
 //! Fuzz targets for everything that reads what others wrote. A target is a row of [`TARGETS`] and a file in `targets/`; its
 //! seeds are in `corpus/NAME/`. A target fails by panicking, by taking longer than [`limits::SLOWEST`], or by holding more memory
-//! than [`limits::MOST_MEMORY`].
+//! than [`limits::MAX_MEMORY`].
 
 pub mod corpus;
 #[cfg(feature = "libfuzzer")]

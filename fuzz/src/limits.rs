@@ -11,7 +11,7 @@ use std::time::Duration;
 /// On the CPU, so that a busy machine does not count; builds without optimisation take a few times as long.
 pub const SLOWEST: Duration = Duration::from_secs(2);
 /// Held at once, for inputs of 64 KiB at most.
-pub const MOST_MEMORY: usize = 64 << 20;
+pub const MAX_MEMORY: usize = 64 << 20;
 /// By the clock on the wall: it waits for something that does not come.
 const STUCK: Duration = Duration::from_secs(60);
 
@@ -27,8 +27,8 @@ pub fn run(target: &Target, input: &[u8]) {
         input.len()
     );
     assert!(
-        held <= MOST_MEMORY,
-        "{} bytes made it hold {held} bytes; at most {MOST_MEMORY} are allowed",
+        held <= MAX_MEMORY,
+        "{} bytes made it hold {held} bytes; at most {MAX_MEMORY} are allowed",
         input.len()
     );
 }
@@ -89,7 +89,7 @@ mod tests {
         let outcome = |run| checked(&target(run), b"input", || {});
         assert_eq!(outcome(|_| {}), Ok(()));
         assert!(outcome(|_| panic!("oh")).unwrap_err().contains("limits.rs"));
-        let large = outcome(|_| drop(std::hint::black_box(vec![0u8; MOST_MEMORY + 1])));
+        let large = outcome(|_| drop(std::hint::black_box(vec![0u8; MAX_MEMORY + 1])));
         assert!(large.unwrap_err().contains("hold"));
         let slow = outcome(|_| {
             let began = cpu_time();

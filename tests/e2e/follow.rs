@@ -8,7 +8,7 @@ use std::process::Command;
 /// Steps of a program that waits for its worker, 20 ms each.
 const STEPS: i64 = 120;
 /// Of these so many are seen whoever else runs here: a process that was there before is followed when it has woken somebody.
-const MOST_STEPS: i64 = STEPS * 3 / 4;
+const MAX_STEPS: i64 = STEPS * 3 / 4;
 
 /// Asks for an item over a pipe and waits for it, so that the worker's time is the loop's.
 const TRAIN: &str = r#"
@@ -101,9 +101,9 @@ fn sampled_in(trace: &Trace, pid: i64, function: &str) -> i64 {
 /// The loop waits for its worker, and the worker's own waits say for what.
 fn assert_path_goes_on(trace: &Trace, pid: i64, worker: i64) {
     let for_worker = format!("event = 'file' AND by_pid = {worker} AND woken_by = 'task' AND syscall = 0");
-    assert!(waits(trace, "io_events", pid, &for_worker) >= MOST_STEPS, "the loop waits for its worker");
+    assert!(waits(trace, "io_events", pid, &for_worker) >= MAX_STEPS, "the loop waits for its worker");
     let asleep = waits(trace, "sched_events", worker, "event = 'sleep' AND woken_by = 'timer'");
-    assert!(asleep >= MOST_STEPS, "the worker's own waits are recorded: {asleep}");
+    assert!(asleep >= MAX_STEPS, "the worker's own waits are recorded: {asleep}");
     assert!(sampled_in(trace, worker, "decode") >= 50, "the worker is sampled at the line it waits at");
     let calls = format!("SELECT count(*) FROM wait_samples WHERE makes_calls = 1 AND pid = {worker}");
     assert_eq!(trace.number(&calls), 0, "the worker makes no GPU calls");
@@ -132,7 +132,7 @@ fn a_forked_worker_is_followed_from_its_birth() {
     assert!(!is_process_of_the_trace(&trace, worker), "one that makes no calls is no GPU process");
     let paused =
         waits(&trace, "sched_events", pid, "event = 'futex' AND woken_by = 'timer' AND by_pid IS NULL");
-    assert!(paused >= MOST_STEPS, "{paused} pauses ended by time-out");
+    assert!(paused >= MAX_STEPS, "{paused} pauses ended by time-out");
     let for_end = format!("event = 'other' AND syscall = {} AND by_pid = {worker}", libc_wait4());
     assert_eq!(waits(&trace, "sched_events", pid, &for_end), 1, "the child's end woke its parent");
     // The main thread makes none until its first.

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 const VICTIM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../python/tests/victim.py");
 /// The kernel's walker takes so many frames.
-const MOST_FRAMES: usize = 64;
+const MAX_FRAMES: usize = 64;
 /// A case that comes again after the subinterpreter was made has two to choose from.
 const CASES: &str = "plain,callbacks,generators,comprehension,init,async,thread,fork,unicode,hot,ctypes_callback,deep,\
                      subinterpreter,plain,thread";
@@ -58,7 +58,7 @@ impl Told {
             .iter()
             .map(|(file, function, line)| (file.clone(), python.name(function), *line))
             .collect();
-        expected.truncate(MOST_FRAMES);
+        expected.truncate(MAX_FRAMES);
         assert!(expected.len() >= 8, "{context}");
         assert!(got.len() >= expected.len(), "{} of {} frames: {context}", got.len(), expected.len());
         assert_eq!(got[..expected.len()], expected, "{context}");

@@ -11,9 +11,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(25);
 /// From one look to the next it is so many times what it cost: looking takes at most 1% of a core.
 const PAUSE: u32 = 100;
 /// Where looking pauses for long, a thread that is met stands for no more than this.
-const MOST_WEIGHT: Duration = Duration::from_secs(1);
+const MAX_WEIGHT: Duration = Duration::from_secs(1);
 /// Stacks read at one look. Those of threads that are in the same wait as at the last one are known.
-const MOST_READ: usize = 16;
+const MAX_READS: usize = 16;
 
 /// When to look, and what is known from the last time.
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ impl Looks {
         }
         let since = self.began.map_or(LOOK_EVERY, |began| now - began);
         self.began = Some(now);
-        Some(since.min(MOST_WEIGHT))
+        Some(since.min(MAX_WEIGHT))
     }
 
     /// `cost` is the time of a CPU: a look that waits for one takes nothing from others.
@@ -138,8 +138,8 @@ pub(crate) fn meet(
         let (count, before) = (threads.len(), met.len());
         threads.rotate_left(*turn % count.max(1));
         let mut visited = 0_usize;
-        while met.len() < MOST_READ && !threads.is_empty() {
-            let later = threads.split_off(threads.len().min(MOST_READ - met.len()));
+        while met.len() < MAX_READS && !threads.is_empty() {
+            let later = threads.split_off(threads.len().min(MAX_READS - met.len()));
             let now = std::mem::replace(&mut threads, later);
             visited += now.len();
             let frames = read(&now);
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn of_many_everybody_has_a_turn_and_stands_for_those_that_had_none() {
-        let many = 3 * MOST_READ as u32 + 1;
+        let many = 3 * MAX_READS as u32 + 1;
         let mut looks = Looks::default();
         let mut batch = Batch::default();
         for turn in 0..8 {
@@ -318,7 +318,7 @@ mod tests {
             meet(&mut batch, &mut looks, Duration::from_millis(16), each(read), look);
         }
         let mut tids: Vec<u32> = batch.between_calls.iter().map(|met| met.tid).collect();
-        assert_eq!(tids.len(), 8 * MOST_READ);
+        assert_eq!(tids.len(), 8 * MAX_READS);
         tids.sort_unstable();
         tids.dedup();
         assert_eq!(tids.len(), many as usize);
@@ -351,7 +351,7 @@ mod tests {
     #[test]
     fn threads_that_make_calls_are_read_first_then_those_that_moved() {
         let (mut looks, mut batch) = (Looks { looked_ns: 100, ..Looks::default() }, Batch::default());
-        let others = 2 * MOST_READ as u32;
+        let others = 2 * MAX_READS as u32;
         let look = || {
             let idle = |tid| BetweenCalls { last_call_ns: 0, ..met(tid, SLEEP, 50) };
             let moved = BetweenCalls { last_call_ns: 0, ..met(others, SLEEP, 200) };
@@ -362,6 +362,6 @@ mod tests {
         let first: Vec<(u32, u64)> =
             batch.between_calls.iter().map(|met| (met.tid, met.weight_ns)).take(2).collect();
         assert_eq!(first, [(others + 1, 16_000_000), (others, 16_000_000)]);
-        assert_eq!(batch.between_calls.len(), MOST_READ);
+        assert_eq!(batch.between_calls.len(), MAX_READS);
     }
 }

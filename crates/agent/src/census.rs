@@ -10,9 +10,9 @@ use std::collections::{HashMap, HashSet};
 const LOOKS_AFTER_LOSS: u32 = 50;
 /// No process ends with it.
 const UNKNOWN_STATUS: i32 = -1;
-const MOST_MET: usize = 1024;
+const MAX_SEEN: usize = 1024;
 /// Dead processes remembered for the screen; all of them are in the file.
-const MOST_DEAD: usize = 256;
+const MAX_DEAD: usize = 256;
 
 #[derive(Debug, Default)]
 pub(crate) struct Census {
@@ -36,7 +36,7 @@ impl Census {
         if is_known || self.met.contains_key(&pid) {
             return;
         }
-        if self.met.len() >= MOST_MET {
+        if self.met.len() >= MAX_SEEN {
             self.met.clear();
         }
         self.met.extend(gpuwhy_host::describe(pid).map(|process| (pid, process)));
@@ -180,7 +180,7 @@ impl Census {
     }
 
     fn forget_the_dead(&mut self) -> Vec<u32> {
-        if self.dead <= MOST_DEAD {
+        if self.dead <= MAX_DEAD {
             return Vec::new();
         }
         let dead: Vec<u32> = self

@@ -6,7 +6,7 @@ use gpuwhy_python::{Code, decode_text};
 use std::collections::HashMap;
 
 /// Remembered of all processes; beyond it all are forgotten, and read anew where their process lives.
-const MOST_CODES: usize = 65_536;
+const MAX_CODES: usize = 65_536;
 
 #[derive(Debug, Default)]
 pub(crate) struct Codes {
@@ -31,7 +31,7 @@ impl Codes {
     }
 
     fn remember(&mut self, key: (u32, u64), code: Option<Code>) {
-        if self.codes.len() >= MOST_CODES {
+        if self.codes.len() >= MAX_CODES {
             self.codes.clear();
         }
         self.codes.insert(key, code);

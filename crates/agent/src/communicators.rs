@@ -6,9 +6,9 @@ use gpuwhy_probes::{CommunicatorLayout, Engine, word_at};
 use std::collections::HashMap;
 
 /// More ranks than any job has: then it was not the number of ranks.
-const MOST_RANKS: i32 = 1 << 22;
+const MAX_RANKS: i32 = 1 << 22;
 /// Communicators remembered; beyond it all are forgotten and read anew.
-const MOST: usize = 65_536;
+const MAX: usize = 65_536;
 
 #[derive(Debug, Default)]
 pub(crate) struct Communicators {
@@ -24,7 +24,7 @@ pub(crate) struct Communicators {
 impl Communicators {
     /// Fills in the ranks that calls lack, and checks what is read against those that calls have.
     pub(crate) fn complete(&mut self, calls: &mut [NcclCall], engine: &Engine) {
-        if self.ranks.len() > MOST {
+        if self.ranks.len() > MAX {
             self.ranks.clear();
         }
         for call in calls.iter_mut().filter(|call| call.communicator != 0) {
@@ -71,5 +71,5 @@ fn ranks_at(call: &NcclCall, layout: CommunicatorLayout) -> Option<(i32, i32)> {
         word_at(call.call.pid, address).map(|word| word as i32)
     };
     let (rank, nranks) = (field(layout.rank)?, field(layout.nranks)?);
-    (rank >= 0 && rank < nranks && nranks < MOST_RANKS).then_some((rank, nranks))
+    (rank >= 0 && rank < nranks && nranks < MAX_RANKS).then_some((rank, nranks))
 }

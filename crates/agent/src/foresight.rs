@@ -18,7 +18,7 @@ const NAME: &str = "gpuwhy-foresee";
 /// Hints that may wait; more are dropped: what they would have told is found when it is mapped.
 const QUEUE: usize = 256;
 /// Hints remembered as followed, and files as found; beyond it all are forgotten.
-const MOST: usize = 4096;
+const MAX: usize = 4096;
 /// It rests so many times as long as it works: a host that starts interpreters by the thousand must not notice.
 const REST: u32 = 4;
 const MAX_REST: Duration = Duration::from_millis(50);
@@ -52,7 +52,7 @@ impl Foresight {
         let name = path.rsplit('/').next().unwrap_or_default();
         let Some(hint) = Hint::of(path, discovery::is_library(name)) else { return false };
         let Some(hints) = &self.hints else { return true };
-        if self.followed.len() >= MOST {
+        if self.followed.len() >= MAX {
             self.followed.clear();
         }
         let followed = (pid, hint);
@@ -103,7 +103,7 @@ fn look(
                 let _ = rustix::io::write(ready, &1u64.to_ne_bytes());
             }
         }
-        if sent.len() >= MOST {
+        if sent.len() >= MAX {
             sent.clear();
         }
         std::thread::sleep((began.elapsed() * REST).min(MAX_REST));

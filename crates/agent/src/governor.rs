@@ -51,7 +51,7 @@ const AGAIN: f64 = 0.5;
 /// What is always watched is told from so many windows.
 const ALWAYS_WINDOWS: usize = 4;
 /// It is told so often at most that a process has no stacks.
-const TELL_EVERY_NS: u64 = 10_000_000_000;
+const REPORT_EVERY_NS: u64 = 10_000_000_000;
 
 /// What the budget means in nanoseconds on this machine.
 pub(crate) fn budget_of(share: f64, flavour: Flavour, trap: Option<TrapCost>) -> Budget {
@@ -282,7 +282,7 @@ impl Governor {
         for debt in debts {
             match debt.class {
                 Some(class) => actions.extend(self.closed(class, debt.time_ns, Some(debt))),
-                None if self.told.get(&debt.pid).is_none_or(|told| now_ns >= told + TELL_EVERY_NS) => {
+                None if self.told.get(&debt.pid).is_none_or(|told| now_ns >= told + REPORT_EVERY_NS) => {
                     self.told.insert(debt.pid, now_ns);
                     actions.push(Action::Tell(Change::NoStacks(debt.pid)));
                 }

@@ -10,7 +10,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A socket that was nobody's is looked for again after this time.
 const AGAIN_AFTER: Duration = Duration::from_millis(250);
 /// Sockets and names remembered; beyond it all are forgotten.
-const MOST_KNOWN: usize = 16_384;
+const MAX_KNOWN: usize = 16_384;
 
 #[derive(Debug, Default)]
 pub(crate) struct HostEvents {
@@ -81,7 +81,7 @@ impl HostEvents {
 
     /// What it was called when it began; it may call itself something else by now.
     fn name_thread(&mut self, pid: u32, tid: u32, name: &str) {
-        if self.threads.len() >= MOST_KNOWN {
+        if self.threads.len() >= MAX_KNOWN {
             self.threads.clear();
         }
         self.threads.insert((pid, tid), name.to_string());
@@ -107,7 +107,7 @@ impl HostEvents {
         }
         let found = self.find_owner(inode, traced);
         if found.is_none() {
-            if self.nobodys.len() >= MOST_KNOWN {
+            if self.nobodys.len() >= MAX_KNOWN {
                 self.nobodys.clear();
             }
             self.nobodys.insert(inode, Instant::now());
@@ -116,7 +116,7 @@ impl HostEvents {
     }
 
     fn find_owner(&mut self, inode: u64, traced: &HashMap<u32, Process>) -> Option<u32> {
-        if self.sockets.len() >= MOST_KNOWN {
+        if self.sockets.len() >= MAX_KNOWN {
             self.sockets.clear();
         }
         if !self.is_listed {

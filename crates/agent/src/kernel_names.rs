@@ -7,10 +7,10 @@ use gpuwhy_model::Call;
 use gpuwhy_probes::{Engine, FUNCTION_NAME_OFFSET, text_at, word_at};
 
 /// As far as it is looked for.
-const MOST_OFFSET: u64 = 256;
+const MAX_OFFSET: u64 = 256;
 /// Names compared before an offset is believed.
 const CHECKED: usize = 4;
-const LONGEST: usize = 8192;
+const MAX_LEN: usize = 8192;
 
 #[derive(Debug)]
 pub(crate) struct KernelNames {
@@ -55,7 +55,7 @@ impl KernelNames {
         if known.is_empty() || fits(self.offset) {
             return;
         }
-        if let Some(offset) = (0..MOST_OFFSET).step_by(8).find(|offset| fits(*offset)) {
+        if let Some(offset) = (0..MAX_OFFSET).step_by(8).find(|offset| fits(*offset)) {
             self.offset = offset;
             engine.set_function_name_offset(offset);
         }
@@ -72,7 +72,7 @@ fn is_name(text: &str) -> bool {
     let first = text.chars().next();
     first.is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
         && text.len() > 2
-        && text.len() <= LONGEST
+        && text.len() <= MAX_LEN
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "_$.@<>:,()&*~ -".contains(c))
 }
 

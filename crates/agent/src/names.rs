@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 const NAME: &str = "gpuwhy-names";
 /// Stacks that wait for names; those beyond are stored as addresses.
-const MOST_WAITING: usize = 4_096;
+const MAX_WAITING: usize = 4_096;
 /// A trace that ends waits so long for the last names.
 const PATIENCE: Duration = Duration::from_millis(600);
 
@@ -97,7 +97,7 @@ impl Names {
     fn ask_names(&mut self, unnamed: Unnamed) {
         let mut plain = unnamed.stack.clone();
         plain.frames = unnamed.python.iter().map(|ran| ran.function.clone()).collect();
-        if self.waiting.len() >= MOST_WAITING || self.requests.is_none() {
+        if self.waiting.len() >= MAX_WAITING || self.requests.is_none() {
             self.done.push(plain);
             return;
         }

@@ -1,7 +1,7 @@
 //! A stack's names: those of its native functions, with Python's functions in the place of the loop that ran them.
 
 use crate::names::{Ran, Unnamed};
-use crate::stacks::MOST_FRAMES;
+use crate::stacks::MAX_FRAMES;
 use gpuwhy_model::{Frame, FrameKind, Stack};
 use gpuwhy_symbols::Symbols;
 use std::collections::VecDeque;
@@ -89,7 +89,7 @@ fn merge(native: impl Iterator<Item = Native>, python: Vec<Ran>) -> Vec<Frame> {
     let place = place.unwrap_or(merged.len());
     merged.splice(place..place, rest);
     // A stack that is too long loses native frames: the lines of the program are what is asked for first.
-    let cut = merged.split_off(merged.len().min(MOST_FRAMES));
+    let cut = merged.split_off(merged.len().min(MAX_FRAMES));
     merged.extend(cut.into_iter().filter(|frame| frame.kind == FrameKind::Python));
     merged
 }
@@ -193,10 +193,10 @@ mod tests {
 
     #[test]
     fn a_long_stack_keeps_its_python_functions() {
-        let natives = (0..MOST_FRAMES).map(|_| native("call_it"));
+        let natives = (0..MAX_FRAMES).map(|_| native("call_it"));
         let natives = natives.chain([native(EVAL_LOOP), native("main")]);
         let merged = merge(natives, vec![python("inner", true), python("outer", true)]);
-        assert_eq!(names(&merged)[MOST_FRAMES..], ["inner", "outer"]);
+        assert_eq!(names(&merged)[MAX_FRAMES..], ["inner", "outer"]);
     }
 
     #[test]

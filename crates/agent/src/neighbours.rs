@@ -6,9 +6,9 @@ use gpuwhy_model::{Batch, Neighbour, Process};
 use std::collections::{HashMap, HashSet};
 
 /// Those remembered as told; beyond it all are forgotten, and told again when they are met again.
-const MOST_KNOWN: usize = 16_384;
+const MAX_KNOWN: usize = 16_384;
 /// Looked up in one batch: a busy host has many, and each costs a few files.
-const MOST_AT_ONCE: usize = 64;
+const MAX_AT_ONCE: usize = 64;
 
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
@@ -30,10 +30,10 @@ impl Neighbours {
                 continue;
             }
             let key = (pid, comm.clone());
-            if met == MOST_AT_ONCE || self.known.contains(&key) {
+            if met == MAX_AT_ONCE || self.known.contains(&key) {
                 continue;
             }
-            if self.known.len() >= MOST_KNOWN {
+            if self.known.len() >= MAX_KNOWN {
                 self.known.clear();
             }
             self.known.insert(key);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 const PAGE: u64 = 4096;
 /// Of a stack, so many pages are copied.
-const MOST_PAGES: usize = 64;
+const MAX_PAGES: usize = 64;
 
 /// A thread's stack, as it was copied.
 #[derive(Debug, Default)]
@@ -74,7 +74,7 @@ fn copy(pid: u32, sp: u64) -> Vec<u8> {
     let Ok(memory) = ProcessMemory::open(pid) else { return Vec::new() };
     let mut copied = Vec::new();
     let mut at = sp;
-    for _ in 0..MOST_PAGES {
+    for _ in 0..MAX_PAGES {
         let mut page = vec![0; (PAGE - at % PAGE) as usize];
         if !memory.read(at, &mut page) {
             break;

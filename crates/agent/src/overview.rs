@@ -23,8 +23,8 @@ use gpuwhy_model::{
 use std::collections::{BTreeMap, HashMap};
 
 /// Processes that are gone keep their lines for the summary, but not without end.
-const MOST_ROWS: usize = 4096;
-const MOST_ERRORS: usize = 32;
+const MAX_ROWS: usize = 4096;
+const MAX_ERRORS: usize = 32;
 
 /// Sums of the whole trace, and what was seen last.
 #[derive(Debug, Clone, Default)]
@@ -75,7 +75,7 @@ impl Overview {
         }
         self.gpu_errors_seen += batch.gpu_errors.len() as u64;
         self.gpu_errors.extend(batch.gpu_errors.iter().cloned());
-        let spare = self.gpu_errors.len().saturating_sub(MOST_ERRORS);
+        let spare = self.gpu_errors.len().saturating_sub(MAX_ERRORS);
         self.gpu_errors.drain(..spare);
         for event in batch.rdma_events.iter().filter(|event| !is_traffic(&event.counter)) {
             let name = if event.counter.is_empty() { &event.event } else { &event.counter };
@@ -152,38 +152,38 @@ impl Overview {
 
     /// What has no natural end is forgotten beyond a size: the file has all of it.
     fn bound(&mut self) {
-        while self.streams.len() > MOST_ROWS {
+        while self.streams.len() > MAX_ROWS {
             self.streams.pop_first();
         }
-        while self.memory.len() > MOST_ROWS {
+        while self.memory.len() > MAX_ROWS {
             self.memory.pop_first();
         }
-        while self.copies.len() > MOST_ROWS {
+        while self.copies.len() > MAX_ROWS {
             self.copies.pop_first();
         }
-        while self.graphs.len() > MOST_ROWS
+        while self.graphs.len() > MAX_ROWS
             && let Some(((_, pid, _), graph)) = self.graphs.pop_first()
         {
             let (made, launches) = self.older_graphs.entry(pid).or_default();
             *made += 1;
             *launches += graph.launches;
         }
-        while self.marks.len() > MOST_ROWS {
+        while self.marks.len() > MAX_ROWS {
             self.marks.pop_first();
         }
-        while self.servers.len() > MOST_ROWS {
+        while self.servers.len() > MAX_ROWS {
             self.servers.pop_first();
         }
-        while self.bills.len() > MOST_ROWS {
+        while self.bills.len() > MAX_ROWS {
             self.bills.pop_first();
         }
-        while self.older_graphs.len() > MOST_ROWS {
+        while self.older_graphs.len() > MAX_ROWS {
             self.older_graphs.pop_first();
         }
-        if self.kernels.len() > MOST_ROWS {
+        if self.kernels.len() > MAX_ROWS {
             let mut launches: Vec<u64> = self.kernels.values().map(|kernel| kernel.launches).collect();
             launches.sort_unstable();
-            let least = launches[launches.len() - MOST_ROWS / 2];
+            let least = launches[launches.len() - MAX_ROWS / 2];
             self.kernels.retain(|_, kernel| kernel.launches >= least);
         }
     }

@@ -15,7 +15,7 @@ const QUEUE: usize = 1024;
 /// A thread that has not answered for so long is given up.
 const STUCK: Duration = Duration::from_secs(10);
 /// Threads given up before no more are started.
-const MOST_STUCK: usize = 3;
+const MAX_STUCK: usize = 3;
 /// How long the end of a trace waits for names.
 const PATIENCE: Duration = Duration::from_millis(300);
 
@@ -37,7 +37,7 @@ struct Thread {
 impl Owners {
     /// Only what is in a container or a pod has names to be looked for.
     pub(crate) fn ask(&mut self, process: &Process) {
-        if process.container.is_none() || self.stuck > MOST_STUCK {
+        if process.container.is_none() || self.stuck > MAX_STUCK {
             return;
         }
         if self.thread.is_none() {

@@ -13,7 +13,7 @@ const NAME: &str = "gpuwhy-places";
 /// Reads what the first one opens: names of files are in it, which anybody may choose.
 const PARSER: &str = "gpuwhy-maps";
 /// Processes whose memory is looked at in one go.
-const MOST_PROCESSES: usize = 64;
+const MAX_PROCESSES: usize = 64;
 
 /// A process, and the GPU it uses.
 type Asked = (u32, Option<u16>);
@@ -58,7 +58,7 @@ impl Places {
     pub(crate) fn ask(&mut self, processes: impl Iterator<Item = Asked>) {
         if let Some(requests) = &self.requests {
             // A thread that is gone gives no answers; there is then nothing to say.
-            let _ = requests.send(processes.take(MOST_PROCESSES).collect());
+            let _ = requests.send(processes.take(MAX_PROCESSES).collect());
         }
     }
 

@@ -12,9 +12,9 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 /// Processes remembered as having no interpreter, so that nobody looks again.
-const MOST_WITHOUT: usize = 4_096;
+const MAX_WITHOUT_PYTHON: usize = 4_096;
 /// Processes whose interpreter is being loaded.
-const MOST_STARTING: usize = 4_096;
+const MAX_STARTING: usize = 4_096;
 
 #[derive(Debug, Default)]
 pub(crate) struct Pythons {
@@ -88,7 +88,7 @@ impl Pythons {
         if !(is_interpreter || self.starting.contains(&pid)) || self.processes.contains_key(&pid) {
             return;
         }
-        if self.starting.len() >= MOST_STARTING {
+        if self.starting.len() >= MAX_STARTING {
             self.starting.clear();
         }
         self.starting.insert(pid);
@@ -120,7 +120,7 @@ impl Pythons {
             match find(pid) {
                 Ok(Some(interpreter)) => self.insert(pid, looked_ns, interpreter),
                 Ok(None) => {
-                    if self.plain.len() >= MOST_WITHOUT {
+                    if self.plain.len() >= MAX_WITHOUT_PYTHON {
                         self.plain.clear();
                     }
                     self.plain.extend(program);
@@ -178,7 +178,7 @@ impl Pythons {
         if self.processes.contains_key(&pid) {
             return;
         }
-        if self.without.len() >= MOST_WITHOUT {
+        if self.without.len() >= MAX_WITHOUT_PYTHON {
             self.without.clear();
         }
         self.without.insert(pid);

@@ -5,7 +5,7 @@ use crate::names::{Ran, Request, Unnamed};
 use crate::outside::Outside;
 use crate::overview::line_of;
 use crate::runtime::Runtime;
-use crate::stacks::{MOST_FRAMES, stack_id, stack_of};
+use crate::stacks::{MAX_FRAMES, stack_id, stack_of};
 use crate::stuck::Place;
 use gpuwhy_model::{RawCode, RawStack, Stack};
 use gpuwhy_symbols::{Answer, Registers, Swapped, Symbols, Unwound};
@@ -14,7 +14,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// Stacks remembered; beyond it all are forgotten, and stored again when they come again.
-pub(crate) const MOST_KNOWN: usize = 65_536;
+pub(crate) const MAX_KNOWN: usize = 65_536;
 /// Bytes of code that count as one place of a sample; the kernel's LEAF_BYTES.
 const SAMPLED_TOGETHER: u64 = 256;
 
@@ -122,7 +122,7 @@ impl Reading {
 
     /// The number of a stack; and the stack, where it is new.
     fn take(&mut self, raw: &RawStack, runtime: Option<&Runtime>) -> (i64, Option<Unnamed>) {
-        if self.stored.len() >= MOST_KNOWN || self.by_pointers.len() >= MOST_KNOWN {
+        if self.stored.len() >= MAX_KNOWN || self.by_pointers.len() >= MAX_KNOWN {
             self.by_pointers.clear();
             self.stored.clear();
         }
@@ -160,7 +160,7 @@ impl Reading {
         let Outside { pid, registers, copied, python } = outside;
         let unwound = registers.map_or_else(Unwound::default, |registers| {
             let at = Registers { ip: registers.ip, sp: registers.sp, bp: registers.bp };
-            self.symbols.unwind(pid, at, &copied, &swapped(&registers.swapped), MOST_FRAMES)
+            self.symbols.unwind(pid, at, &copied, &swapped(&registers.swapped), MAX_FRAMES)
         });
         let Unwound { addresses, stack_pointers, complete } = unwound;
         let of_python = stack_of(pid, python.iter().map(|ran| ran.function.clone()).collect());
@@ -184,7 +184,7 @@ impl Reading {
         }
         let registers = Registers { ip: raw.ip, sp: raw.sp, bp: raw.bp };
         let swapped = swapped(&raw.swapped);
-        let unwound = self.symbols.unwind(raw.pid, registers, &raw.copied, &swapped, MOST_FRAMES);
+        let unwound = self.symbols.unwind(raw.pid, registers, &raw.copied, &swapped, MAX_FRAMES);
         match unwound.complete || unwound.addresses.len() >= raw.native.len() {
             true => unwound,
             false => self.believable(raw),

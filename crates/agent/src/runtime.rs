@@ -1,7 +1,7 @@
 //! A Python interpreter and the memory of its process: opened by who may, read in the thread that may nothing else.
 
 use crate::names::Ran;
-use crate::stacks::MOST_FRAMES;
+use crate::stacks::MAX_FRAMES;
 use gpuwhy_model::{Frame, FrameKind};
 use gpuwhy_python::{
     Code, Interpreter, ProcessMemory, RawFrame, Thread, gil_address, line_at, read_code, stack,
@@ -42,7 +42,7 @@ impl Runtime {
         let frames = self
             .memory
             .as_ref()
-            .and_then(|memory| stack(memory, &self.interpreter, thread, MOST_FRAMES).ok());
+            .and_then(|memory| stack(memory, &self.interpreter, thread, MAX_FRAMES).ok());
         let ran = |frame: &RawFrame| Ran { function: self.frame(frame), entry: frame.entry, foot: None };
         frames.iter().flatten().map(ran).collect()
     }

@@ -9,9 +9,9 @@ const LONG_NS: u64 = 3_000_000_000;
 /// Its stack is read again after so long: it may have gone elsewhere.
 const AGAIN_NS: u64 = 5_000_000_000;
 /// Stacks read at one look.
-const MOST_READ: usize = 16;
+const MAX_READS: usize = 16;
 /// Threads that are remembered; a job has few that call collectives.
-const MOST_THREADS: usize = 4_096;
+const MAX_THREADS: usize = 4_096;
 
 #[derive(Debug, Default)]
 pub(crate) struct Silent {
@@ -27,7 +27,7 @@ impl Silent {
             self.threads.retain(|(pid, _), _| *pid != event.pid);
         }
         for call in &batch.nccl_calls {
-            if self.threads.len() < MOST_THREADS {
+            if self.threads.len() < MAX_THREADS {
                 self.threads.entry((call.call.pid, call.call.tid)).or_insert(0);
             }
         }
@@ -47,7 +47,7 @@ impl Silent {
             let read_ns = self.threads.get_mut(&(met.pid, met.tid));
             met.last_call_ns + LONG_NS < now_ns && read_ns.is_some_and(|read_ns| *read_ns + AGAIN_NS < now_ns)
         });
-        found.truncate(MOST_READ);
+        found.truncate(MAX_READS);
         for met in &found {
             self.threads.insert((met.pid, met.tid), now_ns);
         }

@@ -5,7 +5,7 @@ use crate::names::{Names, Request};
 use crate::outside::Outside;
 use crate::pythons::Pythons;
 use crate::reader::Reader;
-use crate::reading::{MOST_KNOWN, Read, Step, Work};
+use crate::reading::{MAX_KNOWN, Read, Step, Work};
 use crate::stuck::Place;
 use gpuwhy_model::{Batch, Frame, ProcessEventKind, RawStack, Stack};
 use gpuwhy_symbols::Ahead;
@@ -13,11 +13,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Frames kept of a stack.
-pub(crate) const MOST_FRAMES: usize = 192;
+pub(crate) const MAX_FRAMES: usize = 192;
 /// Processes whose files are opened in one batch: a millisecond each.
-const MOST_MET: usize = 32;
+const MAX_SEEN: usize = 32;
 /// Processes whose mappings are followed.
-const MOST_WITH_LIBRARY: usize = 4_096;
+const MAX_WITH_LIBRARY: usize = 4_096;
 
 #[derive(Debug)]
 pub(crate) struct Stacks {
@@ -80,7 +80,7 @@ impl Stacks {
     }
 
     fn take(&mut self, read: Read) {
-        if self.by_key.len() >= MOST_KNOWN {
+        if self.by_key.len() >= MAX_KNOWN {
             self.by_key.clear();
         }
         self.by_key.extend(read.numbers);
@@ -97,7 +97,7 @@ impl Stacks {
     /// A process maps a file: a GPU library, or another one while it has such. What it executes is opened with the next
     /// batch, as it may make its call and end before anything else tells of it.
     pub(crate) fn see_mapped(&mut self, pid: u32, is_library: bool) {
-        if self.with_library.len() >= MOST_WITH_LIBRARY {
+        if self.with_library.len() >= MAX_WITH_LIBRARY {
             self.with_library.clear();
         }
         if is_library {
@@ -165,7 +165,7 @@ impl Stacks {
 
 /// Python's frames alone; nothing where there are none.
 pub(crate) fn stack_of(pid: u32, mut frames: Vec<Frame>) -> Option<Stack> {
-    frames.truncate(MOST_FRAMES);
+    frames.truncate(MAX_FRAMES);
     let stack_id = stack_id(pid, &[], frames.iter());
     (!frames.is_empty()).then_some(Stack { stack_id, pid, frames, ..Stack::default() })
 }
@@ -183,7 +183,7 @@ pub(crate) fn stack_id<'a>(pid: u32, addresses: &[u64], python: impl Iterator<It
 fn next_to_meet(changed: &mut BTreeSet<u32>, raw_stacks: &[RawStack]) -> Vec<u32> {
     let with_stacks: HashSet<u32> = raw_stacks.iter().map(|stack| stack.pid).collect();
     let (now, later): (Vec<u32>, Vec<u32>) = changed.iter().partition(|pid| with_stacks.contains(pid));
-    let next: Vec<u32> = now.into_iter().chain(later).take(MOST_MET).collect();
+    let next: Vec<u32> = now.into_iter().chain(later).take(MAX_SEEN).collect();
     for pid in &next {
         changed.remove(pid);
     }
@@ -206,11 +206,11 @@ mod tests {
 
     #[test]
     fn those_with_stacks_are_met_first_and_the_others_later() {
-        let most = MOST_MET as u32;
+        let most = MAX_SEEN as u32;
         let mut changed: BTreeSet<u32> = (1..=2 * most).collect();
         let stack = RawStack { pid: 2 * most, ..RawStack::default() };
         let first = next_to_meet(&mut changed, &[stack]);
-        assert_eq!((first.len(), first[0], first[1]), (MOST_MET, 2 * most, 1));
+        assert_eq!((first.len(), first[0], first[1]), (MAX_SEEN, 2 * most, 1));
         let mut all: BTreeSet<u32> = first.into_iter().collect();
         all.extend(next_to_meet(&mut changed, &[]));
         assert_eq!(all, (1..=2 * most).collect());

@@ -6,7 +6,7 @@ use gpuwhy_model::{Batch, InFlight};
 use std::collections::{HashMap, HashSet};
 
 /// Stacks read at one look, a millisecond each at most; the others' turn comes with the next.
-const MOST_READ: usize = 64;
+const MAX_READS: usize = 64;
 
 /// Process, thread and start.
 type Key = (u32, u32, u64);
@@ -47,7 +47,7 @@ impl Stuck {
         };
         let new = calls.iter().filter(is_new);
         let new: Vec<(Key, Read)> =
-            new.filter_map(|call| Some((key(call), read(call)?))).take(MOST_READ).collect();
+            new.filter_map(|call| Some((key(call), read(call)?))).take(MAX_READS).collect();
         if !new.is_empty() {
             let still: HashSet<Key> = look_again().iter().flatten().map(key).collect();
             for (key, read) in new.into_iter().filter(|(key, _)| still.contains(key)) {

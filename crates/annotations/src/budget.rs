@@ -5,7 +5,7 @@ use std::collections::HashMap;
 pub(crate) const LINES_A_SECOND: u64 = 2_000;
 /// At once, after a pause.
 const BURST: u64 = 10_000;
-const MOST_USERS: usize = 1024;
+const MAX_USERS: usize = 1024;
 const SECOND: u64 = 1_000_000_000;
 
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub(crate) struct Budget {
 impl Budget {
     /// Whether one more line may be taken.
     pub(crate) fn allows(&mut self, uid: u32, now_ns: u64) -> bool {
-        if self.left.len() >= MOST_USERS && !self.left.contains_key(&uid) {
+        if self.left.len() >= MAX_USERS && !self.left.contains_key(&uid) {
             // Those who have their whole burst have not sent for a while.
             self.left.clear();
         }

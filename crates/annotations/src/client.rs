@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(2);
-const MOST_ANSWER_BYTES: u64 = 4096;
+const MAX_ANSWER_BYTES: u64 = 4096;
 
 #[derive(Debug)]
 pub enum SendError {
@@ -66,7 +66,7 @@ fn ask(mut stream: UnixStream, path: &Path, line: &Line) -> Result<(), SendError
     text.push(b'\n');
     stream.write_all(&text).map_err(failed)?;
     let mut answer = String::new();
-    BufReader::new(stream.take(MOST_ANSWER_BYTES)).read_line(&mut answer).map_err(failed)?;
+    BufReader::new(stream.take(MAX_ANSWER_BYTES)).read_line(&mut answer).map_err(failed)?;
     let answer: Value = serde_json::from_str(&answer)
         .map_err(|_| SendError::Refused("it answered nothing that could be understood; try again".into()))?;
     match answer.get("ok").and_then(Value::as_bool) {

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 
 /// Without the end of the line.
-pub const MOST_LINE_BYTES: usize = 4096;
-pub const MOST_LABELS: usize = 16;
-pub const MOST_NAME_BYTES: usize = 64;
-pub const MOST_VALUE_BYTES: usize = 256;
+pub const MAX_LINE_BYTES: usize = 4096;
+pub const MAX_LABELS: usize = 16;
+pub const MAX_NAME_BYTES: usize = 64;
+pub const MAX_VALUE_BYTES: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -76,13 +76,13 @@ impl<'de> Deserialize<'de> for Whose {
 
 impl Line {
     pub fn parse(line: &[u8]) -> Result<Line, Refusal> {
-        if line.len() > MOST_LINE_BYTES {
+        if line.len() > MAX_LINE_BYTES {
             return Err(Refusal::TooLong);
         }
         let parsed: Line =
             serde_json::from_slice(line).map_err(|error| Refusal::NotJson(error.to_string()))?;
-        if parsed.labels.is_empty() || parsed.labels.len() > MOST_LABELS {
-            return Err(Refusal::Labels(format!("a mark has 1 to {MOST_LABELS} labels")));
+        if parsed.labels.is_empty() || parsed.labels.len() > MAX_LABELS {
+            return Err(Refusal::Labels(format!("a mark has 1 to {MAX_LABELS} labels")));
         }
         for (at, (name, value)) in parsed.labels.iter().enumerate() {
             fits(name, value)?;
@@ -97,14 +97,14 @@ impl Line {
 /// Names are words that need no quotes anywhere; values may be anything short without control characters.
 fn fits(name: &str, value: &str) -> Result<(), Refusal> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '/');
-    if name.is_empty() || name.len() > MOST_NAME_BYTES || !name.chars().all(is_word) {
+    if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.chars().all(is_word) {
         return Err(Refusal::Labels(format!(
-            "a label's name has 1 to {MOST_NAME_BYTES} letters, digits, '_', '.', '-' or '/'"
+            "a label's name has 1 to {MAX_NAME_BYTES} letters, digits, '_', '.', '-' or '/'"
         )));
     }
-    if value.len() > MOST_VALUE_BYTES || value.contains(char::is_control) {
+    if value.len() > MAX_VALUE_BYTES || value.contains(char::is_control) {
         return Err(Refusal::Labels(format!(
-            "a label's value has at most {MOST_VALUE_BYTES} bytes and no control characters"
+            "a label's value has at most {MAX_VALUE_BYTES} bytes and no control characters"
         )));
     }
     Ok(())
@@ -221,7 +221,7 @@ mod tests {
         ] {
             assert!(matches!(labels(&unfit), Err(Refusal::Labels(_))), "{unfit}");
         }
-        assert_eq!(Line::parse(&[b' '; MOST_LINE_BYTES + 1]), Err(Refusal::TooLong));
+        assert_eq!(Line::parse(&[b' '; MAX_LINE_BYTES + 1]), Err(Refusal::TooLong));
         assert!(labels(&format!(r#""{}":"{}""#, "x".repeat(64), "y".repeat(256))).is_ok());
     }
 

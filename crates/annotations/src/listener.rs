@@ -7,7 +7,7 @@ use crate::News;
 use crate::budget::Budget;
 use crate::clock::{Clock, monotonic_ns};
 use crate::spans::Spans;
-use connection::{Connection, Judge, MOST_A_TURN};
+use connection::{Connection, Judge, MAX_PER_TURN};
 use gpuwhy_confine::{Purpose, live};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket::Socket;
@@ -20,12 +20,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 const NAME: &str = "gpuwhy-annotate";
-const MOST_CONNECTIONS: usize = 256;
-const MOST_OF_A_USER: usize = 64;
+const MAX_CONNECTIONS: usize = 256;
+const MAX_PER_USER: usize = 64;
 /// Taken up at one turn: whoever connects without end does not keep the others' lines from being read.
-const MOST_NEW_A_TURN: usize = 64;
+const MAX_NEW_PER_TURN: usize = 64;
 /// Read at the end of a trace, of all connections together: it ends soon, whatever they still send.
-const MOST_AT_LAST: usize = 32 << 20;
+const MAX_AT_END: usize = 32 << 20;
 /// How soon the thread notices that it is to end.
 const TURN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Lines are read together, not each for itself.
@@ -96,9 +96,9 @@ fn run(socket: &UnixListener, tracer: u32, news: &Mutex<News>, stop: &AtomicBool
         accept(socket, &mut connections, tracer);
         let mut judge = Judge { spans: &mut spans, budget: &mut budget, tracer, clock };
         let mut said = News::default();
-        let mut left = MOST_AT_LAST;
+        let mut left = MAX_AT_END;
         connections.retain_mut(|connection| {
-            let mut turn = MOST_A_TURN;
+            let mut turn = MAX_PER_TURN;
             connection.read(&mut judge, &mut said, if last { &mut left } else { &mut turn })
         });
         if !said.is_empty() {
@@ -136,14 +136,14 @@ fn wait(socket: &UnixListener, connections: &[Connection], last: bool) -> bool {
 }
 
 fn accept(socket: &UnixListener, connections: &mut Vec<Connection>, tracer: u32) {
-    for _ in 0..MOST_NEW_A_TURN {
+    for _ in 0..MAX_NEW_PER_TURN {
         let Ok((stream, _)) = socket.accept() else { return };
         let Some(connection) = Connection::new(stream) else { continue };
         let of_user = connections.iter().filter(|other| other.uid() == connection.uid()).count();
         // Who traces has room of his own, however many others there are.
-        let has_room = connections.len() < MOST_CONNECTIONS || connection.uid() == tracer;
+        let has_room = connections.len() < MAX_CONNECTIONS || connection.uid() == tracer;
         // Whoever has too many is told by the end of the connection.
-        if has_room && of_user < MOST_OF_A_USER {
+        if has_room && of_user < MAX_PER_USER {
             connections.push(connection);
         }
     }
@@ -205,7 +205,7 @@ mod tests {
     fn a_turn_takes_up_so_many_connections_and_leaves_the_rest_for_the_next() {
         let folder = tempfile::tempdir().unwrap();
         let socket = Socket::open(&folder.path().join("a.sock")).unwrap();
-        let peers: Vec<UnixStream> = (0..3 * MOST_NEW_A_TURN)
+        let peers: Vec<UnixStream> = (0..3 * MAX_NEW_PER_TURN)
             .map(|_| UnixStream::connect(folder.path().join("a.sock")).unwrap())
             .collect();
         let mut connections = Vec::new();
@@ -215,7 +215,7 @@ mod tests {
             assert!(waits(), "there are more");
         }
         accept(socket.listener(), &mut connections, u32::MAX);
-        assert_eq!((connections.len(), waits(), peers.len()), (MOST_OF_A_USER, false, 3 * MOST_NEW_A_TURN));
+        assert_eq!((connections.len(), waits(), peers.len()), (MAX_PER_USER, false, 3 * MAX_NEW_PER_TURN));
     }
 
     #[test]
@@ -226,7 +226,7 @@ mod tests {
         let clock = Clock { offset_ns: 0, began_ns: monotonic_ns() };
         let mut judge = Judge { spans: &mut spans, budget: &mut budget, tracer: 0, clock };
         let mut read = |connection: &mut Connection| {
-            connection.read(&mut judge, &mut News::default(), &mut { MOST_A_TURN })
+            connection.read(&mut judge, &mut News::default(), &mut { MAX_PER_TURN })
         };
         let mut peer = &far;
         assert!(read(&mut connection), "one that is silent may stay");

@@ -5,7 +5,7 @@ use gpuwhy_model::Annotation;
 use std::collections::BTreeMap;
 
 /// Kept until the agent takes them; beyond it they are lost, and counted.
-const MOST_PENDING: usize = 65_536;
+const MAX_PENDING: usize = 65_536;
 
 #[derive(Debug, Default)]
 pub struct News {
@@ -23,8 +23,8 @@ impl News {
 
     /// As much as one batch is to have; the rest stays. Counts go with the first part.
     pub(crate) fn part(&mut self) -> News {
-        const MOST_A_BATCH: usize = 4096;
-        let count = self.annotations.len().min(MOST_A_BATCH);
+        const MAX_PER_BATCH: usize = 4096;
+        let count = self.annotations.len().min(MAX_PER_BATCH);
         let rest = self.annotations.split_off(count);
         let part = std::mem::take(self);
         self.annotations = rest;
@@ -33,7 +33,7 @@ impl News {
 
     pub(crate) fn take(&mut self, told: &Result<Vec<Annotation>, Refusal>) {
         match told {
-            Ok(marks) if self.annotations.len() + marks.len() > MOST_PENDING => self.lost += 1,
+            Ok(marks) if self.annotations.len() + marks.len() > MAX_PENDING => self.lost += 1,
             Ok(marks) => self.annotations.extend(marks.iter().cloned()),
             Err(Refusal::TooManyLines) => self.lost += 1,
             // Whoever began before the trace did ends in it.

@@ -39,7 +39,7 @@ impl fmt::Display for Refusal {
                 "this is not the JSON of a mark ({why}); send a line such as {{\"do\":\"at\",\"labels\":{{\"step\":140}}}}"
             ),
             Refusal::TooLong => {
-                write!(out, "a line has at most {} bytes; send fewer labels", crate::MOST_LINE_BYTES)
+                write!(out, "a line has at most {} bytes; send fewer labels", crate::MAX_LINE_BYTES)
             }
             Refusal::Labels(why) => write!(out, "{why}"),
             Refusal::NoProcess(pid) => write!(out, "there is no process {pid}; `ps` lists those that run"),
@@ -52,7 +52,7 @@ impl fmt::Display for Refusal {
             Refusal::TooManyOpen => write!(
                 out,
                 "more than {} marks of a process are open; end them, or send `at`",
-                crate::spans::MOST_OPEN
+                crate::spans::MAX_OPEN
             ),
             Refusal::NothingOpen => write!(out, "nothing of that name and value is open; begin it first"),
         }

@@ -5,9 +5,9 @@ use gpuwhy_model::{Annotation, MarkClock, MarkState};
 use std::collections::{BTreeMap, HashMap};
 
 /// Of one process, or of a user's processes together. A server with more requests at once marks only some of them.
-pub(crate) const MOST_OPEN: usize = 4096;
+pub(crate) const MAX_OPEN: usize = 4096;
 /// Processes with something open; those that have not marked anything for longest are forgotten first.
-const MOST_PROCESSES: usize = 1024;
+const MAX_PROCESSES: usize = 1024;
 
 /// Who a mark is about, as the kernel tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -80,7 +80,7 @@ impl Spans {
         mark: Annotation,
     ) -> Result<Annotation, Refusal> {
         let process = self.process(about);
-        if process.open.len() >= MOST_OPEN && !process.open.contains_key(&key) {
+        if process.open.len() >= MAX_OPEN && !process.open.contains_key(&key) {
             return Err(Refusal::TooManyOpen);
         }
         let mark = Annotation { state: MarkState::Open, ..mark };
@@ -90,7 +90,7 @@ impl Spans {
 
     fn process(&mut self, about: About) -> &mut Process {
         self.turn += 1;
-        if !self.open.contains_key(&about) && self.open.len() >= MOST_PROCESSES {
+        if !self.open.contains_key(&about) && self.open.len() >= MAX_PROCESSES {
             let oldest = self.open.iter().min_by_key(|(_, process)| process.used).map(|(about, _)| *about);
             oldest.map(|oldest| self.open.remove(&oldest));
         }
@@ -152,14 +152,14 @@ mod tests {
     #[test]
     fn what_is_open_has_a_limit() {
         let mut spans = Spans::default();
-        for n in 0..MOST_OPEN {
+        for n in 0..MAX_OPEN {
             take(&mut spans, What::Begin, &n.to_string(), 1).unwrap();
         }
         assert_eq!(take(&mut spans, What::Begin, "more", 1), Err(Refusal::TooManyOpen));
         assert!(take(&mut spans, What::Begin, "0", 2).is_ok(), "begun again");
-        for uid in 0..2 * MOST_PROCESSES as u32 {
+        for uid in 0..2 * MAX_PROCESSES as u32 {
             spans.process(About { pid: None, uid });
         }
-        assert_eq!(spans.open.len(), MOST_PROCESSES);
+        assert_eq!(spans.open.len(), MAX_PROCESSES);
     }
 }

@@ -5,7 +5,7 @@ use gpuwhy_model::{Cause, CauseShare, Culprit};
 use std::collections::BTreeMap;
 
 /// Culprits that are named for one cause; the rest is summed.
-const MOST_NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bills(BTreeMap<Cause, Bill>);
@@ -188,7 +188,7 @@ fn culprits(bill: &Bill, cgroup: &impl Fn(u64) -> Option<String>) -> Vec<Culprit
         bill.by.iter().filter(|(_, share)| share.ns > 0 && share.ns >= least).collect();
     by.sort_by_key(|(who, share)| (std::cmp::Reverse(share.ns), *who));
     by.into_iter()
-        .take(MOST_NAMED)
+        .take(MAX_NAMED)
         .map(|(who, share)| Culprit {
             pid: share.pid,
             comm: share.comm.clone(),

@@ -119,12 +119,12 @@ fn change(op: &str, a: (&Evidence, Option<&OpSums>), b: (&Evidence, Option<&OpSu
 fn apart(a: &Histogram, b: &Histogram, q: f64) -> bool {
     const DEVIATIONS: f64 = 3.3;
     /// Fewer calls say nothing about such a quantile.
-    const LEAST: f64 = 10.0;
+    const MIN: f64 = 10.0;
     const BUCKET: f64 = 1.125;
     let interval = |hist: &Histogram| {
         let n = hist.total() as f64;
         let spread = DEVIATIONS * (q * (1.0 - q) / n).sqrt();
-        let enough = n * (1.0 - q) >= LEAST;
+        let enough = n * (1.0 - q) >= MIN;
         enough.then(|| {
             let at = |q: f64| hist.quantile_ns(q.clamp(0.0, 1.0)) as f64;
             (at(q - spread), at(q + spread))
@@ -166,9 +166,9 @@ fn gpus(a: &Evidence, b: &Evidence) -> Vec<GpuChange> {
 }
 
 fn said(operations: &[OpChange], gpus: &[GpuChange]) -> Vec<String> {
-    const LEAST_PCT: f64 = 5.0;
-    const LEAST_POINTS: f64 = 10.0;
-    const FEW_CALLS: u64 = 100;
+    const MIN_PCT: f64 = 5.0;
+    const MIN_POINTS: f64 = 10.0;
+    const MIN_CALLS: u64 = 100;
     let mut said = Vec::new();
     for change in operations {
         let quantiles = [
@@ -176,14 +176,14 @@ fn said(operations: &[OpChange], gpus: &[GpuChange]) -> Vec<String> {
             ("p99", change.tail_beyond_noise, change.p99_change_pct),
         ];
         for (quantile, beyond, pct) in quantiles {
-            if let Some(pct) = pct.filter(|pct| beyond && pct.abs() >= LEAST_PCT) {
+            if let Some(pct) = pct.filter(|pct| beyond && pct.abs() >= MIN_PCT) {
                 said.push(format!("{} is {} at {quantile}{}", change.op, by_how_much(pct), why(change)));
                 break;
             }
         }
         match (&change.a, &change.b) {
             // What is called once or twice comes and goes with where a trace begins.
-            (Some(OpSide { calls, .. }), None) | (None, Some(OpSide { calls, .. })) if *calls < FEW_CALLS => {
+            (Some(OpSide { calls, .. }), None) | (None, Some(OpSide { calls, .. })) if *calls < MIN_CALLS => {
             }
             (Some(a), None) => said.push(format!("{} is gone: {} calls before", change.op, a.calls)),
             (None, Some(b)) => said.push(format!("{} is new: {} calls", change.op, b.calls)),
@@ -192,7 +192,7 @@ fn said(operations: &[OpChange], gpus: &[GpuChange]) -> Vec<String> {
     }
     for change in gpus.iter().filter(|change| change.counter == "sm_pct") {
         if let (Some(a), Some(b)) = (change.a, change.b)
-            && (a - b).abs() >= LEAST_POINTS
+            && (a - b).abs() >= MIN_POINTS
         {
             said.push(format!("GPU {} was busy {b:.0}% of the time, {a:.0}% before", change.gpu));
         }
@@ -211,7 +211,7 @@ fn by_how_much(pct: f64) -> String {
 
 /// The cause whose share rose most.
 fn why(change: &OpChange) -> String {
-    const LEAST_POINTS: f64 = 10.0;
+    const MIN_POINTS: f64 = 10.0;
     let (Some(a), Some(b)) = (&change.a, &change.b) else { return String::new() };
     let before =
         |cause: Cause| a.by_cause.iter().find(|(known, _)| *known == cause).map_or(0.0, |(_, pct)| *pct);
@@ -221,7 +221,7 @@ fn why(change: &OpChange) -> String {
         .map(|(cause, pct)| (*cause, *pct, before(*cause)))
         .max_by(|x, y| (x.1 - x.2).total_cmp(&(y.1 - y.2)));
     match most {
-        Some((cause, now, before)) if now - before >= LEAST_POINTS => {
+        Some((cause, now, before)) if now - before >= MIN_POINTS => {
             format!(": {} is {now:.0}% of its time, {before:.0}% before", cause.name())
         }
         _ => String::new(),

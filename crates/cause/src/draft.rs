@@ -7,7 +7,7 @@ use crate::severity::percent;
 use gpuwhy_model::{Cause, Finding, Frame, FrameKind, Impact, Place, Severity, Span, is_of_library};
 
 /// Frames named for a finding.
-const MOST_FRAMES: usize = 24;
+const MAX_FRAMES: usize = 24;
 
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
@@ -131,10 +131,10 @@ pub(crate) fn place_of_stack(case: &Case<'_>, stack_id: Option<i64>) -> Place {
     let of = |kind: FrameKind| frames.iter().filter(move |frame| frame.kind == kind);
     // Compilers and frameworks go deep: the program's own lines are named however far out they are.
     let python = of(FrameKind::Python).filter_map(python_line).enumerate();
-    let python = python.filter(|(depth, line)| *depth < MOST_FRAMES / 2 || !is_of_library(line));
+    let python = python.filter(|(depth, line)| *depth < MAX_FRAMES / 2 || !is_of_library(line));
     Place {
-        python: python.map(|(_, line)| line).take(MOST_FRAMES).collect(),
-        native: of(FrameKind::Native).filter_map(native_line).take(MOST_FRAMES).collect(),
+        python: python.map(|(_, line)| line).take(MAX_FRAMES).collect(),
+        native: of(FrameKind::Native).filter_map(native_line).take(MAX_FRAMES).collect(),
         kernel: None,
     }
 }

@@ -9,9 +9,9 @@ use gpuwhy_model::units::quoted;
 
 /// For the causes that have a good part in it, largest first.
 pub(crate) fn fixes(case: &Case<'_>, pid: u32, bills: &Bills) -> Vec<String> {
-    const LEAST_SHARE_PCT: f64 = 15.0;
+    const MIN_SHARE_PCT: f64 = 15.0;
     let mut fixes: Vec<String> = Vec::new();
-    for share in bills.shares(|_| None).iter().filter(|share| share.share_pct >= LEAST_SHARE_PCT) {
+    for share in bills.shares(|_| None).iter().filter(|share| share.share_pct >= MIN_SHARE_PCT) {
         for fix in of(case, pid, bills, share.class) {
             if !fixes.contains(&fix) {
                 fixes.push(fix);

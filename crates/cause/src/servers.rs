@@ -158,13 +158,13 @@ fn worst(
     signal: Signal,
 ) -> Option<Worst> {
     /// Fewer samples have no worst among them.
-    const LEAST_SAMPLES: usize = 4;
+    const MIN_SAMPLES: usize = 4;
     /// One in so many is among the worst.
     const ONE_IN: usize = 10;
     /// So much worse than the one in the middle; and so much more of a loss than its time is of all.
     const STANDS_OUT: f64 = 1.5;
-    const MOST_FINDINGS: usize = 5;
-    const LEAST_MS: f64 = 1.0;
+    const MAX_FINDINGS: usize = 5;
+    const MIN_MS: f64 = 1.0;
     let p99 = |sample: &ServerSample| sample.latencies.get(&signal)?.quantile(0.99).map(|found| found.us);
     let mut ranked: Vec<(f64, &ServerSample)> =
         samples.iter().filter_map(|sample| Some((p99(sample)?, *sample))).collect();
@@ -172,7 +172,7 @@ fn worst(
     let middle = ranked.get(ranked.len() / 2)?.0;
     ranked.retain({
         let most = ranked.len().div_ceil(ONE_IN);
-        let enough = ranked.len() >= LEAST_SAMPLES;
+        let enough = ranked.len() >= MIN_SAMPLES;
         let mut taken = 0;
         move |(p99, _)| {
             taken += 1;
@@ -197,7 +197,7 @@ fn worst(
             let ns: f64 =
                 losses.iter().map(|lost| windows.iter().map(|span| within(lost, span)).sum::<f64>()).sum();
             let all: f64 = losses.iter().map(|lost| within(lost, &watched)).sum();
-            (ns / 1e6 >= LEAST_MS).then(|| Coincidence {
+            (ns / 1e6 >= MIN_MS).then(|| Coincidence {
                 id: finding.id.clone(),
                 severity: finding.severity,
                 title: finding.title.clone(),
@@ -216,15 +216,15 @@ fn worst(
     found.retain(|found| found.share_pct > STANDS_OUT * found.time_pct);
     let beyond = |found: &Coincidence| found.ms * (1.0 - found.time_pct / found.share_pct.max(1e-9));
     found.sort_by(|a, b| beyond(b).total_cmp(&beyond(a)).then_with(|| a.id.cmp(&b.id)));
-    found.truncate(MOST_FINDINGS);
+    found.truncate(MAX_FINDINGS);
     Some(Worst { signal, windows, p99: of(&bad), else_p99: of(&rest), findings: found })
 }
 
 /// A request is counted when it gets its token: what held it up was before that.
 fn since_it_began(sample: &ServerSample, p99_us: f64) -> Span {
-    const LONGEST_NS: f64 = 60e9;
+    const MAX_NS: f64 = 60e9;
     let span = span_of(sample);
-    let before = (p99_us * 1e3).clamp(0.0, LONGEST_NS) as u64;
+    let before = (p99_us * 1e3).clamp(0.0, MAX_NS) as u64;
     Span { start_ns: span.start_ns.saturating_sub(before), ..span }
 }
 

@@ -8,10 +8,10 @@ const CRITICAL: f64 = 50.0;
 const HIGH: f64 = 20.0;
 const MEDIUM: f64 = 5.0;
 /// Below it there is nothing to say.
-pub(crate) const LEAST_PCT: f64 = 1.0;
+pub(crate) const MIN_PCT: f64 = 1.0;
 /// And a short hiccup is no fault, whatever its share of a short trace is.
 const MEDIUM_NS: u64 = 50_000_000;
-pub(crate) const LEAST_NS: u64 = 5_000_000;
+pub(crate) const MIN_NS: u64 = 5_000_000;
 
 /// Of time that was taken from a process.
 pub(crate) fn of_taken(ns: u64, wall_ns: u64) -> Severity {
@@ -27,7 +27,7 @@ pub(crate) fn of_taken(ns: u64, wall_ns: u64) -> Severity {
 
 /// Worth a finding at all.
 pub(crate) fn matters(ns: u64, wall_ns: u64) -> bool {
-    ns >= LEAST_NS && percent(ns, wall_ns) >= LEAST_PCT
+    ns >= MIN_NS && percent(ns, wall_ns) >= MIN_PCT
 }
 
 pub(crate) fn percent(part: u64, whole: u64) -> f64 {

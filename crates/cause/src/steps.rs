@@ -6,13 +6,13 @@ use gpuwhy_model::{Finding, Span, Touched};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The fewest marks with so much of what lies in any of them are named.
-const MOST_OF_IT: f64 = 0.9;
+const MAX_SHARE: f64 = 0.9;
 /// And those with so much of what the least of them has: of thirteen that are alike not one is left out.
 const AS_BAD: f64 = 0.5;
 /// Ranges named; what has more is scattered.
-const MOST_RANGES: usize = 8;
+const MAX_RANGES: usize = 8;
 /// Names of marks told for a finding.
-const MOST_EVENTS: usize = 4;
+const MAX_EVENTS: usize = 4;
 
 pub(crate) fn tell_steps(evidence: &Evidence, findings: &mut [Finding]) {
     if evidence.marks.is_empty() {
@@ -26,7 +26,7 @@ pub(crate) fn tell_steps(evidence: &Evidence, findings: &mut [Finding]) {
         // What says most comes first: few of many.
         let part = |touched: &Touched| touched.count as f64 / touched.of.max(1) as f64;
         touched.sort_by(|a, b| part(a).total_cmp(&part(b)).then_with(|| a.event.cmp(&b.event)));
-        touched.truncate(MOST_EVENTS);
+        touched.truncate(MAX_EVENTS);
         finding.steps = touched;
     }
 }
@@ -116,7 +116,7 @@ type Parts = Vec<Vec<(usize, f64)>>;
 
 fn shared_out(marks: &[Lasting<'_>], losses: &[&LostAt]) -> Parts {
     /// Marks that lie over each other are looked at back to here.
-    const MOST_AT_ONCE: usize = 1024;
+    const MAX_AT_ONCE: usize = 1024;
     // How far any of the marks up to here reaches.
     let reach: Vec<u64> = marks
         .iter()
@@ -128,7 +128,7 @@ fn shared_out(marks: &[Lasting<'_>], losses: &[&LostAt]) -> Parts {
     let mut parts: Parts = vec![Vec::new(); marks.len()];
     for (number, lost) in losses.iter().enumerate() {
         let behind = marks.partition_point(|lasting| lasting.span.start_ns < lost.end_ns);
-        for at in (0..behind).rev().take(MOST_AT_ONCE) {
+        for at in (0..behind).rev().take(MAX_AT_ONCE) {
             if reach[at] <= lost.start_ns {
                 break;
             }
@@ -161,7 +161,7 @@ fn fewest(parts: &Parts, mut left: Vec<f64>) -> (BTreeSet<usize>, f64) {
     let mut chosen = BTreeSet::new();
     let (mut so_far, mut least) = (0.0, 0.0);
     for (at, ns) in taken {
-        let is_needed = so_far < MOST_OF_IT * all;
+        let is_needed = so_far < MAX_SHARE * all;
         if ns > 0.0 && (is_needed || ns >= AS_BAD * least) {
             least = if is_needed { ns } else { least };
             chosen.insert(at);
@@ -193,8 +193,8 @@ fn in_words(marks: &[Lasting<'_>], chosen: &BTreeSet<usize>) -> String {
             words.push(word);
         }
     }
-    let more = words.len().saturating_sub(MOST_RANGES);
-    words.truncate(MOST_RANGES);
+    let more = words.len().saturating_sub(MAX_RANGES);
+    words.truncate(MAX_RANGES);
     let mut text = words.join(", ");
     if more > 0 {
         text += &format!(" and {more} more");

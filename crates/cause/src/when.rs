@@ -5,7 +5,7 @@ use gpuwhy_model::{Finding, Span};
 
 /// Of a finding's excess, so much must be in calls that took longer than usual to tell by them when it was. Else the
 /// half seconds of its causes tell.
-const ENOUGH_IN_CALLS: f64 = 0.5;
+const MIN_SHARE_IN_CALLS: f64 = 0.5;
 
 /// How well it must be known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) fn losses_of<'a>(evidence: &'a Evidence, finding: &Finding, known: Kn
     let billed: Vec<&LostAt> =
         own.into_iter().filter(|lost| lost.cause.is_some_and(|cause| classes.contains(&cause))).collect();
     let is_enough =
-        known == Known::Finely && in_calls as f64 / 1e6 >= ENOUGH_IN_CALLS * finding.impact.excess_ms;
+        known == Known::Finely && in_calls as f64 / 1e6 >= MIN_SHARE_IN_CALLS * finding.impact.excess_ms;
     if !calls.is_empty() && (is_enough || billed.is_empty()) { calls } else { billed }
 }
 

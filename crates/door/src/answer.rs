@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 pub const DEFAULT_TOKENS: usize = 2_000;
-pub const LEAST_TOKENS: usize = 200;
-pub const MOST_TOKENS: usize = 50_000;
+pub const MIN_TOKENS: usize = 200;
+pub const MAX_TOKENS: usize = 50_000;
 /// JSON of names and numbers has about so many bytes a token.
 const BYTES_A_TOKEN: usize = 3;
 /// Characters of what is of no use in parts.
@@ -77,7 +77,7 @@ fn made<Run>(question: &Question<Run>, asked: &Object, answer: &Value, cut: Cut<
         for usual in ["limit", "points", "slices", "tracks"] {
             again.remove(usual);
         }
-        again.insert("max_tokens".into(), (tokens * 4).min(MOST_TOKENS).into());
+        again.insert("max_tokens".into(), (tokens * 4).min(MAX_TOKENS).into());
         let again = harmless(&Value::Object(again).to_string(), 300);
         next.push(format!("for more of this: {} {again}, or narrow it down", question.tool));
         whole.insert("truncated".into(), true.into());
@@ -189,8 +189,8 @@ mod tests {
     #[test]
     fn megabytes_in_one_string_fit() {
         let answer = json!({"rows": [{"cmdline": "A".repeat(5_000_000)}], "truncated": false});
-        let fitted = fitted(&answer, LEAST_TOKENS);
-        assert!(fitted.to_string().len() <= LEAST_TOKENS * BYTES_A_TOKEN);
+        let fitted = fitted(&answer, MIN_TOKENS);
+        assert!(fitted.to_string().len() <= MIN_TOKENS * BYTES_A_TOKEN);
         assert!(fitted["rows"][0]["cmdline"].as_str().unwrap().contains("more characters"));
     }
 }

@@ -21,7 +21,7 @@ mod used;
 pub use error::{AskError, DoorError, Kind};
 pub use listen::{Door, Peer, Protocol, addresses, bind, told_to_end};
 pub use mcp_sessions::McpSessions;
-pub use secret::{Digest, LEAST_SECRET, lines_of, random};
+pub use secret::{Digest, MIN_SECRET, lines_of, random};
 pub use shares::{Share, Shares};
 pub use timed::Timed;
 pub use tls::Tls;

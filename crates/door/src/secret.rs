@@ -11,7 +11,7 @@ use std::path::Path;
 use subtle::ConstantTimeEq;
 
 /// Shorter secrets can be guessed.
-pub const LEAST_SECRET: usize = 16;
+pub const MIN_SECRET: usize = 16;
 /// A file of secrets is no longer than this.
 const LARGEST: u64 = 1 << 20;
 
@@ -22,7 +22,7 @@ pub struct Digest(Vec<u8>);
 impl Digest {
     /// Of one that is long enough.
     pub fn new(secret: &str) -> Result<Digest, DoorError> {
-        if secret.chars().count() < LEAST_SECRET {
+        if secret.chars().count() < MIN_SECRET {
             Err(DoorError::TokenIsShort)
         } else {
             Ok(Digest::of(secret))

@@ -1,6 +1,6 @@
 //! A question as a tool.
 
-use crate::answer::{self, DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS};
+use crate::answer::{self, DEFAULT_TOKENS, MIN_TOKENS, MAX_TOKENS};
 use crate::fence;
 use crate::schemas::{self, Object};
 use crate::text::{self, sentence};
@@ -44,7 +44,7 @@ pub fn of<Run>(question: &Question<Run>) -> Tool {
             BUDGET.into(),
             json!({
                 "description": "About how many tokens the answer may have; what does not fit is left out and named.",
-                "type": "integer", "minimum": LEAST_TOKENS, "maximum": MOST_TOKENS, "default": DEFAULT_TOKENS,
+                "type": "integer", "minimum": MIN_TOKENS, "maximum": MAX_TOKENS, "default": DEFAULT_TOKENS,
             }),
         );
     }
@@ -97,8 +97,8 @@ pub fn split<Run>(question: &Question<Run>, mut arguments: Object) -> Result<(us
     let budget = match arguments.remove(BUDGET) {
         None | Some(Value::Null) => DEFAULT_TOKENS,
         Some(number) => match number.as_u64() {
-            Some(tokens) => (tokens as usize).clamp(LEAST_TOKENS, MOST_TOKENS),
-            None => return Err(format!("max_tokens is a number from {LEAST_TOKENS} to {MOST_TOKENS}")),
+            Some(tokens) => (tokens as usize).clamp(MIN_TOKENS, MAX_TOKENS),
+            None => return Err(format!("max_tokens is a number from {MIN_TOKENS} to {MAX_TOKENS}")),
         },
     };
     // More than fits need not be read. A row has ten tokens at least.

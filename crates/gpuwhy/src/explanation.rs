@@ -18,7 +18,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 /// Errors and memory cost no time by themselves.
-const LEAST_MS: f64 = 0.001;
+const MIN_MS: f64 = 0.001;
 /// Without `--verbose`: findings in full, the others get a line each.
 const MAX_IN_FULL: usize = 5;
 const MAX_LINES: usize = 40;
@@ -26,7 +26,7 @@ const MAX_CULPRITS: usize = 3;
 const MAX_EVIDENCE: usize = 4;
 const MAX_FIXES: usize = 3;
 /// Causes with less than this share of a finding are not worth a line.
-const LEAST_SHARE_PCT: f64 = 1.0;
+const MIN_SHARE_PCT: f64 = 1.0;
 
 /// How the page is to look.
 #[derive(Debug, Clone, Copy, Default)]
@@ -184,7 +184,7 @@ fn write_finding(
     let bold = |text: String| if style.colour { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text };
     writeln!(out, "\n{number:>2}. {} {}", severity(finding, style), bold(printable(&finding.title)))?;
     let mut label = "why";
-    for share in finding.causes.iter().filter(|share| style.all || share.share_pct >= LEAST_SHARE_PCT) {
+    for share in finding.causes.iter().filter(|share| style.all || share.share_pct >= MIN_SHARE_PCT) {
         writeln!(out, "      {label:<6} {}", cause_line(share, finding.pid, style.max(MAX_CULPRITS)))?;
         label = "";
         for sentence in share.evidence.iter().take(style.max(MAX_EVIDENCE)) {
@@ -253,7 +253,7 @@ fn cause_line(share: &CauseShare, own_pid: Option<u32>, max_culprits: usize) -> 
             let rank = by.rank.map_or_else(String::new, |rank| format!("rank {rank}, "));
             // What costs no time has a culprit all the same.
             let took =
-                if by.ms < LEAST_MS { String::new() } else { format!(" {}", duration((by.ms * 1e6) as u64)) };
+                if by.ms < MIN_MS { String::new() } else { format!(" {}", duration((by.ms * 1e6) as u64)) };
             format!("{whose}{rank}{}{pid}{took}", printable(&by.comm))
         })
         .collect();
@@ -268,18 +268,18 @@ fn cause_line(share: &CauseShare, own_pid: Option<u32>, max_culprits: usize) -> 
 
 /// The innermost lines, the program's own language first.
 fn place(finding: &Finding) -> Option<String> {
-    const MOST_FRAMES: usize = 3;
-    const MOST_CHARS: usize = 120;
+    const MAX_FRAMES: usize = 3;
+    const MAX_CHARS: usize = 120;
     let place = &finding.place;
     let frames = if place.python.is_empty() { &place.native } else { &place.python };
     // From the program's own line on, where there is one: libraries call each other many times over.
     let own = frames.iter().position(|frame| !frame.contains("-packages/")).unwrap_or(0);
-    let shown = frames.iter().take(1).chain(frames.iter().skip(own.max(1))).take(MOST_FRAMES);
-    let short = |frame: &String| frame.chars().take(MOST_CHARS).collect::<String>();
+    let shown = frames.iter().take(1).chain(frames.iter().skip(own.max(1))).take(MAX_FRAMES);
+    let short = |frame: &String| frame.chars().take(MAX_CHARS).collect::<String>();
     let mut words = shown.map(short).collect::<Vec<_>>().join(" < ");
     if let Some(kernel) = &place.kernel {
-        const MOST_CHARS: usize = 60;
-        let short: String = kernel.chars().take(MOST_CHARS).collect();
+        const MAX_CHARS: usize = 60;
+        let short: String = kernel.chars().take(MAX_CHARS).collect();
         words += &format!("{}kernel {short}", if words.is_empty() { "" } else { "; " });
     }
     (!words.is_empty()).then_some(words)
@@ -296,7 +296,7 @@ fn whole_place(finding: &Finding) -> Vec<String> {
 fn cost(finding: &Finding) -> String {
     let impact = &finding.impact;
     let us = |us: f64| duration((us * 1e3) as u64);
-    let mut words = match impact.excess_ms < LEAST_MS {
+    let mut words = match impact.excess_ms < MIN_MS {
         true => "no time of its own".to_string(),
         false => {
             format!("{} ({:.1}% of its time)", duration((impact.excess_ms * 1e6) as u64), impact.wall_pct)
@@ -326,7 +326,7 @@ fn cost(finding: &Finding) -> String {
 
 fn write_idle(idle: &[Idle], style: Style, out: &mut impl Write) -> io::Result<()> {
     let max_processes = style.max(8);
-    const LEAST_MS: f64 = 1.0;
+    const MIN_MS: f64 = 1.0;
     let worth: Vec<&Idle> = idle.iter().filter(|idle| !idle.causes.is_empty()).collect();
     if worth.is_empty() {
         return Ok(());
@@ -352,7 +352,7 @@ fn write_idle(idle: &[Idle], style: Style, out: &mut impl Write) -> io::Result<(
         let parts: Vec<String> = idle
             .causes
             .iter()
-            .filter(|share| share.ms >= LEAST_MS && share.share_pct >= LEAST_SHARE_PCT)
+            .filter(|share| share.ms >= MIN_MS && share.share_pct >= MIN_SHARE_PCT)
             .map(|share| {
                 let by =
                     share.by.first().map_or_else(String::new, |by| format!(" ({})", printable(&by.comm)));
@@ -387,7 +387,7 @@ pub(crate) fn write_tail(
         let parts: Vec<String> = tail
             .by_cause
             .iter()
-            .filter(|share| share.share_pct >= LEAST_SHARE_PCT)
+            .filter(|share| share.share_pct >= MIN_SHARE_PCT)
             .map(|share| format!("{:.0}% {}", share.share_pct, share.class.name()))
             .collect();
         let of = tail.pid.map_or_else(String::new, |pid| format!("{pid:<8} "));

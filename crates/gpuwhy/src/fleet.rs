@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// What waits on disk while the fleet is away.
-const MOST_SPOOLED: u64 = 256 << 20;
+const MAX_SPOOL_BYTES: u64 = 256 << 20;
 /// Snapshots come every second.
 const EVERY: Duration = Duration::from_millis(900);
 
@@ -51,7 +51,7 @@ impl Fleet {
         if !is_named(&target, "node_id") {
             target.resource.push(("node_id".into(), host.into()));
         }
-        let pusher = Pusher::with_spool(&target, spool, MOST_SPOOLED)
+        let pusher = Pusher::with_spool(&target, spool, MAX_SPOOL_BYTES)
             .map_err(|why| Failure::Failed(format!("nothing can be sent to {}: {why}", target.url())))?;
         Ok(Fleet {
             resource: Resource::new(host, &target.resource),

@@ -12,7 +12,7 @@ use gpuwhy_query::Explained;
 use std::io::{self, Write};
 
 /// Of a topic; the file has all.
-const MOST_LINES: usize = 40;
+const MAX_LINES: usize = 40;
 /// On the first screen.
 const MAX_FINDINGS: usize = 3;
 
@@ -98,7 +98,7 @@ fn nothing_seen(last: &Snapshot) -> &'static str {
 pub(crate) fn write_panels(view: &View<'_>, topics: &[Topic], out: &mut impl Write) -> io::Result<()> {
     for panel in topics.iter().filter_map(|topic| topic(view)) {
         writeln!(out)?;
-        for line in panel.lines(usize::MAX, MOST_LINES) {
+        for line in panel.lines(usize::MAX, MAX_LINES) {
             writeln!(out, "{}", line.to_string().trim_end())?;
         }
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Cgroups known at a time.
-const MOST: usize = 10_000;
+const MAX: usize = 10_000;
 /// Numbers nobody knows are looked for again, but not more often than this.
 const REFRESH_EVERY: Duration = Duration::from_secs(1);
 
@@ -52,7 +52,7 @@ impl CgroupNames {
         let Some((folder, part)) = &self.mounted else { return };
         let mut found = HashMap::new();
         walk(folder, part, &mut found);
-        if self.paths.len() + found.len() > MOST {
+        if self.paths.len() + found.len() > MAX {
             self.paths.clear();
         }
         self.paths.extend(found);
@@ -76,7 +76,7 @@ fn walk(folder: &Path, part: &str, found: &mut HashMap<u64, String>) {
                 if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                     continue;
                 }
-                if found.len() >= MOST {
+                if found.len() >= MAX {
                     return;
                 }
                 let shown = format!("{shown}/{}", entry.file_name().to_string_lossy());

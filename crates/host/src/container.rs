@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Labels kept of a container.
-const MOST_LABELS: usize = 64;
+const MAX_LABELS: usize = 64;
 /// Folders in which containerd keeps what it runs: its own, and those of clusters that bring their own.
 const CONTAINERD: &[&str] = &[
     "run/containerd",
@@ -183,7 +183,7 @@ fn tame_json(labels: &Value) -> BTreeMap<String, String> {
 
 /// Labels are anybody's words: not too many, and each of them one word.
 pub(crate) fn tame<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>) -> BTreeMap<String, String> {
-    labels.filter_map(|(name, value)| Some((word(name)?, word(value)?))).take(MOST_LABELS).collect()
+    labels.filter_map(|(name, value)| Some((word(name)?, word(value)?))).take(MAX_LABELS).collect()
 }
 
 /// What is known stays.

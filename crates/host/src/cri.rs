@@ -16,7 +16,7 @@ use tonic::transport::{Channel, Endpoint};
 
 /// For both questions together.
 const PATIENCE: Duration = Duration::from_millis(500);
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 /// Where runtimes listen, and what they are called in `containers.runtime`.
 const SOCKETS: &[(&str, &str)] = &[
     ("run/containerd/containerd.sock", "containerd"),
@@ -112,7 +112,7 @@ where
     A: Message + Default + 'static,
 {
     for version in ["v1", "v1alpha2"] {
-        let mut client = Grpc::new(channel.clone()).max_decoding_message_size(MOST_BYTES);
+        let mut client = Grpc::new(channel.clone()).max_decoding_message_size(MAX_BYTES);
         client.ready().await.ok()?;
         let path = format!("/runtime.{version}.RuntimeService/{method}").parse().ok()?;
         let codec = tonic_prost::ProstCodec::<ById, A>::default();

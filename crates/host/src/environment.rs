@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::Read;
 
 /// The most that is read; a longer environment is read in part.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Environment(HashMap<String, String>);
@@ -20,7 +20,7 @@ impl Environment {
             let mut bytes = Vec::new();
             if let Ok(file) = File::open(path) {
                 // One that cannot be read to its end is known as far as it was.
-                let _ = file.take(MOST_BYTES).read_to_end(&mut bytes);
+                let _ = file.take(MAX_BYTES).read_to_end(&mut bytes);
             }
             bytes
         };

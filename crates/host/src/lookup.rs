@@ -13,7 +13,7 @@ use gpuwhy_model::{Container, Process};
 use std::collections::HashMap;
 
 /// Containers and cgroups remembered; beyond it all are forgotten and looked for anew.
-const MOST: usize = 4096;
+const MAX: usize = 4096;
 
 /// The kernel tells start times by a clock that is set now and then, in whole seconds.
 const CLOCK_STEP_NS: u64 = 2_000_000_000;
@@ -94,7 +94,7 @@ impl Lookup {
             process.container = Some(container);
         }
         let found = tenant(&process, || tenant_of_cgroup(path));
-        if self.tenants.len() >= MOST {
+        if self.tenants.len() >= MAX {
             self.tenants.clear();
         }
         self.tenants.insert(path.to_string(), found.clone());
@@ -120,7 +120,7 @@ impl Lookup {
             container::take_socket(container, host);
         }
         if container.name.is_some() && is_unique {
-            if self.containers.len() >= MOST {
+            if self.containers.len() >= MAX {
                 self.containers.clear();
             }
             self.containers.insert(container.container_id.clone(), container.clone());

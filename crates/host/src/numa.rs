@@ -8,11 +8,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The most that is read of a process's map of its memory; beyond it the sums are of a part.
-const MOST_MAP_BYTES: u64 = 8 << 20;
+const MAX_MAP_BYTES: u64 = 8 << 20;
 /// The kernel walks all pages of a process to tell where they are.
 const ASK_EVERY: Duration = Duration::from_secs(30);
 /// Processes remembered; beyond it all are forgotten and asked anew.
-const MOST_PROCESSES: usize = 4096;
+const MAX_PROCESSES: usize = 4096;
 
 /// The host's nodes and their CPUs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -108,7 +108,7 @@ pub fn open_memory_maps(pid: u32) -> Option<File> {
 /// The same of [`nodes_of_memory`], of a file that is open.
 pub fn nodes_of_maps(file: File) -> Option<BTreeMap<u32, u64>> {
     let mut nodes = BTreeMap::new();
-    for line in BufReader::new(file.take(MOST_MAP_BYTES)).split(b'\n') {
+    for line in BufReader::new(file.take(MAX_MAP_BYTES)).split(b'\n') {
         add_mapping(&mut nodes, &String::from_utf8_lossy(&line.ok()?));
     }
     Some(nodes)
@@ -135,7 +135,7 @@ pub struct MemoryMeter {
 
 impl MemoryMeter {
     pub fn of(&mut self, pid: u32) -> Option<&BTreeMap<u32, u64>> {
-        if self.read.len() > MOST_PROCESSES {
+        if self.read.len() > MAX_PROCESSES {
             self.read.clear();
         }
         if self.read.get(&pid).is_none_or(|(read, _)| read.elapsed() >= ASK_EVERY) {
@@ -178,12 +178,12 @@ pub fn allowed(pid: u32) -> Allowed {
 
 /// `0-3,8` as the numbers it stands for. A range larger than any host has is none.
 fn numbers(list: &str) -> BTreeSet<u32> {
-    const MOST: u32 = 1 << 16;
+    const MAX: u32 = 1 << 16;
     let mut all = BTreeSet::new();
     for part in list.trim().split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         if let (Ok(first), Ok(last)) = (first.trim().parse::<u32>(), last.trim().parse::<u32>())
-            && last < MOST
+            && last < MAX
         {
             all.extend(first..=last);
         }

@@ -8,9 +8,9 @@ use gpuwhy_model::Container;
 use std::collections::BTreeMap;
 
 /// Labels read of a pod.
-const MOST_LABELS: usize = 64;
+const MAX_LABELS: usize = 64;
 /// The longest a host's name may be: pods with longer names have it cut.
-const MOST_HOSTNAME: usize = 63;
+const MAX_HOSTNAME: usize = 63;
 
 const PODINFO: &str = "etc/podinfo";
 const NAME: &[&str] = &["name", "podname", "pod_name", "pod-name"];
@@ -80,7 +80,7 @@ pub(crate) fn take_own_words(
     let id = container.container_id.clone();
     let is_own = |name: &String| {
         let is_others = name == node || Some(name) == node_name.as_ref() || name == "localhost";
-        !is_others && name.len() < MOST_HOSTNAME && !id.starts_with(name.as_str())
+        !is_others && name.len() < MAX_HOSTNAME && !id.starts_with(name.as_str())
     };
     let hostname = inside.word("etc/hostname").or_else(|| environment.word(&["HOSTNAME"]));
     fill(&mut container.pod, hostname.filter(is_own));
@@ -94,7 +94,7 @@ fn labels(text: &str) -> BTreeMap<String, String> {
         let value = serde_json::from_str(value).unwrap_or_else(|_| value.trim_matches('"').to_string());
         Some((word(name)?, word(&value)?))
     };
-    text.lines().filter_map(pair).take(MOST_LABELS).collect()
+    text.lines().filter_map(pair).take(MAX_LABELS).collect()
 }
 
 #[cfg(test)]

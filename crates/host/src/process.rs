@@ -12,7 +12,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 /// The longest command line kept.
-const MOST_CMDLINE_BYTES: usize = 4096;
+const MAX_CMDLINE_BYTES: usize = 4096;
 
 pub fn exists(pid: u32) -> bool {
     fs::metadata(format!("/proc/{pid}")).is_ok()
@@ -145,7 +145,7 @@ fn split_stat(stat: &str) -> Option<(&str, &str)> {
 /// Its words, each but the last with a zero behind it: where a word ends is lost in spaces, and secrets are found by words.
 fn cmdline(root: &Root, pid: u32) -> String {
     let mut bytes = root.bytes(&format!("proc/{pid}/cmdline")).unwrap_or_default();
-    bytes.truncate(MOST_CMDLINE_BYTES);
+    bytes.truncate(MAX_CMDLINE_BYTES);
     let words: Vec<_> =
         bytes.split(|byte| *byte == 0).filter(|word| !word.is_empty()).map(String::from_utf8_lossy).collect();
     words.join("\0")

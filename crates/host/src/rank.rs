@@ -3,7 +3,7 @@
 use crate::environment::Environment;
 
 /// More ranks than any job has: then it was not the number of ranks.
-const MOST_RANKS: i32 = 1 << 22;
+const MAX_RANKS: i32 = 1 << 22;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rank {
@@ -125,14 +125,14 @@ impl Rank {
 
 impl Launcher {
     fn said(&self, environment: &Environment) -> Option<Rank> {
-        let rank = environment.number(self.rank).filter(|rank| (0..MOST_RANKS).contains(rank))?;
-        let world_size = environment.number(self.size).filter(|size| (1..MOST_RANKS).contains(size));
+        let rank = environment.number(self.rank).filter(|rank| (0..MAX_RANKS).contains(rank))?;
+        let world_size = environment.number(self.size).filter(|size| (1..MAX_RANKS).contains(size));
         if world_size.is_some_and(|size| rank >= size)
             || (self.name == "slurm" && is_batch_script(environment))
         {
             return None;
         }
-        let small = |names| environment.number(names).filter(|number| (0..MOST_RANKS).contains(number));
+        let small = |names| environment.number(names).filter(|number| (0..MAX_RANKS).contains(number));
         Some(Rank {
             rank: Some(rank),
             local_rank: small(self.local_rank),

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Traffic that is told of, in words of 4 bytes: enough to see a port at its limit.
-const TOLD_TRAFFIC: &[&str] = &["port_xmit_data", "port_rcv_data"];
+const TRAFFIC_COUNTERS: &[&str] = &["port_xmit_data", "port_rcv_data"];
 
 /// Parts of names that speak of errors or congestion, in any driver's spelling.
 const TROUBLE: &[&str] = &[
@@ -119,7 +119,7 @@ fn delta(before: u64, now: u64) -> Option<u64> {
 fn is_told(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let speaks_of = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
-    TOLD_TRAFFIC.contains(&name.as_str()) || speaks_of(TROUBLE) || !speaks_of(TRAFFIC)
+    TRAFFIC_COUNTERS.contains(&name.as_str()) || speaks_of(TROUBLE) || !speaks_of(TRAFFIC)
 }
 
 fn read_folder(counters: &mut HashMap<Key, u64>, device: &str, port: Option<u32>, folder: &Path) {

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// The most that is read of any file.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 /// The longest name kept of what others may write as they like.
-const MOST_WORD: usize = 512;
+const MAX_WORD_BYTES: usize = 512;
 
 /// The host's files: those below `/`, or below a folder that stands for it in tests.
 #[derive(Debug, Clone)]
@@ -131,15 +131,15 @@ impl Inside {
 /// What a file holds, if that is not too much: half a file would be read wrongly.
 fn bounded(file: File) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).ok()?;
-    (bytes.len() as u64 <= MOST_BYTES).then_some(bytes)
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 <= MAX_BYTES).then_some(bytes)
 }
 
 /// A name that somebody else chose: one line, without what a terminal would act on, not too long. Nothing if nothing
 /// is left.
 pub(crate) fn word(text: &str) -> Option<String> {
     let line = text.trim_matches(['\0', '\n', '\r', ' ', '\t']).lines().next()?;
-    let word: String = line.chars().filter(|c| !c.is_control()).take(MOST_WORD).collect();
+    let word: String = line.chars().filter(|c| !c.is_control()).take(MAX_WORD_BYTES).collect();
     let word = word.trim();
     (!word.is_empty()).then(|| word.to_string())
 }
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn files_are_read_whole_or_not_at_all() {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("large"), vec![b'x'; MOST_BYTES as usize + 1]).unwrap();
+        fs::write(folder.path().join("large"), vec![b'x'; MAX_BYTES as usize + 1]).unwrap();
         fs::write(folder.path().join("odd"), b"a\x1b[31m\0b\xff\nsecond").unwrap();
         let inside = Root::at(folder.path()).hosts().remove(0);
         assert_eq!((inside.text("large"), inside.text("absent")), (None, None));
@@ -163,6 +163,6 @@ mod tests {
     fn words_are_tame() {
         assert_eq!(word("  a b \n c"), Some("a b".into()));
         assert_eq!(word("\0\n "), None);
-        assert_eq!(word(&"x".repeat(10_000)).unwrap().len(), MOST_WORD);
+        assert_eq!(word(&"x".repeat(10_000)).unwrap().len(), MAX_WORD_BYTES);
     }
 }

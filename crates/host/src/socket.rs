@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_millis(200);
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// What `docker inspect` would say. Podman's daemon answers the same question.
 pub(crate) fn inspect(socket: &Path, id: &str, reader: &Reader) -> Option<Value> {
@@ -38,7 +38,7 @@ fn all(stream: &mut UnixStream) -> Option<Vec<u8>> {
     let mut part = [0; 8192];
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() || answer.len() > MOST_BYTES {
+        if left.is_zero() || answer.len() > MAX_BYTES {
             return None;
         }
         stream.set_read_timeout(Some(left)).ok()?;

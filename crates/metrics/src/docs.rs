@@ -1,8 +1,8 @@
 //! docs/metrics.md
 
 use crate::distribution;
-use crate::owners::MOST_OWNERS;
-use crate::points::MOST_SERIES;
+use crate::owners::MAX_OWNERS;
+use crate::points::MAX_SERIES;
 use crate::{METRICS, Unit};
 
 /// The page of all metrics.
@@ -16,8 +16,8 @@ pub fn markdown() -> String {
          Units are base units. Counters and histograms count from the start of the trace; OTLP gets them cumulative.\n\n\
          ## Labels and their cap\n\n\
          `process` is the process's name, `rank` its rank, `pod` its `namespace/pod`; a label that has nothing to say is left out. \
-         Processes that have all three in common share their series. At most {MOST_OWNERS} such owners are told apart: beyond, one whose processes \
-         have all ended makes room, and its sums go to `process=\"other\"`; where none has ended, newcomers are `other`. A metric has at most {MOST_SERIES} series; \
+         Processes that have all three in common share their series. At most {MAX_OWNERS} such owners are told apart: beyond, one whose processes \
+         have all ended makes room, and its sums go to `process=\"other\"`; where none has ended, newcomers are `other`. A metric has at most {MAX_SERIES} series; \
          what is beyond is summed in one whose labels are all `other`. Sums over all series stay exact.\n\n\
          ## Histograms\n\n\
          Counts and sums are exact. Classic buckets are octaves of nanoseconds: {} bounds from {first:e} to {last} seconds, each one nanosecond below a power of two, where \

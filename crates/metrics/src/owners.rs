@@ -1,5 +1,5 @@
 //! Whose a number is, as labels: the process's name, its rank and its pod. Processes of the same name, rank and pod are
-//! one owner, so that a job that starts over goes on with its series. There are at most [`MOST_OWNERS`]: beyond, an owner
+//! one owner, so that a job that starts over goes on with its series. There are at most [`MAX_OWNERS`]: beyond, an owner
 //! whose processes have all ended makes room, and where there is none the newcomer is [`OTHER`].
 
 use crate::OTHER;
@@ -8,9 +8,9 @@ use gpuwhy_model::Process;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Owners told apart.
-pub(crate) const MOST_OWNERS: usize = 64;
+pub(crate) const MAX_OWNERS: usize = 64;
 /// Ended processes remembered: their last numbers may still come.
-const MOST_DEAD: usize = 1024;
+const MAX_DEAD: usize = 1024;
 
 /// Process, rank and pod.
 pub(crate) type Labels = [Text; 3];
@@ -59,8 +59,8 @@ impl Owners {
             owner.living.remove(&process.pid);
         }
         let known = self.owners.contains_key(&labels);
-        let evicted = if known || self.owners.len() < MOST_OWNERS { None } else { self.make_room() };
-        let labels = if known || self.owners.len() < MOST_OWNERS { labels } else { other() };
+        let evicted = if known || self.owners.len() < MAX_OWNERS { None } else { self.make_room() };
+        let labels = if known || self.owners.len() < MAX_OWNERS { labels } else { other() };
         self.by_pid.insert(process.pid, labels.clone());
         if labels != other() {
             self.owners.entry(labels).or_default().living.insert(process.pid);
@@ -84,7 +84,7 @@ impl Owners {
             owner.ended_ns = owner.ended_ns.max(end_ns);
         }
         self.dead.push_back(pid);
-        if self.dead.len() > MOST_DEAD
+        if self.dead.len() > MAX_DEAD
             && let Some(oldest) = self.dead.pop_front()
         {
             self.by_pid.remove(&oldest);
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn beyond_the_cap_the_ended_make_room_and_the_rest_is_other() {
         let mut owners = Owners::default();
-        for pid in 0..MOST_OWNERS as u32 {
+        for pid in 0..MAX_OWNERS as u32 {
             assert_eq!(owners.see(&process(pid, &format!("p{pid}"))), None);
         }
         assert_eq!(owners.see(&process(1000, "late")), None);
@@ -155,19 +155,19 @@ mod tests {
         assert_eq!(&*evicted[0], "p8");
         assert_eq!(&*owners.of(1001)[0], "later");
         assert_eq!(owners.of(8), other(), "what still comes of it");
-        assert_eq!(owners.owners.len(), MOST_OWNERS);
+        assert_eq!(owners.owners.len(), MAX_OWNERS);
     }
 
     #[test]
     fn the_ended_are_forgotten_in_the_end() {
         let mut owners = Owners::default();
-        for pid in 0..3 * MOST_DEAD as u32 {
+        for pid in 0..3 * MAX_DEAD as u32 {
             owners.see(&process(pid, "short"));
             owners.see(&Process { end_ns: Some(1), ..process(pid, "short") });
         }
-        assert_eq!((owners.by_pid.len(), owners.living()), (MOST_DEAD, 0));
+        assert_eq!((owners.by_pid.len(), owners.living()), (MAX_DEAD, 0));
         // A number that is given again is alive again.
-        owners.see(&process(3 * MOST_DEAD as u32 - 1, "new"));
-        assert_eq!((&*owners.of(3 * MOST_DEAD as u32 - 1)[0], owners.living()), ("new", 1));
+        owners.see(&process(3 * MAX_DEAD as u32 - 1, "new"));
+        assert_eq!((&*owners.of(3 * MAX_DEAD as u32 - 1)[0], owners.living()), ("new", 1));
     }
 }

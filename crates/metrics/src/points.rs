@@ -1,4 +1,4 @@
-//! The numbers themselves: a value for each metric and set of labels, at most [`MOST_SERIES`] of a metric; what is beyond
+//! The numbers themselves: a value for each metric and set of labels, at most [`MAX_SERIES`] of a metric; what is beyond
 //! is summed in one series whose labels are all [`OTHER`].
 
 use crate::distribution::Distribution;
@@ -9,16 +9,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Series of one metric, the one for the rest included.
-pub(crate) const MOST_SERIES: usize = 1000;
+pub(crate) const MAX_SERIES: usize = 1000;
 /// Characters of a label.
-const LONGEST_LABEL: usize = 128;
+const MAX_LABEL_LEN: usize = 128;
 
 /// A label's value: shared, as the same few are used again and again.
 pub(crate) type Text = Arc<str>;
 
 /// A string of a traced process as a label: shown, not obeyed, and not too long.
 pub(crate) fn clean(text: &str) -> Text {
-    let cut: String = text.chars().take(LONGEST_LABEL).collect();
+    let cut: String = text.chars().take(MAX_LABEL_LEN).collect();
     printable(&cut).into()
 }
 
@@ -122,7 +122,7 @@ impl Points {
         debug_assert_eq!(labels.len(), id.metric().labels.len(), "{id:?}");
         let now_ns = self.now_ns;
         let family = self.families.entry(id).or_default();
-        let has_room = family.len() + 1 < MOST_SERIES || family.contains_key(&labels);
+        let has_room = family.len() + 1 < MAX_SERIES || family.contains_key(&labels);
         let key = if has_room { labels } else { vec![OTHER.into(); labels.len()] };
         let first = || Series {
             start_ns: now_ns,
@@ -156,13 +156,13 @@ mod tests {
     #[test]
     fn beyond_the_cap_everything_is_still_counted() {
         let mut points = Points::default();
-        for op in 0..3 * MOST_SERIES {
+        for op in 0..3 * MAX_SERIES {
             points.count(Id::Calls, calls(&format!("op{op}"), &owner("p")), 2);
         }
-        assert_eq!(points.families[&Id::Calls].len(), MOST_SERIES);
-        assert_eq!(total(&points, Id::Calls), 6 * MOST_SERIES as u64);
+        assert_eq!(points.families[&Id::Calls].len(), MAX_SERIES);
+        assert_eq!(total(&points, Id::Calls), 6 * MAX_SERIES as u64);
         let rest = vec![Text::from(OTHER); 4];
-        let expected = Value::Count(2 * (2 * MOST_SERIES as u64 + 1));
+        let expected = Value::Count(2 * (2 * MAX_SERIES as u64 + 1));
         assert_eq!(points.families[&Id::Calls][&rest].value, expected);
     }
 
@@ -183,6 +183,6 @@ mod tests {
     #[test]
     fn labels_of_processes_are_tamed() {
         assert_eq!(&*clean("a\u{1b}[2J\n"), "a\u{fffd}[2J\u{fffd}");
-        assert_eq!(clean(&"x".repeat(1 << 20)).len(), LONGEST_LABEL);
+        assert_eq!(clean(&"x".repeat(1 << 20)).len(), MAX_LABEL_LEN);
     }
 }

@@ -14,7 +14,7 @@ use gpuwhy_model::{
 use std::collections::{BTreeMap, HashMap};
 
 /// Findings remembered.
-const MOST_TOLD: usize = 10_000;
+const MAX_REPORTED: usize = 10_000;
 
 /// Process, GPU and kind.
 type MemoryKey = (u32, Option<u16>, MemoryKind);
@@ -152,7 +152,7 @@ impl State {
         let worse = self.told.get(&finding.id).is_none_or(|known| finding.severity < *known);
         if worse {
             // Those of a trace that has gone on for weeks may be told again.
-            if self.told.len() >= MOST_TOLD {
+            if self.told.len() >= MAX_REPORTED {
                 self.told.clear();
             }
             self.told.insert(finding.id.clone(), finding.severity);

@@ -23,7 +23,7 @@ const LARGEST_JSON: usize = 4 << 20;
 /// Questions for the time.
 const ROUND_TRIPS: usize = 8;
 /// Of a node's own words.
-const MOST_WORDS: usize = 300;
+const MAX_WORDS: usize = 300;
 
 /// How long to wait, and whether to wait at all.
 #[derive(Debug, Clone, Copy)]
@@ -114,7 +114,7 @@ impl<'a> Client<'a> {
             status => {
                 let said: Value = serde_json::from_slice(&self.body(response).await?).unwrap_or_default();
                 let words =
-                    said["error"].as_str().map(|words| words.chars().take(MOST_WORDS).collect::<String>());
+                    said["error"].as_str().map(|words| words.chars().take(MAX_WORDS).collect::<String>());
                 Err(match words {
                     Some(words) if words.contains("no question of that name") => Trouble::Old,
                     Some(words) => Trouble::Refused(words),

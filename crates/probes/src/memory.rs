@@ -3,7 +3,7 @@
 use gpuwhy_proc::{ProcessMemory, look};
 
 /// No name is longer.
-const MOST: usize = 8192;
+const MAX: usize = 8192;
 const PAGE: u64 = 4096;
 
 /// The text that ends in NUL at an address, if the process still has it.
@@ -15,7 +15,7 @@ fn text_in(memory: &ProcessMemory, address: u64) -> Option<String> {
     let mut text: Vec<u8> = Vec::new();
     let mut at = address;
     // Page by page: the next one may not be mapped.
-    while text.len() < MOST {
+    while text.len() < MAX {
         let mut part = vec![0u8; (PAGE - at % PAGE) as usize];
         memory.read(at, &mut part).then_some(())?;
         match part.iter().position(|byte| *byte == 0) {

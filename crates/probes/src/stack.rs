@@ -5,7 +5,7 @@ use gpuwhy_model::{PythonFrame, RawCode, RawStack, RawText};
 use std::collections::HashMap;
 
 /// Copies that were begun and whose record has not come: it got lost. Beyond so many they are forgotten.
-const MOST_BEGUN: usize = 256;
+const MAX_STARTED: usize = 256;
 
 /// Parts of stacks, until their record comes.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub(crate) struct Parts(HashMap<u64, Vec<u8>>);
 impl Parts {
     pub(crate) fn take_part(&mut self, bytes: &[u8]) -> Option<()> {
         let part: Box<raw::stack_part_record> = Box::new(read(bytes)?);
-        if self.0.len() >= MOST_BEGUN {
+        if self.0.len() >= MAX_STARTED {
             self.0.clear();
         }
         let copied = self.0.entry(part.key).or_default();

@@ -5,7 +5,7 @@ use crate::text::read_text_field;
 use crate::{Interpreter, Memory};
 
 /// The largest line table that is read: that of a module with tens of thousands of lines.
-const MOST_TABLE_BYTES: u64 = 4 << 20;
+const MAX_TABLE_BYTES: u64 = 4 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Code {
@@ -24,7 +24,7 @@ pub fn read_code(memory: &impl Memory, interpreter: &Interpreter, code: u64) -> 
     let name = if layout.code_qualname == 0 { layout.code_name } else { layout.code_qualname };
     let table = read_pointer(memory, code + u64::from(layout.code_linetable))?;
     let bytes = read_u64(memory, table + u64::from(layout.bytes_size))?;
-    if bytes > MOST_TABLE_BYTES {
+    if bytes > MAX_TABLE_BYTES {
         return None;
     }
     let mut linetable = vec![0; bytes as usize];

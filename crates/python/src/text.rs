@@ -4,7 +4,7 @@ use crate::memory::{read_pointer, read_u32, read_u64};
 use crate::{Layout, Memory};
 
 /// The longest text that is read, in characters: paths and names.
-const MOST_CHARACTERS: u64 = 4096;
+const MAX_CHARACTERS: u64 = 4096;
 
 /// What a `str` says, from the word of its state, its length in characters and the bytes behind its header, which may
 /// have been cut short. The layout tells which bits of the state mean what: they moved in free-threaded 3.14.
@@ -28,7 +28,7 @@ fn character_bytes(layout: &Layout, state: u32) -> u32 {
 
 /// The `str` object at an address; cut where it is very long.
 pub(crate) fn read_text(memory: &impl Memory, layout: &Layout, address: u64) -> Option<String> {
-    let length = read_u64(memory, address + u64::from(layout.unicode_length))?.min(MOST_CHARACTERS);
+    let length = read_u64(memory, address + u64::from(layout.unicode_length))?.min(MAX_CHARACTERS);
     let state = read_u32(memory, address + u64::from(layout.unicode_state))?;
     let character_bytes = character_bytes(layout, state);
     if !matches!(character_bytes, 1 | 2 | 4) {

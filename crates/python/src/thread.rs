@@ -5,10 +5,10 @@ use crate::{Interpreter, Memory};
 use std::fs;
 
 /// Lists that are longer are no lists: the process changed while it was read.
-const MOST_INTERPRETERS: usize = 4096;
-const MOST_THREADS: usize = 65536;
+const MAX_INTERPRETERS: usize = 4096;
+const MAX_THREADS: usize = 65536;
 /// States of one thread: it has one for each interpreter it runs. Each may have a stack of its own to be read.
-const MOST_STATES: usize = 64;
+const MAX_STATES: usize = 64;
 
 /// Where the C library's `struct pthread`, which `pthread_self()` points to, has the thread's id: glibc, then musl.
 #[cfg(target_arch = "aarch64")]
@@ -40,7 +40,7 @@ pub(crate) fn interpreters(memory: &impl Memory, interpreter: &Interpreter) -> V
     let layout = &interpreter.layout;
     let head = read_pointer(memory, interpreter.runtime + u64::from(layout.interpreters_head));
     std::iter::successors(head, |state| read_pointer(memory, state + u64::from(layout.interp_next)))
-        .take(MOST_INTERPRETERS)
+        .take(MAX_INTERPRETERS)
         .collect()
 }
 
@@ -53,9 +53,9 @@ pub(crate) fn states(memory: &impl Memory, interpreter: &Interpreter, thread: Th
             let head = read_pointer(memory, state + u64::from(layout.interp_threads_head));
             std::iter::successors(head, |state| read_pointer(memory, state + u64::from(layout.tstate_next)))
         })
-        .take(MOST_THREADS)
+        .take(MAX_THREADS)
         .filter(|state| is_of(memory, interpreter, *state, thread))
-        .take(MOST_STATES)
+        .take(MAX_STATES)
         .collect()
 }
 

@@ -9,7 +9,7 @@ use gpuwhy_store::Reader;
 use std::collections::HashMap;
 
 /// Of more calls than this a sample is read.
-const MOST: u64 = 60_000;
+const MAX: u64 = 60_000;
 /// The parts of the time that a sample is drawn from.
 const PARTS: u64 = 240;
 
@@ -79,12 +79,12 @@ pub(crate) fn each_kept(
     };
     let Span { start_ns, end_ns } = wanted.span;
     let times = [start_ns, end_ns.saturating_add(1)];
-    let count = format!("SELECT count(*) FROM (SELECT 1 FROM calls {clause} LIMIT {})", MOST + 1);
-    if rows(reader, &count, times)?.first().map_or(0, |row| row.number(0)) <= MOST {
+    let count = format!("SELECT count(*) FROM (SELECT 1 FROM calls {clause} LIMIT {})", MAX + 1);
+    if rows(reader, &count, times)?.first().map_or(0, |row| row.number(0)) <= MAX {
         each_row(reader, &select, times, |row| pass(row, 1.0))?;
         return Ok(true);
     }
-    let some = format!("{select} ORDER BY timestamp_ns LIMIT {}", MOST / PARTS);
+    let some = format!("{select} ORDER BY timestamp_ns LIMIT {}", MAX / PARTS);
     let step = (wanted.span.ns() / PARTS).max(1);
     for part in 0..=PARTS {
         let from = start_ns + part * step;
@@ -98,7 +98,7 @@ pub(crate) fn each_kept(
         })?;
         // What was read covers the time up to its last call; the rest of the part is taken to be alike.
         let last = read.last().map_or(to, |row| Row::of(row).number(0));
-        let cut = read.len() as u64 == MOST / PARTS && last > from;
+        let cut = read.len() as u64 == MAX / PARTS && last > from;
         let scale = if cut { step as f64 / (last - from) as f64 } else { 1.0 };
         for row in &read {
             pass(&Row::of(row), scale.max(1.0));

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 const POINTS: usize = 120;
-const MOST_POINTS: usize = 2_000;
+const MAX_POINTS: usize = 2_000;
 const WINDOW_NS: u64 = 500_000_000;
 /// Call sites that are told apart.
 const SITES: usize = 8;
@@ -73,7 +73,7 @@ pub struct Curve {
 
 pub fn series(reader: &Reader, request: &SeriesRequest) -> Result<Series, QueryError> {
     let span = span(reader, request.since.as_deref(), request.from_ns, request.to_ns)?;
-    let points = request.points.unwrap_or(POINTS).clamp(2, MOST_POINTS) as u64;
+    let points = request.points.unwrap_or(POINTS).clamp(2, MAX_POINTS) as u64;
     // Sums are of half a second.
     let least = if matches!(request.of, SeriesOf::Calls | SeriesOf::Blame) { WINDOW_NS } else { 1 };
     let asked = Asked { reader, request, span, step: (span.ns() / points).max(least) };

@@ -9,9 +9,9 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-const MOST_CMDLINE_BYTES: usize = 64 * 1024;
+const MAX_CMDLINE_BYTES: usize = 64 * 1024;
 /// Of one process: its API, its metrics, and what its parts talk to each other by.
-const MOST_PORTS: usize = 8;
+const MAX_PORTS: usize = 8;
 /// How deep below a launcher the process that listens may be.
 const DEPTH: usize = 3;
 
@@ -61,7 +61,7 @@ pub(crate) fn find(proc: &Path) -> Vec<Found> {
             if hinted.is_empty() { listens.into_iter().collect() } else { hinted };
         // A server's own children have its command line too, and its sockets.
         targets.retain(|address| taken.insert(*address));
-        targets.truncate(MOST_PORTS);
+        targets.truncate(MAX_PORTS);
         let is_known = |other: &Found| other.kind.name == kind.name && is_below(*pid, other.pid, children);
         if targets.is_empty() && found.iter().any(is_known) {
             continue;
@@ -116,7 +116,7 @@ impl Host<'_> {
     fn words(&self, pid: u32) -> Vec<String> {
         let path = self.of(pid, "cmdline");
         let mut bytes = look(pid, || fs::read(path)).and_then(Result::ok).unwrap_or_default();
-        bytes.truncate(MOST_CMDLINE_BYTES);
+        bytes.truncate(MAX_CMDLINE_BYTES);
         let words = bytes.split(|byte| *byte == 0).filter(|word| !word.is_empty());
         words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
     }

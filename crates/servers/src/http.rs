@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 const TO_CONNECT: Duration = Duration::from_millis(300);
 /// For all of it: somebody who sends a byte now and then does not get more time.
 const IN_ALL: Duration = Duration::from_secs(1);
-const MOST_BYTES: usize = 4 << 20;
-const MOST_HEAD_BYTES: usize = 16 << 10;
+const MAX_BYTES: usize = 4 << 20;
+const MAX_HEAD_BYTES: usize = 16 << 10;
 
 pub(crate) fn connect(target: &Target) -> Result<TcpStream, String> {
     TcpStream::connect_timeout(&target.address, TO_CONNECT).map_err(|error| match error.kind() {
@@ -44,8 +44,8 @@ fn all(stream: &mut TcpStream, until: Instant) -> Result<Vec<u8>, String> {
         if left.is_zero() {
             return Err(format!("its page took longer than {} s", IN_ALL.as_secs()));
         }
-        if answer.len() > MOST_BYTES {
-            return Err(format!("its page is larger than {} MiB", MOST_BYTES >> 20));
+        if answer.len() > MAX_BYTES {
+            return Err(format!("its page is larger than {} MiB", MAX_BYTES >> 20));
         }
         stream.set_read_timeout(Some(left)).map_err(|error| error.to_string())?;
         match stream.read(&mut part) {
@@ -75,7 +75,7 @@ fn content_length(head: &str) -> Option<usize> {
 }
 
 fn split(answer: &[u8]) -> Option<(String, &[u8])> {
-    let end = answer.windows(4).take(MOST_HEAD_BYTES).position(|four| four == b"\r\n\r\n")?;
+    let end = answer.windows(4).take(MAX_HEAD_BYTES).position(|four| four == b"\r\n\r\n")?;
     Some((String::from_utf8_lossy(&answer[..end]).into_owned(), &answer[end + 4..]))
 }
 
@@ -140,7 +140,7 @@ mod tests {
         for noise in [&b"SSH-2.0-x\r\n\r\n"[..], b"", b"\r\n\r\n", b"\xff\xff\r\n\r\n"] {
             assert!(why(noise).contains("HTTP"), "{noise:?}");
         }
-        static LARGE: [u8; MOST_BYTES + 100_000] = [b'x'; MOST_BYTES + 100_000];
+        static LARGE: [u8; MAX_BYTES + 100_000] = [b'x'; MAX_BYTES + 100_000];
         assert!(why(&LARGE).contains("larger"));
     }
 

@@ -18,7 +18,7 @@ const FIRST_LOOKS: u32 = 10;
 /// After it failed so often, it is asked less often.
 const PATIENT_UNTIL: u32 = 3;
 const ASK_FAILED_EVERY: Duration = Duration::from_secs(10);
-const MOST_SERVERS: usize = 16;
+const MAX_SERVERS: usize = 16;
 
 /// Which servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,7 +119,7 @@ impl ServerMeter {
             for target in targets {
                 if let Some(server) = self.servers.get_mut(&target) {
                     server.pid = Some(pid);
-                } else if self.wanted == Wanted::Found && self.servers.len() < MOST_SERVERS {
+                } else if self.wanted == Wanted::Found && self.servers.len() < MAX_SERVERS {
                     let server = Server { pid: Some(pid), kind: Some(kind), ..Server::default() };
                     self.servers.insert(target.clone(), server);
                 }
@@ -182,8 +182,8 @@ fn page(
 }
 
 fn say(said: &mut BTreeMap<String, Option<String>>, heard: &mut Heard, who: &str, why: Option<String>) {
-    const MOST_SAID: usize = 1024;
-    if said.len() < MOST_SAID && said.get(who) != Some(&why) {
+    const MAX_MESSAGES: usize = 1024;
+    if said.len() < MAX_MESSAGES && said.get(who) != Some(&why) {
         said.insert(who.into(), why.clone());
         heard.news.push((who.into(), why));
     }

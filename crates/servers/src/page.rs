@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Samples of one page that are kept; servers with hundreds of models have a few thousand.
-const MOST_SAMPLES: usize = 100_000;
+const MAX_SAMPLES: usize = 100_000;
 
 /// The samples whose names somebody wants.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ impl<'a> Page<'a> {
     pub(crate) fn parse(text: &'a str, wanted: impl Fn(&str) -> bool) -> Page<'a> {
         let mut page = Page::default();
         let samples = text.lines().filter_map(|line| sample(line.trim(), &wanted));
-        for (name, sample) in samples.take(MOST_SAMPLES) {
+        for (name, sample) in samples.take(MAX_SAMPLES) {
             page.samples.entry(name).or_default().push(sample);
         }
         page

@@ -6,8 +6,8 @@ use gpuwhy_model::{Bucket, Latency, ServerSample, Signal};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The longest list of models that is kept.
-const MOST_MODELS: usize = 8;
-const MOST_MODEL_BYTES: usize = 256;
+const MAX_MODELS: usize = 8;
+const MAX_MODEL_BYTES: usize = 256;
 
 /// Counts since the server began, and what is so now.
 #[derive(Debug, Clone, Default)]
@@ -78,7 +78,7 @@ impl Reading {
         let generated = rise(Means::GenerationTokens).map(|tokens| tokens / seconds);
         Some(ServerSample {
             window_ns,
-            model: self.models.iter().take(MOST_MODELS).cloned().collect::<Vec<_>>().join(", "),
+            model: self.models.iter().take(MAX_MODELS).cloned().collect::<Vec<_>>().join(", "),
             running: gauge(Means::Running),
             waiting: gauge(Means::Waiting),
             kv_cache_pct: gauge(Means::KvCache),
@@ -171,7 +171,7 @@ fn histogram(page: &Page<'_>, metric: &Metric) -> Option<Histogram> {
 /// A name that the server chose, or whoever asked it for a model.
 fn tame(model: &str) -> String {
     let mut tame: String = model.chars().filter(|c| !c.is_control()).collect();
-    while tame.len() > MOST_MODEL_BYTES {
+    while tame.len() > MAX_MODEL_BYTES {
         tame.pop();
     }
     tame

@@ -4,12 +4,12 @@ use std::fmt::{self, Write};
 
 use cpp_demangle::{DemangleOptions, Symbol};
 
-const LONGEST: usize = 4096;
+const MAX_LEN: usize = 4096;
 /// Templates make long ones; longer ones are shown as they are.
-const LONGEST_MANGLED: usize = 64 << 10;
+const MAX_MANGLED_LEN: usize = 64 << 10;
 
 pub(crate) fn demangle(name: &str) -> String {
-    if name.len() > LONGEST_MANGLED || !name.starts_with('_') {
+    if name.len() > MAX_MANGLED_LEN || !name.starts_with('_') {
         return cut(name).to_string();
     }
     let mut out = Bounded(String::new());
@@ -19,7 +19,7 @@ pub(crate) fn demangle(name: &str) -> String {
     }
     if let Ok(symbol) = Symbol::new(name) {
         let done = symbol.structured_demangle(&mut out, &DemangleOptions::default());
-        if done.is_ok() || out.0.len() >= LONGEST / 2 {
+        if done.is_ok() || out.0.len() >= MAX_LEN / 2 {
             return out.0;
         }
     }
@@ -28,7 +28,7 @@ pub(crate) fn demangle(name: &str) -> String {
 
 /// At most the longest name, whole characters.
 pub(crate) fn cut(name: &str) -> &str {
-    first(name, LONGEST)
+    first(name, MAX_LEN)
 }
 
 fn first(text: &str, most: usize) -> &str {
@@ -40,7 +40,7 @@ struct Bounded(String);
 
 impl Write for Bounded {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let room = LONGEST - self.0.len();
+        let room = MAX_LEN - self.0.len();
         self.0.push_str(first(text, room));
         if text.len() > room { Err(fmt::Error) } else { Ok(()) }
     }
@@ -67,9 +67,9 @@ mod tests {
             let before = if level == 0 { "S_".to_string() } else { format!("S{}_", base36(level - 1)) };
             name.push_str(&format!("PFv{before}{before}E"));
         }
-        assert!(demangle(&name).len() <= LONGEST);
-        assert!(demangle(&"x".repeat(1 << 20)).len() <= LONGEST);
-        assert!(demangle(&format!("_{}", "é".repeat(1 << 16))).len() <= LONGEST);
+        assert!(demangle(&name).len() <= MAX_LEN);
+        assert!(demangle(&"x".repeat(1 << 20)).len() <= MAX_LEN);
+        assert!(demangle(&format!("_{}", "é".repeat(1 << 16))).len() <= MAX_LEN);
     }
 
     fn base36(number: usize) -> String {

@@ -2,7 +2,7 @@
 
 use gpuwhy_proc::{Mapping, Maps};
 
-const MOST_MAPPINGS: usize = 16_384;
+const MAX_MAPPINGS: usize = 16_384;
 
 /// The executable mappings, by address.
 pub(crate) fn executable(maps: &Maps) -> Vec<Mapping> {
@@ -10,7 +10,7 @@ pub(crate) fn executable(maps: &Maps) -> Vec<Mapping> {
         .iter()
         // The kernel's own page (vsyscall) is nobody's code.
         .filter(|mapping| mapping.executable && mapping.path != "[vsyscall]")
-        .take(MOST_MAPPINGS)
+        .take(MAX_MAPPINGS)
         // A file that has lost its name is still the one that was opened by it.
         .map(|mapping| Mapping { deleted: false, ..mapping })
         .collect();

@@ -12,7 +12,7 @@ use crate::symbol_table::{MAX_ADDRESS, SymbolTable};
 use gpuwhy_elf::Layout;
 
 /// Functions inlined into each other at one address.
-const MOST_INLINED: usize = 128;
+const MAX_INLINED: usize = 128;
 /// What is held of a unit beside its bytes: abbreviations, ranges, the start of its lines. In a C library, whose units are
 /// many and small, this is three times its debug information.
 const UNIT_BYTES: u64 = 16 << 10;
@@ -89,7 +89,7 @@ impl Names {
                 line: place.and_then(|place| place.line),
                 inlined: true,
             });
-            if lines.len() >= MOST_INLINED {
+            if lines.len() >= MAX_INLINED {
                 break;
             }
         }

@@ -12,9 +12,9 @@ use gpuwhy_proc::{FileId, Inside, Mapping, Maps, TargetFile, look};
 use crate::{maps, perf_map};
 
 /// Processes of which it is remembered what was opened.
-const MOST_AHEAD: usize = 4096;
+const MAX_AHEAD: usize = 4096;
 /// Files opened ahead for one process.
-const MOST_FILES: usize = 512;
+const MAX_FILES: usize = 512;
 
 /// When it started and which program it runs: a process id may be another's by now.
 pub(crate) type Identity = (u64, (u64, u64));
@@ -54,12 +54,12 @@ impl Ahead {
     pub fn open(&mut self, pid: u32) -> Answer {
         let mut answer = answer(Question(Wanted::Process(pid, true)));
         let Some((maps, _)) = &answer.process else { return answer };
-        if self.opened.len() >= MOST_AHEAD {
+        if self.opened.len() >= MAX_AHEAD {
             self.opened.clear();
         }
         let opened = self.opened.entry(pid).or_default();
         let new = maps::executable(maps).into_iter().filter(Mapping::is_file);
-        let new = new.filter(|line| opened.insert((line.start, line.file))).take(MOST_FILES);
+        let new = new.filter(|line| opened.insert((line.start, line.file))).take(MAX_FILES);
         let new: Vec<Mapping> = new.collect();
         let files = open_mapped(pid, new.clone());
         answer.mapped = new.into_iter().zip(files).collect();

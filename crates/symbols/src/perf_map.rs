@@ -10,8 +10,8 @@ use gpuwhy_proc::Inside;
 use crate::demangle::cut;
 use crate::opener::Opener;
 
-const MOST_BYTES: u64 = 64 << 20;
-const MOST_FUNCTIONS: usize = 1 << 20;
+const MAX_BYTES: u64 = 64 << 20;
+const MAX_FUNCTIONS: usize = 1 << 20;
 const CHUNK: u64 = 1 << 20;
 
 #[derive(Default)]
@@ -57,8 +57,8 @@ impl PerfMap {
         if size < self.read {
             *self = PerfMap { file: again(), ..PerfMap::default() };
         }
-        while self.read < size.min(MOST_BYTES) && self.functions.len() < MOST_FUNCTIONS {
-            let mut chunk = vec![0; CHUNK.min(size.min(MOST_BYTES) - self.read) as usize];
+        while self.read < size.min(MAX_BYTES) && self.functions.len() < MAX_FUNCTIONS {
+            let mut chunk = vec![0; CHUNK.min(size.min(MAX_BYTES) - self.read) as usize];
             let count =
                 self.file.as_ref().and_then(|file| file.read_at(&mut chunk, self.read).ok()).unwrap_or(0);
             if count == 0 {

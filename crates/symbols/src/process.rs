@@ -12,7 +12,7 @@ use crate::perf_map::PerfMap;
 use crate::vdso;
 
 /// Mappings that are no more, kept for records from before.
-const MOST_GONE: usize = 4096;
+const MAX_ENDED: usize = 4096;
 /// Files opened at one question.
 const OPENED_TOGETHER: usize = 32;
 
@@ -189,7 +189,7 @@ fn with_gone(now: Vec<Mapping>, before: Vec<Mapping>) -> Vec<Mapping> {
         let at = now.partition_point(|present| present.line.end <= mapping.line.start);
         now.get(at).is_none_or(|present| present.line.start >= mapping.line.end)
     };
-    let gone: Vec<Mapping> = before.into_iter().filter(free).take(MOST_GONE).collect();
+    let gone: Vec<Mapping> = before.into_iter().filter(free).take(MAX_ENDED).collect();
     let mut all = now;
     all.extend(gone);
     all.sort_by_key(|mapping| mapping.line.start);

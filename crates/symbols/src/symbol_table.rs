@@ -9,8 +9,8 @@ use gpuwhy_elf::{Bytes, Layout, Part};
 /// Symbols read at a time.
 const CHUNK: u64 = 8_192;
 /// Functions that begin before an address but end before it too, or are the same under another name.
-const MOST_PASSED: usize = 64;
-const LONGEST_NAME: u64 = 64 << 10;
+const MAX_SKIPPED: usize = 64;
+const MAX_NAME_LEN: u64 = 64 << 10;
 
 /// No file is linked above; sums with such addresses would overflow.
 pub(crate) const MAX_ADDRESS: u64 = 1 << 56;
@@ -72,7 +72,7 @@ impl SymbolTable {
 
     pub(crate) fn name_at(&self, address: u64, file: &impl Bytes) -> Option<String> {
         let after = self.entries.partition_point(|entry| entry.start() <= address);
-        let mut before = self.entries[..after].iter().rev().take(MOST_PASSED);
+        let mut before = self.entries[..after].iter().rev().take(MAX_SKIPPED);
         let nearest = self.entries.get(after.checked_sub(1)?)?.start();
         let entry = before.find(|entry| {
             // Code written in assembler may have no size: it goes on to the next.
@@ -84,7 +84,7 @@ impl SymbolTable {
         loop {
             let bytes = file.bytes(names.offset.checked_add(at)?, length)?;
             let end = bytes.iter().position(|byte| *byte == 0);
-            let most = LONGEST_NAME.min(names.size - at);
+            let most = MAX_NAME_LEN.min(names.size - at);
             if end.is_some() || length >= most {
                 let name = String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]);
                 return (!name.is_empty()).then(|| demangle(&name));

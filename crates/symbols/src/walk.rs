@@ -28,7 +28,7 @@ mod arch {
 /// By DWARF number; the last general one of any machine here is 31.
 const COUNT: usize = 32;
 /// Operations of one expression; real ones have about ten.
-const MOST_OPERATIONS: u32 = 1000;
+const MAX_OPERATIONS: u32 = 1000;
 
 /// A frame: what its registers were, as far as that is known.
 #[derive(Debug, Clone)]
@@ -178,13 +178,13 @@ impl Place {
     ) -> Option<u64> {
         let expression = expression.get(&row.section()).ok()?;
         let mut evaluation: Evaluation<EndianSlice<'_, _>> = expression.evaluation(row.encoding);
-        evaluation.set_max_iterations(MOST_OPERATIONS);
+        evaluation.set_max_iterations(MAX_OPERATIONS);
         if let Some(frame) = frame {
             evaluation.set_initial_value(frame);
         }
         let mut state = evaluation.evaluate().ok()?;
         // Each turn costs an operation or ends it.
-        for _ in 0..MOST_OPERATIONS {
+        for _ in 0..MAX_OPERATIONS {
             state = match state {
                 EvaluationResult::Complete => break,
                 EvaluationResult::RequiresRegister { register, .. } => {

@@ -26,7 +26,7 @@ const BY_POINTER: u8 = 4;
 /// The memory is a line table.
 const LINES: u8 = 8;
 /// Each is a system call of the agent.
-const MOST_READS: u32 = 1_000_000;
+const MAX_READS: u32 = 1_000_000;
 const FRAMES: usize = 64;
 
 struct Image<'a> {
@@ -38,7 +38,7 @@ struct Image<'a> {
 impl Memory for Image<'_> {
     fn read(&self, address: u64, into: &mut [u8]) -> bool {
         self.reads.set(self.reads.get() + 1);
-        assert!(self.reads.get() <= MOST_READS, "more than {MOST_READS} reads");
+        assert!(self.reads.get() <= MAX_READS, "more than {MAX_READS} reads");
         let Some(offset) = address.checked_sub(BASE).and_then(|offset| usize::try_from(offset).ok()) else {
             return false;
         };

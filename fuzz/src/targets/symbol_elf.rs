@@ -30,13 +30,13 @@ pub(crate) const TARGET: Target = Target {
 };
 
 /// No name is shown longer.
-const LONGEST_NAME: usize = 4096;
+const MAX_NAME_LEN: usize = 4096;
 
 fn run(bytes: &[u8]) {
     match bytes.split_first() {
         Some((b'm', name)) => {
             let shown = fuzz::name(&String::from_utf8_lossy(name));
-            assert!(shown.len() <= LONGEST_NAME, "a name of {} bytes", shown.len());
+            assert!(shown.len() <= MAX_NAME_LEN, "a name of {} bytes", shown.len());
         }
         Some((b'p', text)) => fuzz::perf_map(text),
         _ => {

@@ -14,13 +14,13 @@ pub(crate) const TARGET: Target = Target {
     most_bytes: 16 << 10,
 };
 
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 fn run(bytes: &[u8]) {
     scratch::with_folder(|folder| {
         let path = folder.join("received.db");
         let _ = fs::remove_file(&path);
-        let mut receiver = Receiver::new(&path, MOST_BYTES).expect("a temporary file");
+        let mut receiver = Receiver::new(&path, MAX_BYTES).expect("a temporary file");
         let (first, rest) = bytes.split_at(bytes.len() / 3);
         let taken = receiver.take(first).and_then(|()| receiver.take(rest));
         if taken.and_then(|()| receiver.finish()).is_ok() {

@@ -4,7 +4,7 @@ use gpuwhy_model::{Batch, Frame, FrameKind, OpId, Stack};
 use std::collections::HashMap;
 
 /// Stacks remembered; the rest is in the file.
-const MOST_STACKS: usize = 8_192;
+const MAX_STACKS: usize = 8_192;
 
 /// Kept calls by stack, and the line each stack stands for.
 #[derive(Debug, Clone, Default)]
@@ -26,7 +26,7 @@ pub struct LineSum {
 
 impl Code {
     pub(super) fn take(&mut self, batch: &Batch) {
-        if self.calls.len() >= MOST_STACKS || self.lines.len() >= MOST_STACKS {
+        if self.calls.len() >= MAX_STACKS || self.lines.len() >= MAX_STACKS {
             self.calls.clear();
             self.lines.clear();
         }

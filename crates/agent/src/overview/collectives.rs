@@ -4,10 +4,10 @@ use gpuwhy_model::{Collective, Facts};
 use std::collections::{BTreeMap, HashMap};
 
 /// Collectives whose end was not seen; nobody may ever ask for it.
-const MOST_PENDING: usize = 16_384;
-const MOST_COMMUNICATORS: usize = 1024;
+const MAX_PENDING: usize = 16_384;
+const MAX_COMMUNICATORS: usize = 1024;
 /// Collectives of a communicator that some rank has not reached.
-const MOST_MEETINGS: usize = 256;
+const MAX_COLLECTIVES: usize = 256;
 
 #[derive(Debug, Clone, Default)]
 pub struct Collectives {
@@ -102,10 +102,10 @@ impl Collectives {
                 sum.longest_wait_ns = sum.longest_wait_ns.max(wait.wait_ns);
             }
         }
-        if self.pending.len() > MOST_PENDING {
+        if self.pending.len() > MAX_PENDING {
             self.pending.clear();
         }
-        while self.communicators.len() > MOST_COMMUNICATORS {
+        while self.communicators.len() > MAX_COMMUNICATORS {
             self.communicators.pop_first();
         }
     }
@@ -214,7 +214,7 @@ impl Communicator {
                 place.late_ns += meeting.last_ns - meeting.first_ns;
             }
         }
-        while self.meetings.len() > MOST_MEETINGS {
+        while self.meetings.len() > MAX_COLLECTIVES {
             self.meetings.pop_first();
         }
     }

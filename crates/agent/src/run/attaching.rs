@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 /// The longest the loop sleeps; records and mappings wake it earlier.
 const TURN: Duration = Duration::from_millis(50);
 /// Less would be no sleep at all.
-const LEAST_TURN: Duration = Duration::from_millis(1);
+const MIN_TURN: Duration = Duration::from_millis(1);
 /// Lines of coverage kept for the screen and the summary.
-const MOST_SAID: usize = 100;
+const MAX_MESSAGES: usize = 100;
 /// Going through all processes' mappings takes a while on a large host.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Threads of new targets are followed no more often than this.
@@ -32,7 +32,7 @@ impl Run {
         let slice =
             self.governor.next_ns().map(|next_ns| Duration::from_nanos(next_ns.saturating_sub(now_ns)));
         let look = self.meets_threads().then(|| self.looks.pause(Instant::now()));
-        let turn = slice.into_iter().chain(look).fold(TURN, Duration::min).max(LEAST_TURN);
+        let turn = slice.into_iter().chain(look).fold(TURN, Duration::min).max(MIN_TURN);
         let (mapped, complete) = match &self.watch {
             Some(watch) => {
                 let ended = self.command.as_ref().and_then(Started::end_fd);
@@ -232,7 +232,7 @@ impl Run {
             };
             let line = format!("{} {} {}: {}", status.probe, status.target, status.file, status.reason);
             // All of them are in the file; what is said with every answer is said once and has an end.
-            if said.len() < MOST_SAID && !said.contains(&line) {
+            if said.len() < MAX_MESSAGES && !said.contains(&line) {
                 said.push(line);
             }
         }

@@ -4,7 +4,7 @@ use crate::budget::Budget;
 use crate::clock::{Clock, monotonic_ns};
 use crate::peer::{Peer, uid_of};
 use crate::spans::Spans;
-use crate::{Line, MOST_LINE_BYTES, News, Refusal};
+use crate::{Line, MAX_LINE_BYTES, News, Refusal};
 use gpuwhy_model::Annotation;
 use serde::Serialize;
 use std::io::{ErrorKind, Read, Write};
@@ -12,11 +12,11 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 /// At one turn; what is more waits, and its sender with it.
-pub(super) const MOST_A_TURN: usize = 256 * 1024;
+pub(super) const MAX_PER_TURN: usize = 256 * 1024;
 /// For a line to end that has begun.
 const LINE_WITHIN: Duration = Duration::from_secs(60);
 /// Whoever sends so many lines that are no marks is not one who marks.
-const MOST_REFUSED: u32 = 100;
+const MAX_REFUSED: u32 = 100;
 
 /// What decides about a line.
 pub(super) struct Judge<'a> {
@@ -101,7 +101,7 @@ impl Connection {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return error.kind() == ErrorKind::WouldBlock && !self.is_late(),
             }
-            if self.refused >= MOST_REFUSED {
+            if self.refused >= MAX_REFUSED {
                 return false;
             }
         }
@@ -124,7 +124,7 @@ impl Connection {
                 Some((b'\n', text)) => (text, true),
                 _ => (piece, false),
             };
-            if self.rest.len() + text.len() > MOST_LINE_BYTES {
+            if self.rest.len() + text.len() > MAX_LINE_BYTES {
                 self.skips = true;
                 self.rest.clear();
             }

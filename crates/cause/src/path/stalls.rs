@@ -18,7 +18,7 @@ const MIN_WINDOWS: usize = 3;
 /// What takes more than this share of all windows is how the loop is, and no stall.
 const MAX_SHARE: f64 = 0.25;
 /// But what came once or twice may have taken long.
-const FEW_RUNS: usize = 2;
+const MAX_RUNS: usize = 2;
 const MAX_SHARE_OF_FEW: f64 = 0.6;
 /// A stall is a wait or a few; who polls waits for work, many times.
 const MAX_WAITS: u64 = 3;
@@ -42,7 +42,7 @@ pub(crate) fn stalls(divider: &Divider<'_>, path: &[Segment], span: Span) -> Vec
     }
     let is_rare = |key: &Key| {
         of_key.get(key).is_some_and(|(count, runs)| {
-            let max = if *runs <= FEW_RUNS { MAX_SHARE_OF_FEW } else { MAX_SHARE };
+            let max = if *runs <= MAX_RUNS { MAX_SHARE_OF_FEW } else { MAX_SHARE };
             *count as f64 <= windows.len() as f64 * max
         })
     };

@@ -17,7 +17,7 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-const LEAST_PCT: f64 = 5.0;
+const MIN_PCT: f64 = 5.0;
 /// Clocks that somebody has set.
 const HARMLESS: [&str; 3] = ["application_clocks", "display_clocks", "sync_boost"];
 const POWER_CAP: &str = "sw_power_cap";
@@ -32,7 +32,7 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
             continue;
         };
         let slower = 1.0 - clock / highest.max(1.0);
-        if percent(samples, gpu.samples) < LEAST_PCT || slower * 100.0 < LEAST_PCT {
+        if percent(samples, gpu.samples) < MIN_PCT || slower * 100.0 < MIN_PCT {
             continue;
         }
         let span = case.evidence.span.ns();

@@ -18,7 +18,7 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-const LEAST_PCT: f64 = 10.0;
+const MIN_PCT: f64 = 10.0;
 
 fn find(case: &Case<'_>) -> Vec<Draft> {
     case.ops.iter().filter(|op| op.info.family == Family::Copy).filter_map(|op| draft(case, op)).collect()
@@ -39,7 +39,7 @@ fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
         bills.add(Cause::GpuWait, own_ns - by_bytes);
     }
     let own_pct = percent(bills.ns(Cause::CopyPcie) + bills.ns(Cause::GpuWait), wall);
-    if own_pct < LEAST_PCT && !matters(taken, wall) {
+    if own_pct < MIN_PCT && !matters(taken, wall) {
         return None;
     }
     let main = bills.main()?;

@@ -18,7 +18,7 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-const LEAST_FAILED: u64 = 3;
+const MIN_FAILED: u64 = 3;
 /// cudaErrorMemoryAllocation; cudaErrorNotReady.
 const NOT_HERE: [i32; 2] = [2, 600];
 
@@ -104,7 +104,7 @@ fn advice(code: i64) -> &'static str {
 fn of_calls(case: &Case<'_>, failed: &FailedCalls) -> Option<Draft> {
     let family = case.info(&failed.op)?.family;
     let counted = matches!(family, Family::Launch | Family::Copy | Family::Sync | Family::Graph);
-    if !counted || NOT_HERE.contains(&failed.ret) || failed.count < LEAST_FAILED {
+    if !counted || NOT_HERE.contains(&failed.ret) || failed.count < MIN_FAILED {
         return None;
     }
     let mut bills = Bills::default();

@@ -15,11 +15,11 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-const LEAST_NS: u64 = 5_000_000;
+const MIN_NS: u64 = 5_000_000;
 
 fn find(case: &Case<'_>) -> Vec<Draft> {
     let mut drafts = Vec::new();
-    for op in case.evidence.foreign.iter().filter(|op| op.slow_ns >= LEAST_NS) {
+    for op in case.evidence.foreign.iter().filter(|op| op.slow_ns >= MIN_NS) {
         let mut bills = Bills::default();
         bills.add(Cause::GpuColdstart, op.cold_ns);
         bills.say(

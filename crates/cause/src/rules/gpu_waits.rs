@@ -19,7 +19,7 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-const LEAST_PCT: f64 = 10.0;
+const MIN_PCT: f64 = 10.0;
 
 fn find(case: &Case<'_>) -> Vec<Draft> {
     case.ops
@@ -39,7 +39,7 @@ fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
     let pid = op.sums.pid;
     let wall = case.wall(pid).ns();
     let taken = op.taken_ns();
-    if percent(op.gpu_wait_ns, wall) < LEAST_PCT && !matters(taken, wall) {
+    if percent(op.gpu_wait_ns, wall) < MIN_PCT && !matters(taken, wall) {
         return None;
     }
     let mut bills = op.excess.clone();

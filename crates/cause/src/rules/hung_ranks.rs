@@ -19,7 +19,7 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-const LEAST_NS: u64 = 2_000_000_000;
+const MIN_NS: u64 = 2_000_000_000;
 
 fn find(case: &Case<'_>) -> Vec<Draft> {
     case.rounds()
@@ -82,7 +82,7 @@ fn missing(case: &Case<'_>, comm: &str, rounds: &BTreeMap<u64, Vec<&Arrival>>) -
         .in_flight
         .iter()
         .filter(|hanging| arrivals.iter().any(|arrival| arrival.pid == hanging.call.pid))
-        .filter(|hanging| hanging.call.seen_ns.saturating_sub(hanging.call.start_ns) >= LEAST_NS)
+        .filter(|hanging| hanging.call.seen_ns.saturating_sub(hanging.call.start_ns) >= MIN_NS)
         .filter(|hanging| waits_for_others(case, hanging))
         .collect();
     if hanging.is_empty() || present.len() as i32 >= nranks {

@@ -18,9 +18,9 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-const LEAST_NS: u64 = 4_000_000_000;
-const LEAST_BYTES: u64 = 16 << 20;
-const LEAST_SHARE: u64 = 10;
+const MIN_NS: u64 = 4_000_000_000;
+const MIN_BYTES: u64 = 16 << 20;
+const MIN_SHARE: u64 = 10;
 
 fn find(case: &Case<'_>) -> Vec<Draft> {
     let mut series: BTreeMap<(u32, Option<u16>, MemoryKind), Vec<&MemoryUse>> = BTreeMap::new();
@@ -39,7 +39,7 @@ fn draft(case: &Case<'_>, pid: u32, mut uses: Vec<&MemoryUse>) -> Option<Draft> 
     let until = wall.end_ns - wall.ns() / 20;
     uses.retain(|used| used.time_ns <= until);
     let (first, last) = (uses.first()?, uses.last()?);
-    if wall.ns() < LEAST_NS {
+    if wall.ns() < MIN_NS {
         return None;
     }
     // Rows are there when something has changed: the last before a moment holds then.
@@ -48,7 +48,7 @@ fn draft(case: &Case<'_>, pid: u32, mut uses: Vec<&MemoryUse>) -> Option<Draft> 
         uses.iter().rev().find(|used| used.time_ns <= moment).map_or(0, |used| used.live_bytes)
     };
     let quarters = [at(1), at(2), at(3), last.live_bytes];
-    let step = (last.live_bytes / LEAST_SHARE).max(LEAST_BYTES);
+    let step = (last.live_bytes / MIN_SHARE).max(MIN_BYTES);
     if quarters.windows(2).any(|pair| pair[1] < pair[0] + step) {
         return None;
     }

@@ -18,7 +18,7 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-const MOST_PCT: f64 = 60.0;
+const MAX_PCT: f64 = 60.0;
 
 fn find(case: &Case<'_>) -> Vec<Draft> {
     let launches = |home: &&ThreadHome| {
@@ -33,7 +33,7 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
         let far_memory = home
             .memory
             .iter()
-            .filter(|(node, bytes)| *node != home.node && percent(*bytes, all) >= MOST_PCT)
+            .filter(|(node, bytes)| *node != home.node && percent(*bytes, all) >= MAX_PCT)
             .max();
         if far_gpu.is_none() && far_memory.is_none() {
             continue;

@@ -18,11 +18,11 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-const LEAST_SPIKES: usize = 5;
+const MIN_SPIKES: usize = 5;
 const TIMES_MEDIAN: u64 = 8;
-const LEAST_NS: u64 = 1_000_000;
+const MIN_NS: u64 = 1_000_000;
 /// Two neighbouring windows are one spike; a beat shorter than that is none.
-const LEAST_DISTANCE: u64 = 3;
+const MIN_DISTANCE: u64 = 3;
 
 fn find(case: &Case<'_>) -> Vec<Draft> {
     case.pids().filter_map(|pid| draft(case, pid)).collect()
@@ -35,7 +35,7 @@ fn draft(case: &Case<'_>, pid: u32) -> Option<Draft> {
     let mut longest: Vec<u64> = paces.iter().map(|pace| pace.longest_ns).collect();
     longest.sort_unstable();
     let median = *longest.get(longest.len() / 2)?;
-    let limit = median.saturating_mul(TIMES_MEDIAN).max(LEAST_NS);
+    let limit = median.saturating_mul(TIMES_MEDIAN).max(MIN_NS);
     let window = paces.first()?.window_ns.max(1);
     let mut spikes: Vec<u64> = Vec::new();
     for pace in paces.iter().filter(|pace| pace.longest_ns > limit) {
@@ -43,7 +43,7 @@ fn draft(case: &Case<'_>, pid: u32) -> Option<Draft> {
             spikes.push(pace.window_start_ns);
         }
     }
-    if spikes.len() < LEAST_SPIKES {
+    if spikes.len() < MIN_SPIKES {
         return None;
     }
     let mut distances: Vec<u64> = spikes.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -52,7 +52,7 @@ fn draft(case: &Case<'_>, pid: u32) -> Option<Draft> {
     let is_steady = distances.iter().all(|distance| distance.abs_diff(period) <= (period / 5).max(window));
     let lost: u64 = paces.iter().filter(|pace| pace.longest_ns > limit).map(|pace| pace.longest_ns).sum();
     let wall = case.wall(pid).ns();
-    if !is_steady || period < LEAST_DISTANCE * window || !matters(lost, wall) {
+    if !is_steady || period < MIN_DISTANCE * window || !matters(lost, wall) {
         return None;
     }
     let mut bills = Bills::default();

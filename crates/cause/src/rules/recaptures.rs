@@ -18,16 +18,16 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-const LEAST_GRAPHS: u64 = 8;
-const FEW_LAUNCHES: u64 = 8;
+const MIN_GRAPHS: u64 = 8;
+const MAX_REPEATED_LAUNCHES: u64 = 8;
 
 fn find(case: &Case<'_>) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = Vec::new();
     for graphs in &case.evidence.graphs {
         let wall = case.wall(graphs.pid).ns();
         let made_ns = graphs.capture_ns + graphs.instantiate_ns;
-        if graphs.graphs < LEAST_GRAPHS
-            || graphs.launches >= graphs.graphs * FEW_LAUNCHES
+        if graphs.graphs < MIN_GRAPHS
+            || graphs.launches >= graphs.graphs * MAX_REPEATED_LAUNCHES
             || !matters(made_ns, wall)
         {
             continue;

@@ -20,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-const LEAST: u64 = 10;
+const MIN: u64 = 10;
 /// Before a segment is sent again its timer has run out, which takes that long at first: other waits for sockets, as for
 /// the next request, are not the network's doing.
 pub const RETRANSMIT_TIMER_NS: u64 = 200_000_000;
@@ -43,7 +43,7 @@ pub fn lost_to_retransmits(segments: u64, waited_ns: u64) -> u64 {
 pub(super) fn lost_ns(case: &Case<'_>, pid: u32) -> u64 {
     let count: u64 = case.evidence.retransmits.iter().filter(|it| it.pid == pid).map(|it| it.count).sum();
     match count {
-        ..LEAST => 0,
+        ..MIN => 0,
         _ => lost_to_retransmits(count, waits(case, pid).map(|row| row.ns).sum()),
     }
 }
@@ -56,7 +56,7 @@ fn waits<'a>(case: &'a Case<'_>, pid: u32) -> impl Iterator<Item = &'a Billed> {
 
 fn draft(case: &Case<'_>, pid: u32, mut connections: Vec<&Retransmits>) -> Option<Draft> {
     let count: u64 = connections.iter().map(|connection| connection.count).sum();
-    if count < LEAST {
+    if count < MIN {
         return None;
     }
     connections.sort_by_key(|connection| (std::cmp::Reverse(connection.count), &connection.remote));

@@ -17,7 +17,7 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-const LEAST_WINDOWS: usize = 20;
+const MIN_WINDOWS: usize = 20;
 
 fn find(case: &Case<'_>) -> Vec<Draft> {
     case.pids().filter_map(|pid| draft(case, pid)).collect()
@@ -26,7 +26,7 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
 fn draft(case: &Case<'_>, pid: u32) -> Option<Draft> {
     let mut paces: Vec<&Pace> = case.evidence.paces.iter().filter(|pace| pace.pid == pid).collect();
     paces.sort_by_key(|pace| pace.window_start_ns);
-    if paces.len() < LEAST_WINDOWS {
+    if paces.len() < MIN_WINDOWS {
         return None;
     }
     let third = paces.len() / 3;

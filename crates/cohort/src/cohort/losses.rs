@@ -15,13 +15,13 @@ const SLEEPS: Rule = Rule { floor: 0.004, cap: 7.0, ..CAUSES };
 /// Of a rank that loses time to something its peers do not, it is enough that it seems to keep them waiting.
 const HINTS: Rule = Rule { need: 2.0, ..SHARES };
 /// Pushes after which what agents add up is a hint: one long stall is in two of them.
-const TOLD_OFTEN: usize = 3;
+const REPORTED_OFTEN: usize = 3;
 /// Stretches of a second at most.
 const STRETCHES_A_SECOND: usize = (1e9 / STRETCH_NS) as usize;
 /// Stretches until it is sure that a rank loses more time than others: agents push once a second at most.
 pub(super) const SURE_AFTER: usize = CAUSES.fewest * STRETCHES_A_SECOND;
 /// Where more of a group lose time to something, the others are the exception.
-const MOST: usize = 16;
+const MAX: usize = 16;
 
 /// A cause that makes a rank slow, and does not come of its being so.
 pub(super) fn makes_slow(signal: Signal) -> bool {
@@ -46,7 +46,7 @@ pub(super) fn more_than_peers(present: &Present<'_>, group: &[usize], usual: Usu
         }
     }
     found.sort_by(|(_, a), (_, b)| b.evidence.score.total_cmp(&a.evidence.score));
-    found.truncate(MOST);
+    found.truncate(MAX);
     found
 }
 
@@ -70,7 +70,7 @@ fn views(present: &Present<'_>, group: &[usize], step: Option<f64>) -> Vec<View>
     if let Some(step) = step.filter(|step| *step > 0.0) {
         let own = present.lined_up(group, Signal::OwnSeconds, |value| value / step);
         let series = by_rank(&differences(own, group.len() / 2), group.len());
-        views.push(View { ranks: group.to_vec(), series, observations: 1, fewest: TOLD_OFTEN });
+        views.push(View { ranks: group.to_vec(), series, observations: 1, fewest: REPORTED_OFTEN });
     }
     views
 }

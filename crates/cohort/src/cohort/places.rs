@@ -4,12 +4,12 @@ use super::Place;
 use gpuwhy_model::Cause;
 
 /// Lines remembered of a rank.
-const MOST: usize = 16;
+const MAX: usize = 16;
 /// How much a new report counts: a line of a few milliseconds a step is met in some reports only.
 const FOLLOWS: f64 = 0.3;
 /// What is left of a line that is met no more, before it is forgotten.
-const LEAST: f64 = 0.001;
-const LONGEST_LINE: usize = 512;
+const MIN: f64 = 0.001;
+const MAX_LINE_LEN: usize = 512;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Places(Vec<Known>);
@@ -28,7 +28,7 @@ impl Places {
         for known in &mut self.0 {
             known.share *= 1.0 - FOLLOWS;
         }
-        for place in places.iter().filter(|place| place.share.is_finite() && place.line.len() <= LONGEST_LINE)
+        for place in places.iter().filter(|place| place.share.is_finite() && place.line.len() <= MAX_LINE_LEN)
         {
             let counts = place.share.clamp(0.0, 1.0) * if is_first { 1.0 } else { FOLLOWS };
             match self.0.iter_mut().find(|known| known.class == place.class && known.line == place.line) {
@@ -36,9 +36,9 @@ impl Places {
                 None => self.0.push(Known { class: place.class, line: place.line.into(), share: counts }),
             }
         }
-        self.0.retain(|known| known.share >= LEAST);
+        self.0.retain(|known| known.share >= MIN);
         self.0.sort_by(|a, b| b.share.total_cmp(&a.share));
-        self.0.truncate(MOST);
+        self.0.truncate(MAX);
     }
 
     /// Class, line and share of all that are known.
@@ -82,7 +82,7 @@ mod tests {
         let lines: Vec<String> = (0..100).map(|line| format!("a.py:{line} f")).collect();
         places.put(&lines.iter().map(|line| place(line, 0.01)).collect::<Vec<_>>());
         places.put(&[place(&"x".repeat(10_000), 0.9), place("nan.py:1 f", f64::NAN)]);
-        assert_eq!(places.all().count(), MOST);
+        assert_eq!(places.all().count(), MAX);
         assert!(places.all().all(|(_, line, _)| line.starts_with("a.py")));
     }
 }

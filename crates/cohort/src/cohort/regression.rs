@@ -14,7 +14,7 @@ const LEAVE: usize = 3;
 /// A cohort that stays slower for six hours is slower for good.
 const GIVE_UP: usize = 2160;
 /// Slower by less is not worth telling.
-const LEAST_SHARE: f64 = 0.05;
+const MIN_SHARE: f64 = 0.05;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Regression {
@@ -48,8 +48,8 @@ impl Regression {
             self.slot = slot;
         }
         /// Judgements are a quarter of a second apart or more; more in a slot tell nothing more.
-        const MOST: usize = 64;
-        if self.values.len() < MOST {
+        const MAX: usize = 64;
+        if self.values.len() < MAX {
             self.values.push(value);
         }
     }
@@ -102,7 +102,7 @@ impl Regression {
         // Steps have long tails: what the past itself reached now and then is no news.
         let tail = quantile(&mut values.clone(), 0.95)? - middle;
         let spread = (3.0 * MAD_TO_SIGMA * mad(&values, middle)).max(2.0 * tail);
-        Some((middle, middle + spread.max(LEAST_SHARE * middle.abs())))
+        Some((middle, middle + spread.max(MIN_SHARE * middle.abs())))
     }
 
     pub(super) fn slower(&self) -> Option<Slower> {

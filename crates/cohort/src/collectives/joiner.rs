@@ -302,7 +302,7 @@ impl Joiner {
     /// A rank says where it is stuck.
     pub fn stuck(&mut self, rank: u32, node: &str, stuck: &Stuck<'_>, seen_ns: u64) {
         const FRAMES: usize = 64;
-        const LONGEST: usize = 512;
+        const MAX_LEN: usize = 512;
         self.heard.insert(rank, seen_ns);
         let share = self.shares.get(&rank).copied().unwrap_or_default();
         if share.nodes >= NODES && !self.node_ids.contains_key(node) {
@@ -310,7 +310,7 @@ impl Joiner {
             return;
         }
         let node = self.node_id(rank, node);
-        let cut = |line: &String| line.chars().take(LONGEST).collect();
+        let cut = |line: &String| line.chars().take(MAX_LEN).collect();
         let stack = stuck.stack.iter().take(FRAMES).map(cut).collect();
         self.stacks.insert(rank, StackNote { stack, seen_ns });
         let (Some(comm), Some(seq)) = (stuck.comm, stuck.seq) else { return };

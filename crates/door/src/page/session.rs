@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 const LASTS: Duration = Duration::from_secs(12 * 3600);
 /// More are not kept: the oldest goes.
-const MOST: usize = 1_000;
+const MAX: usize = 1_000;
 
 /// By the digest of their number: whose they are and when they end.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl<T: Clone> Sessions<T> {
         let session = crate::random()?;
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.retain(|_, (_, end)| *end > Instant::now());
-        if sessions.len() >= MOST
+        if sessions.len() >= MAX
             && let Some(oldest) = sessions.iter().min_by_key(|(_, (_, end))| *end).map(|(key, _)| key.clone())
         {
             sessions.remove(&oldest);

@@ -26,7 +26,7 @@ const ROWS_A_GROUP: usize = 1 << 16;
 const GROUPS_WAITING: usize = 1;
 
 /// Tables at a time, at most: each holds some groups of rows.
-const MOST_AT_A_TIME: usize = 4;
+const MAX_CONCURRENT: usize = 4;
 
 /// From one look whether somebody wants to stop to the next, when only others work.
 const LOOK: Duration = Duration::from_millis(50);
@@ -37,7 +37,7 @@ const LEFT_OUT: [&str; 1] = ["graph_launches"];
 
 pub(crate) fn write(source: &Source<'_>, files: &mut Files<'_>) -> Result<Exported, ExportError> {
     // One more than there are CPUs: tables differ in size, and reading waits for the disk now and then.
-    let at_a_time = thread::available_parallelism().map_or(1, |cpus| cpus.get() + 1).min(MOST_AT_A_TIME);
+    let at_a_time = thread::available_parallelism().map_or(1, |cpus| cpus.get() + 1).min(MAX_CONCURRENT);
     source.reader.at_one_moment_with(at_a_time - 1, |others| {
         let work = Work {
             tables: Mutex::new(tables(source, files)?),

@@ -5,7 +5,7 @@ use crate::stacks;
 use std::collections::HashMap;
 
 /// How many strings of one kind are remembered: what users made up has no end.
-const MOST: usize = 1 << 16;
+const MAX: usize = 1 << 16;
 
 /// Numbers of the texts of one kind.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ impl Texts {
         if let Some(number) = self.numbers.get(text) {
             return Some(*number);
         }
-        if self.numbers.len() == MOST {
+        if self.numbers.len() == MAX {
             return None;
         }
         let number = self.numbers.len() as u64 + 1;

@@ -30,7 +30,7 @@ const UNIT_SIZE_BYTES: u32 = 3;
 const PACKET: u8 = 0x0a;
 
 /// A longer text is more likely one of its kind.
-const LONGEST_INTERNED: usize = 128;
+const MAX_INTERNED_LEN: usize = 128;
 
 pub(crate) fn write(source: &Source<'_>, out: &mut dyn Write) -> Result<Exported, ExportError> {
     let about = About::of(source)?;
@@ -115,7 +115,7 @@ impl Perfetto<'_> {
             Arg::Real(number) => annotation.double_value = Some(*number),
             Arg::Hex(number) => annotation.pointer_value = Some(*number),
             Arg::Text(text) => {
-                if text.len() <= LONGEST_INTERNED {
+                if text.len() <= MAX_INTERNED_LEN {
                     annotation.string_value_iid =
                         self.arg_texts.number(text, &mut news.debug_annotation_string_values);
                 }

@@ -1,7 +1,7 @@
 //! Slices that cross each other on one track get lines of their own: viewers know only slices within others.
 
 /// More than any thread has; hostile files have more.
-const MOST: usize = 100;
+const MAX: usize = 100;
 
 /// The lines of one track: of each the ends of the slices that are open, the innermost last.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ impl Lanes {
                 return Some(number);
             }
         }
-        if self.open.len() == MOST {
+        if self.open.len() == MAX {
             return None;
         }
         self.open.push(vec![end_ns]);
@@ -47,6 +47,6 @@ mod tests {
     #[test]
     fn a_hostile_file_does_not_get_lines_without_end() {
         let mut lanes = Lanes::default();
-        assert_eq!((0..500).filter_map(|n| lanes.place(n, 1000 + n)).max(), Some(MOST - 1));
+        assert_eq!((0..500).filter_map(|n| lanes.place(n, 1000 + n)).max(), Some(MAX - 1));
     }
 }

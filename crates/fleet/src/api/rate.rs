@@ -9,7 +9,7 @@ const BURST: f64 = 100.0;
 /// Then a second.
 const RATE: f64 = 25.0;
 /// Askers that are kept apart; those who did not ask for a while are let go of.
-const MOST: usize = 10_000;
+const MAX: usize = 10_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Rates(Mutex<HashMap<String, Bucket>>);
@@ -30,9 +30,9 @@ impl Rates {
     /// The seconds to wait, where it is too much.
     pub(super) fn take(&self, who: &str, now: Instant) -> Result<(), u64> {
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if buckets.len() >= MOST && !buckets.contains_key(who) {
+        if buckets.len() >= MAX && !buckets.contains_key(who) {
             buckets.retain(|_, bucket| bucket.filled(now) < BURST);
-            if buckets.len() >= MOST {
+            if buckets.len() >= MAX {
                 return Err(1);
             }
         }
@@ -62,7 +62,7 @@ mod tests {
     fn there_are_so_many_askers_and_quiet_ones_make_room() {
         let rates = Rates::default();
         let now = Instant::now();
-        for who in 0..MOST {
+        for who in 0..MAX {
             rates.take(&who.to_string(), now).unwrap();
         }
         assert!(rates.take("one more", now).is_err());

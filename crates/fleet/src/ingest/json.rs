@@ -11,7 +11,7 @@ use std::fmt;
 
 /// Lengths have so many bytes, whatever they are: what is inside is written before its length is known.
 const LENGTH: usize = 4;
-const LONGEST: usize = 1 << (7 * LENGTH);
+const MAX_LEN: usize = 1 << (7 * LENGTH);
 
 /// Told how much memory the result takes, each time it takes more.
 pub(super) type Charge<'c> = dyn FnMut(usize) -> Result<(), Full> + 'c;
@@ -80,7 +80,7 @@ impl Out<'_, '_> {
         let from = self.bytes.len();
         inside(self)?;
         let length = self.bytes.len() - from;
-        if length >= LONGEST {
+        if length >= MAX_LEN {
             return Err(E::custom("it is too long"));
         }
         for (index, byte) in self.bytes[from - LENGTH..from].iter_mut().enumerate() {

@@ -24,7 +24,7 @@ const FORGET_EVERY: Duration = Duration::from_secs(60);
 /// After a failure it is tried again after so long.
 const PAUSE: Duration = Duration::from_millis(200);
 /// That the store fails is said so often.
-const SAY_EVERY: Duration = Duration::from_secs(10);
+const LOG_EVERY: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -187,7 +187,7 @@ impl Work {
         self.failures += 1;
         self.tally.failed();
         self.tally.behind(self.progress.behind());
-        if self.said.is_none_or(|said| said.elapsed() > SAY_EVERY) {
+        if self.said.is_none_or(|said| said.elapsed() > LOG_EVERY) {
             self.said = Some(Instant::now());
             crate::log::log!("{error}; what was acknowledged is in the journal, and is tried again");
         }

@@ -44,7 +44,7 @@ const WAITING: usize = 20_000;
 /// After a failure nothing is tried for so long: others are told to come later.
 const PAUSE: Duration = Duration::from_millis(200);
 /// That the disk fails is said so often.
-const SAY_EVERY: Duration = Duration::from_secs(10);
+const LOG_EVERY: Duration = Duration::from_secs(10);
 
 /// What became of a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -246,7 +246,7 @@ impl Work {
         }
         self.tally.failed();
         let error = format!("the journal in {} cannot be written to: {error}", self.folder.display());
-        if self.said.is_none_or(|said| said.elapsed() > SAY_EVERY) {
+        if self.said.is_none_or(|said| said.elapsed() > LOG_EVERY) {
             self.said = Some(Instant::now());
             crate::log::log!("{error}; those who push are told to come later");
         }

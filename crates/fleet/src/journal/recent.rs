@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// Ids are known for this long at least, and for twice as long at most. Time while the server is down does not count.
 const LASTS: Duration = Duration::from_secs(600);
 /// More of them are not kept.
-const MOST: usize = 1_000_000;
+const MAX: usize = 1_000_000;
 
 #[derive(Debug)]
 pub(super) struct Recent {
@@ -41,7 +41,7 @@ impl Recent {
 
     /// Lets go of the oldest where it is time; says before when ids can be forgotten.
     pub(super) fn turn(&mut self) -> Option<i64> {
-        let due = self.began.elapsed() > LASTS || self.current.len() > MOST;
+        let due = self.began.elapsed() > LASTS || self.current.len() > MAX;
         due.then(|| self.turned())
     }
 

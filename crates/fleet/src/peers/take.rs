@@ -13,7 +13,7 @@ const FRESH_NS: i64 = 60_000_000_000;
 const HANG: &str = "gpuwhy.hang";
 const PLACES: &str = "gpuwhy.places";
 /// Lines of one report that are looked at.
-const MOST_PLACES: usize = 16;
+const MAX_PLACES: usize = 16;
 const BLAME: &str = "gpuwhy.rank.blame_ratio";
 
 /// All of a push that came at that time.
@@ -90,7 +90,7 @@ fn take_places(cohorts: &mut Cohorts, event: &Event, seen_ns: u64) {
     let attrs: Value =
         event.attrs.as_deref().and_then(|attrs| serde_json::from_str(attrs).ok()).unwrap_or_default();
     let Some(body) = attrs.get("body").and_then(Value::as_array) else { return };
-    let places: Vec<Place<'_>> = body.iter().take(MOST_PLACES).filter_map(place).collect();
+    let places: Vec<Place<'_>> = body.iter().take(MAX_PLACES).filter_map(place).collect();
     cohorts.places(&source(&event.origin), &places, seen_ns);
 }
 

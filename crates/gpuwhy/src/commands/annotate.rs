@@ -2,7 +2,7 @@
 
 use crate::cli::AnnotateOptions;
 use crate::failure::Failure;
-use gpuwhy_annotations::{Line, MOST_LABELS, What, Whose, paths_to_try, send};
+use gpuwhy_annotations::{Line, MAX_LABELS, What, Whose, paths_to_try, send};
 
 pub(crate) fn run(options: &AnnotateOptions) -> Result<(), Failure> {
     for (at, (name, _)) in options.labels.iter().enumerate() {
@@ -10,8 +10,8 @@ pub(crate) fn run(options: &AnnotateOptions) -> Result<(), Failure> {
             return Err(Failure::Usage(format!("--label {name} is given twice; give each name once")));
         }
     }
-    if options.labels.len() > MOST_LABELS {
-        return Err(Failure::Usage(format!("a mark has at most {MOST_LABELS} labels; give fewer")));
+    if options.labels.len() > MAX_LABELS {
+        return Err(Failure::Usage(format!("a mark has at most {MAX_LABELS} labels; give fewer")));
     }
     let line = Line {
         what: match (options.begin, options.end, options.next) {

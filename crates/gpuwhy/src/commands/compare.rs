@@ -11,9 +11,9 @@ use gpuwhy_store::Reader;
 use std::io::{self, Write};
 
 /// Operations in the table; JSON has all.
-const MOST_ROWS: usize = 40;
+const MAX_ROWS: usize = 40;
 /// Processes whose steps get a line.
-const MOST_STEPS: usize = 16;
+const MAX_STEPS: usize = 16;
 
 pub(crate) fn run(options: &CompareOptions) -> Result<(), Failure> {
     let a = Reader::open(&options.a)?;
@@ -86,7 +86,7 @@ fn step_row(change: &StepChange) -> String {
 }
 
 fn write_steps(steps: &[StepChange], out: &mut impl Write) -> io::Result<()> {
-    for change in steps.iter().take(MOST_STEPS) {
+    for change in steps.iter().take(MAX_STEPS) {
         let verdict = match (change.unjudged, change.beyond_noise) {
             (true, _) => "too few recorded steps to judge",
             (_, true) => "beyond noise",
@@ -142,10 +142,10 @@ fn write(compared: &Compared, out: &mut impl Write) -> io::Result<()> {
         "\n{:<30} {:>21} {:>21} {:>21}  beyond noise",
         "operation", "calls/s  A -> B", "p50  A -> B", "p99  A -> B"
     )?;
-    for change in comparison.operations.iter().take(MOST_ROWS) {
+    for change in comparison.operations.iter().take(MAX_ROWS) {
         writeln!(out, "{}", row(change))?;
     }
-    let more = comparison.operations.len().saturating_sub(MOST_ROWS);
+    let more = comparison.operations.len().saturating_sub(MAX_ROWS);
     if more > 0 {
         writeln!(out, "... {more} more; --json has them all")?;
     }

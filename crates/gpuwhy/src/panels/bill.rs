@@ -4,7 +4,7 @@ use super::panel::{Panel, plain};
 use super::view::View;
 use gpuwhy_model::units::{count, duration};
 
-const MOST_PROCESSES: usize = 8;
+const MAX_PROCESSES: usize = 8;
 
 pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
     let mut bills: Vec<_> = view.overview.bills.iter().collect();
@@ -14,7 +14,7 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
         .column("in all")
         .column("busiest thread")
         .text("seen");
-    for (pid, bill) in bills.into_iter().take(MOST_PROCESSES) {
+    for (pid, bill) in bills.into_iter().take(MAX_PROCESSES) {
         panel.row(vec![
             plain(view.who(*pid)),
             plain(count(bill.calls)),

@@ -10,7 +10,7 @@ use ratatui::text::Line;
 use std::collections::BTreeMap;
 
 /// Streams named of a process that has several.
-const MOST_STREAMS: usize = 4;
+const MAX_STREAMS: usize = 4;
 
 pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
     let mut by_process: BTreeMap<u32, Vec<Stream>> = BTreeMap::new();
@@ -32,7 +32,7 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
         };
         panel.row(cells(view, format!("{}{number}", view.who(pid)), &all(&streams)));
         if streams.len() > 1 {
-            for stream in streams.iter().take(MOST_STREAMS) {
+            for stream in streams.iter().take(MAX_STREAMS) {
                 panel.row(cells(view, format!("  stream {}", hex(stream.handle)), stream));
             }
         }

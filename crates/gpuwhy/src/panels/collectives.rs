@@ -9,7 +9,7 @@ use ratatui::text::Line;
 
 /// Fewer collectives tell nothing about who comes late.
 const FEW: u64 = 10;
-const MOST_LATE: usize = 3;
+const MAX_LATE: usize = 3;
 
 pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
     let collectives = &view.overview.collectives;
@@ -30,7 +30,7 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
         cells.extend(failures.then(|| bad_count(sum.errors)));
         panel.row(cells);
     }
-    for late in collectives.late().iter().filter(|late| is_usual(late)).take(MOST_LATE) {
+    for late in collectives.late().iter().filter(|late| is_usual(late)).take(MAX_LATE) {
         panel.note(odd(format!(
             "rank {} (pid {}) came last in {} of {}, {} after the first on average; communicator {}",
             late.rank,

@@ -8,7 +8,7 @@ use gpuwhy_model::Layer;
 use gpuwhy_model::units::{count, duration};
 use std::collections::BTreeMap;
 
-const MOST_PROCESSES: usize = 8;
+const MAX_PROCESSES: usize = 8;
 
 pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
     let mut sums: BTreeMap<u32, Tally> = BTreeMap::new();
@@ -25,7 +25,7 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
     if failures {
         panel = panel.column("failed");
     }
-    for (pid, tally) in sums.iter().take(MOST_PROCESSES) {
+    for (pid, tally) in sums.iter().take(MAX_PROCESSES) {
         let who = if *pid == Tallies::ENDED { "ended before".into() } else { view.who(*pid) };
         let mut cells = vec![
             plain(who),

@@ -8,7 +8,7 @@ use gpuwhy_model::units::{count, duration};
 use ratatui::text::Line;
 use std::collections::{BTreeSet, HashMap};
 
-const MOST_KERNELS: usize = 10;
+const MAX_KERNELS: usize = 10;
 const NAME_WIDTH: usize = 44;
 
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
     sums.sort_by_key(|(name, sum)| (std::cmp::Reverse(sum.launches), *name));
     let mut panel = Panel::new("kernels launched most", "kernels").column("launches");
     panel = panel.column("a launch call takes").column("processes");
-    for (name, sum) in sums.iter().take(MOST_KERNELS) {
+    for (name, sum) in sums.iter().take(MAX_KERNELS) {
         let name = match name.is_empty() {
             true => "(name unknown)".to_string(),
             false => kernel_name(name, NAME_WIDTH),

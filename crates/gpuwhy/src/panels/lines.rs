@@ -4,7 +4,7 @@ use super::panel::{Panel, plain};
 use super::view::View;
 use gpuwhy_model::units::{count, duration, printable};
 
-const MOST_LINES: usize = 8;
+const MAX_LINES: usize = 8;
 
 pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
     let mut panel = Panel::new("where in the code", "frames")
@@ -12,7 +12,7 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
         .column("took")
         .text("operation")
         .text("process");
-    for line in view.overview.code.lines().iter().take(MOST_LINES) {
+    for line in view.overview.code.lines().iter().take(MAX_LINES) {
         let op = view.op(line.op).map_or(String::new(), |op| op.name.clone());
         panel.row(vec![
             plain(printable(&line.line)),

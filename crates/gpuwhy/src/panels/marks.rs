@@ -4,7 +4,7 @@ use super::panel::{Panel, odd, plain};
 use super::view::View;
 use gpuwhy_model::units::{count, duration, printable};
 
-const MOST_MARKS: usize = 12;
+const MAX_MARKS: usize = 12;
 
 pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
     let mut panel = Panel::new("marked", "annotations")
@@ -16,7 +16,7 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
         .spare(1);
     let mut marks: Vec<_> = view.overview.marks.iter().collect();
     marks.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.last_ns));
-    for ((event, pid), sum) in marks.into_iter().take(MOST_MARKS) {
+    for ((event, pid), sum) in marks.into_iter().take(MAX_MARKS) {
         let took = |ns: u64| if sum.ended > 0 { plain(duration(ns)) } else { plain("") };
         panel.row(vec![
             plain(printable(event)),

@@ -10,10 +10,10 @@ use gpuwhy_agent::Straggling;
 use gpuwhy_model::units::{duration, printable, size};
 use gpuwhy_model::{CallInFlight, GpuError};
 
-const MOST_OF_A_KIND: usize = 3;
+const MAX_PER_KIND: usize = 3;
 /// Ranks never come at the same moment.
 const LONG_NS: u64 = 1_000_000_000;
-const MOST_RANKS: usize = 8;
+const MAX_RANKS: usize = 8;
 
 pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
     let overview = view.overview;
@@ -22,10 +22,10 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
         let what = counted(lost.lost, "record", "records");
         panel.paragraph(bad("LOST "), format!("{what}{}", by_place(&lost.lost_by)));
     }
-    for error in overview.gpu_errors.iter().rev().take(MOST_OF_A_KIND) {
+    for error in overview.gpu_errors.iter().rev().take(MAX_PER_KIND) {
         panel.note(bad(gpu_error(view, error)));
     }
-    let older = overview.gpu_errors_seen.saturating_sub(MOST_OF_A_KIND as u64);
+    let older = overview.gpu_errors_seen.saturating_sub(MAX_PER_KIND as u64);
     if older > 0 {
         panel.note(bad(format!(
             "... and {} before, see table gpu_errors",
@@ -34,16 +34,16 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
     }
     let straggling = overview.collectives.straggling();
     let stuck = straggling.iter().filter(|straggling| is_stuck(view, straggling));
-    for straggling in stuck.take(MOST_OF_A_KIND) {
+    for straggling in stuck.take(MAX_PER_KIND) {
         panel.note(bad(not_reached(view, straggling)));
     }
     let mut calls: Vec<&CallInFlight> = overview.in_flight.values().collect();
     calls.sort_by_key(|call| call.start_ns);
-    for call in calls.iter().take(MOST_OF_A_KIND) {
+    for call in calls.iter().take(MAX_PER_KIND) {
         panel.note(bad(in_flight(view, call)));
     }
-    if calls.len() > MOST_OF_A_KIND {
-        let more = calls.len() - MOST_OF_A_KIND;
+    if calls.len() > MAX_PER_KIND {
+        let more = calls.len() - MAX_PER_KIND;
         panel.note(bad(format!(
             "... and {more} more calls that have not returned, see table calls_in_flight"
         )));
@@ -90,13 +90,13 @@ fn not_reached(view: &View<'_>, straggling: &Straggling) -> String {
     let missing: Vec<String> = straggling
         .missing
         .iter()
-        .take(MOST_RANKS)
+        .take(MAX_RANKS)
         .map(|(rank, pid, seq)| {
             let ended = if view.lives(*pid) { "" } else { ", ended" };
             format!("rank {rank} (pid {pid}, at {seq}{ended})")
         })
         .collect();
-    let others = straggling.missing.len().saturating_sub(MOST_RANKS);
+    let others = straggling.missing.len().saturating_sub(MAX_RANKS);
     let others = if others > 0 { format!(" and {others} more") } else { String::new() };
     format!(
         "{}{others} missing at {} {}: {} waiting for {}; communicator {}",

@@ -7,7 +7,7 @@ use crate::explanation::first_screen::is_hidden;
 use gpuwhy_model::Severity;
 use gpuwhy_model::units::{clock, printable};
 
-const MOST_FINDINGS: usize = 3;
+const MAX_FINDINGS: usize = 3;
 
 pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
     let mut panel = Panel::new("why, over the last minute", "explain");
@@ -15,7 +15,7 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
         panel.paragraph(bold("=> "), printable(verdict));
     }
     // The verdict has said the first already, where it is one.
-    for finding in view.findings.iter().filter(|finding| !is_hidden(finding)).take(MOST_FINDINGS) {
+    for finding in view.findings.iter().filter(|finding| !is_hidden(finding)).take(MAX_FINDINGS) {
         let is_as_built = finding.by_design.is_some();
         let name = format!("{:<9}", if is_as_built { AS_BUILT } else { finding.severity.name() });
         let severity = match finding.severity {

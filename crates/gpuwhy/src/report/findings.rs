@@ -10,8 +10,8 @@ use gpuwhy_model::{CauseShare, Finding, Severity};
 use gpuwhy_query::Explained;
 
 /// In full at least so many, and all that are not low; at most so many.
-const LEAST: usize = 3;
-const MOST: usize = 12;
+const MIN: usize = 3;
+const MAX: usize = 12;
 const LINES: usize = 50;
 const FRAMES: usize = 8;
 const EVIDENCE: usize = 6;
@@ -23,7 +23,7 @@ pub(super) fn findings(explained: &Explained) -> Html {
         return words("p", "None: no calls were slow beyond the usual, and no rule applies.");
     }
     let worse = all.iter().filter(|finding| finding.severity != Severity::Low).count();
-    let (full, rest) = all.split_at(worse.clamp(LEAST, MOST).min(all.len()));
+    let (full, rest) = all.split_at(worse.clamp(MIN, MAX).min(all.len()));
     let cards = full.iter().map(card);
     if rest.is_empty() {
         return Html::all(cards);

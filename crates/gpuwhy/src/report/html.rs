@@ -3,7 +3,7 @@
 use gpuwhy_model::units::printable;
 
 /// A longer text is cut, and says so.
-const LONGEST: usize = 2_000;
+const MAX_LEN: usize = 2_000;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Html(String);
@@ -56,8 +56,8 @@ pub(super) fn words(name: &'static str, text: impl AsRef<str>) -> Html {
 }
 
 fn escaped(text: &str) -> String {
-    let mut cut: String = text.chars().take(LONGEST).collect();
-    let rest = text.chars().count().saturating_sub(LONGEST);
+    let mut cut: String = text.chars().take(MAX_LEN).collect();
+    let rest = text.chars().count().saturating_sub(MAX_LEN);
     if rest > 0 {
         cut.push_str(&format!("… ({rest} characters more)"));
     }

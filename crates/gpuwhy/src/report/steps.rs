@@ -12,7 +12,7 @@ use gpuwhy_query::Explained;
 const FULL: usize = 3;
 const LINES: usize = 20;
 /// Parts below this share are summed.
-const LEAST_PCT: f64 = 1.0;
+const MIN_PCT: f64 = 1.0;
 
 pub(super) fn steps(explained: &Explained) -> Html {
     let first_pid = explained.findings.first().and_then(|finding| finding.pid);
@@ -68,7 +68,7 @@ fn title(tree: &StepTree, is_one_of_many: bool) -> String {
 
 fn in_full(tree: &StepTree, is_one_of_many: bool) -> Html {
     let shown: Vec<&PathPart> =
-        tree.path.iter().filter(|part| part.share_pct >= LEAST_PCT && part.process != 0).collect();
+        tree.path.iter().filter(|part| part.share_pct >= MIN_PCT && part.process != 0).collect();
     let rest = 100.0 - shown.iter().map(|part| part.share_pct).sum::<f64>();
     let mut rows: Vec<Html> = shown.iter().map(|part| row(part, tree.pid)).collect();
     if rest >= 0.5 && tree.path.len() > shown.len() {

@@ -9,7 +9,7 @@ use gpuwhy_query::Series;
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 100.0;
 /// GPUs that are drawn.
-const MOST: usize = 8;
+const MAX: usize = 8;
 const TICKS: u64 = 4;
 
 pub(super) fn figures(report: &Report) -> Html {
@@ -20,9 +20,9 @@ pub(super) fn figures(report: &Report) -> Html {
         );
     };
     let figures =
-        series.series.iter().take(MOST).map(|curve| figure(report, series, &curve.name, &curve.points));
-    let left_out = match series.series.len() > MOST {
-        true => words("p", format!("{} more GPUs are left out.", series.series.len() - MOST)),
+        series.series.iter().take(MAX).map(|curve| figure(report, series, &curve.name, &curve.points));
+    let left_out = match series.series.len() > MAX {
+        true => words("p", format!("{} more GPUs are left out.", series.series.len() - MAX)),
         false => Html::default(),
     };
     let about = "By the GPU's own counter. The loop is shaded.";

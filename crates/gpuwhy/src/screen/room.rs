@@ -1,7 +1,7 @@
 //! How panels share the lines of a page.
 
 /// Every panel's heading and first rows come before any panel's others.
-const LEAST: usize = 4;
+const MIN: usize = 4;
 /// What answers the question comes before anything else, up to so many lines.
 const OF_ANSWER: usize = 9;
 /// On a page with everything, no panel needs more to be useful.
@@ -12,7 +12,7 @@ const ENOUGH: usize = 13;
 pub(super) fn share(wanted: &[usize], answers: usize, room: usize) -> Vec<usize> {
     let mut given = vec![0; wanted.len()];
     let mut left = room;
-    for (count, least) in [(answers, OF_ANSWER), (wanted.len(), LEAST), (wanted.len(), usize::MAX)] {
+    for (count, least) in [(answers, OF_ANSWER), (wanted.len(), MIN), (wanted.len(), usize::MAX)] {
         for (given, wanted) in given.iter_mut().zip(wanted).take(count) {
             let more = (*wanted).min(least).saturating_sub(*given).min(left);
             *given += more;

@@ -42,7 +42,7 @@ const BY_LINK: &[(What, u8, u64, u32)] = &[
 const KIB: u64 = 1024;
 
 /// More links than any GPU has, should the library tell nonsense.
-const MOST_LINKS: u32 = 72;
+const MAX_LINKS: u32 = 72;
 
 /// One counter and what it said.
 #[derive(Debug)]
@@ -142,7 +142,7 @@ fn counter(&(what, choice, unit, id): &(What, u8, u64, u32), scope: u32) -> Coun
 fn link_count(gpu: &Gpu, asked: &mut Asked) -> Option<u32> {
     let count = Field { id: NVML_FI_DEV_NVLINK_LINK_COUNT, scope: 0 };
     let links = asked.ask("link count", || gpu.fields(&[count]))?.pop()?.ok()?;
-    Some((links as u32).min(MOST_LINKS))
+    Some((links as u32).min(MAX_LINKS))
 }
 
 #[cfg(test)]

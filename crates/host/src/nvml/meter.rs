@@ -14,7 +14,7 @@ use std::path::Path;
 const LIBRARY: &str = "libnvidia-ml.so.1";
 
 /// Events taken at once; a GPU in a storm of errors must not keep the caller from the others.
-const MOST_EVENTS: usize = 256;
+const MAX_EVENTS: usize = 256;
 
 /// Reads samples and errors of the GPUs. A reading takes 1 to 5 ms a GPU, and 20 ms in all where a GPU
 /// has no GPM: call it from a thread that may wait.
@@ -92,7 +92,7 @@ impl GpuMeter {
         if let Some(events) = &self.events {
             // A lost GPU answers here with an error; the reading finds out which it is.
             let next = || events.next().ok().flatten();
-            errors.extend(std::iter::from_fn(next).take(MOST_EVENTS).map(|event| self.error(now_ns, &event)));
+            errors.extend(std::iter::from_fn(next).take(MAX_EVENTS).map(|event| self.error(now_ns, &event)));
         }
         errors
     }

@@ -13,7 +13,7 @@ use std::io::Write;
 /// From one point of a series to the next, at least.
 const STEP_NS: u64 = 10_000_000_000;
 /// Points a series has at most: those of a day.
-const MOST_STEPS: u64 = 8_640;
+const MAX_STEPS: u64 = 8_640;
 
 /// Why a file could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +48,7 @@ pub fn otlp_of(
         spans.keep_all();
     }
     let (mut items, mut calls) = (0, 0);
-    let step_ns = STEP_NS.max(span.ns() / MOST_STEPS);
+    let step_ns = STEP_NS.max(span.ns() / MAX_STEPS);
     let mut from_ns = span.start_ns;
     while from_ns <= span.end_ns {
         let to_ns = from_ns.saturating_add(step_ns).min(span.end_ns + 1);

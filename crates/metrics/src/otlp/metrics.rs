@@ -17,7 +17,7 @@ use opentelemetry_proto::tonic::metrics::v1::{
 use std::collections::BTreeMap;
 
 /// Points in a request; servers take 4 MiB of it.
-const MOST_POINTS: usize = 2000;
+const MAX_POINTS: usize = 2000;
 const CUMULATIVE: i32 = AggregationTemporality::Cumulative as i32;
 
 /// As which kind histograms are sent.
@@ -35,7 +35,7 @@ pub fn metrics(state: &State, resource: &Resource, histograms: Histograms) -> Ve
     let mut requests = Vec::new();
     let (mut metrics, mut points) = (Vec::new(), 0);
     for (metric, family) in state.points.families() {
-        if points + family.len() > MOST_POINTS && points > 0 {
+        if points + family.len() > MAX_POINTS && points > 0 {
             requests.push(request(resource, std::mem::take(&mut metrics)));
             points = 0;
         }

@@ -17,13 +17,13 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// Slow calls that wait; beyond, the oldest are given up and counted.
-const MOST_WAITING: usize = 4096;
+const MAX_WAITING: usize = 4096;
 /// Spans in a request.
-const MOST_IN_REQUEST: usize = 512;
+const MAX_PER_REQUEST: usize = 512;
 /// Stacks remembered.
-const MOST_STACKS: usize = 16_384;
+const MAX_STACKS: usize = 16_384;
 /// Frames told of a stack.
-const MOST_FRAMES: usize = 32;
+const MAX_FRAMES: usize = 32;
 
 #[derive(Debug)]
 pub struct Spans {
@@ -49,7 +49,7 @@ impl Spans {
             host: host.into(),
             ops: ops.iter().map(|op| (op.id, op.clone())).collect(),
             waiting: VecDeque::new(),
-            most_waiting: MOST_WAITING,
+            most_waiting: MAX_WAITING,
             stacks: HashMap::new(),
             given_up: 0,
         }
@@ -61,7 +61,7 @@ impl Spans {
     }
 
     pub(crate) fn take(&mut self, batch: &Batch, owner: impl Fn(u32) -> Labels) {
-        if self.stacks.len() > MOST_STACKS {
+        if self.stacks.len() > MAX_STACKS {
             self.stacks.clear();
         }
         self.stacks.extend(batch.stacks.iter().map(|stack| (stack.stack_id, StackText::of(stack))));
@@ -116,7 +116,7 @@ impl Spans {
     }
 
     fn oldest(&mut self) -> Vec<Slow> {
-        let count = self.waiting.len().min(MOST_IN_REQUEST);
+        let count = self.waiting.len().min(MAX_PER_REQUEST);
         self.waiting.drain(..count).collect()
     }
 
@@ -229,7 +229,7 @@ pub(super) struct StackText {
 
 impl StackText {
     fn of(stack: &Stack) -> StackText {
-        let named = stack.frames.iter().filter(|frame| frame.function.is_some()).take(MOST_FRAMES);
+        let named = stack.frames.iter().filter(|frame| frame.function.is_some()).take(MAX_FRAMES);
         StackText { lines: named.map(line).collect::<Vec<_>>().join("\n"), json: OnceCell::new() }
     }
 

@@ -8,7 +8,7 @@ use prost::Message;
 /// Durations below it would be zeros: Prometheus's own choice, and what makes it see that the histogram is a native one.
 const ZERO_THRESHOLD: f64 = 2.938735877055719e-39;
 /// An empty stretch as long as this begins another span.
-const LONGEST_GAP: i32 = 2;
+const MAX_GAP: i32 = 2;
 
 pub(super) fn page(state: &State) -> Vec<u8> {
     let mut out = Vec::with_capacity(64 << 10);
@@ -74,7 +74,7 @@ fn spans(calls: &Distribution) -> (Vec<Span>, Vec<i64>) {
     for (bucket, count) in calls.native() {
         let gap = bucket - next;
         match spans.last_mut() {
-            Some(span) if gap <= LONGEST_GAP => {
+            Some(span) if gap <= MAX_GAP => {
                 for _ in 0..gap {
                     deltas.push(-last);
                     last = 0;

@@ -21,9 +21,9 @@ use tokio::sync::{Notify, Semaphore};
 
 const NAME: &str = "gpuwhy-metrics";
 /// Connections at a time; another one is closed at once.
-const MOST_CONNECTIONS: usize = 64;
+const MAX_CONNECTIONS: usize = 64;
 /// Of one address, or of one user of this host: nobody keeps scrapers out.
-const MOST_OF_ONE: usize = 16;
+const MAX_PER_PEER: usize = 16;
 /// For the head of a request to arrive: also how long an idle connection is kept. Scrapers that come less often connect again.
 const HEAD_WITHIN: Duration = Duration::from_secs(10);
 /// For an answer to be taken, piece by piece.
@@ -107,8 +107,8 @@ impl Drop for Server {
 async fn serve(listener: &TcpListener, state: &Shared) {
     // Made non-blocking above: it can fail for no other reason than descriptors.
     let Ok(listener) = listener.try_clone().and_then(tokio::net::TcpListener::from_std) else { return };
-    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-    let shares = Shares::new(MOST_OF_ONE);
+    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let shares = Shares::new(MAX_PER_PEER);
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
             // Out of file descriptors, say: that passes, but not at once.

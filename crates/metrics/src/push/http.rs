@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime};
 /// Of an answer.
 const LARGEST_REPLY: usize = 1 << 20;
 /// Letters of what a server says.
-const LONGEST_REASON: usize = 200;
+const MAX_REASON_LEN: usize = 200;
 
 pub(super) struct HttpSender {
     target: Target,
@@ -135,7 +135,7 @@ fn gzipped(body: &[u8]) -> std::io::Result<Bytes> {
 fn first_line(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let line = text.lines().next().unwrap_or_default().trim();
-    let line: String = line.chars().filter(|letter| !letter.is_control()).take(LONGEST_REASON).collect();
+    let line: String = line.chars().filter(|letter| !letter.is_control()).take(MAX_REASON_LEN).collect();
     let says_more = !line.is_empty() && !line.starts_with(|letter: char| letter.is_ascii_digit());
     if says_more { format!(": {line}") } else { String::new() }
 }
@@ -168,6 +168,6 @@ mod tests {
         assert_eq!(first_line(b"404 page not found\n"), "", "the status says that already");
         assert_eq!(first_line(b""), "");
         assert_eq!(first_line(b"\x1b[31mred\nmore"), ": [31mred");
-        assert_eq!(first_line("x".repeat(9999).as_bytes()).len(), LONGEST_REASON + 2);
+        assert_eq!(first_line("x".repeat(9999).as_bytes()).len(), MAX_REASON_LEN + 2);
     }
 }

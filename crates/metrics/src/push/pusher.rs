@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 const NAME: &str = "gpuwhy-otlp";
 /// What waits while a server is away: about an hour of metrics of a busy host.
-const MOST_QUEUED: usize = 16 << 20;
+const MAX_QUEUED: usize = 16 << 20;
 
 /// Sends what it is given until it is told to finish.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub struct Pusher {
 impl Pusher {
     /// A sentence where the target's certificates or headers cannot be used.
     pub fn start(target: &Target) -> Result<Pusher, String> {
-        Pusher::with_room(target, MOST_QUEUED)
+        Pusher::with_room(target, MAX_QUEUED)
     }
 
     /// With another size of the queue.

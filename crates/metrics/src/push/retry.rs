@@ -17,17 +17,17 @@ pub(super) enum Outcome {
 }
 
 const FIRST_WAIT: Duration = Duration::from_millis(500);
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
+const MAX_WAIT: Duration = Duration::from_secs(30);
 /// A server that asks for more is asked again after this.
-const LONGEST_ASKED: Duration = Duration::from_secs(300);
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
 
 /// How long to wait after so many failures in a row: twice as long each time, and between half of it and all of it by
 /// chance (`random` is any number), so that agents that failed together do not come back together.
 pub(super) fn wait(failures: u32, asked: Option<Duration>, random: u64) -> Duration {
     if let Some(asked) = asked {
-        return asked.min(LONGEST_ASKED);
+        return asked.min(MAX_RETRY_AFTER);
     }
-    let longest = FIRST_WAIT.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_WAIT);
+    let longest = FIRST_WAIT.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(MAX_WAIT);
     longest.mul_f64(0.5 + (random % 1000) as f64 / 2000.0)
 }
 
@@ -171,13 +171,13 @@ mod tests {
         for random in [0, 1, 999, u64::MAX] {
             for failures in 1..100 {
                 let now = wait(failures, None, random);
-                assert!(now >= FIRST_WAIT / 2 && now <= LONGEST_WAIT, "{failures}: {now:?}");
+                assert!(now >= FIRST_WAIT / 2 && now <= MAX_WAIT, "{failures}: {now:?}");
             }
-            assert!(wait(20, None, random) >= LONGEST_WAIT / 2);
+            assert!(wait(20, None, random) >= MAX_WAIT / 2);
         }
         assert_ne!(wait(3, None, 0), wait(3, None, 999));
         assert_eq!(wait(9, Some(Duration::from_secs(3)), 0), Duration::from_secs(3));
-        assert_eq!(wait(1, Some(Duration::from_secs(86_400)), 0), LONGEST_ASKED);
+        assert_eq!(wait(1, Some(Duration::from_secs(86_400)), 0), MAX_RETRY_AFTER);
     }
 
     #[test]

@@ -4,9 +4,9 @@ use gpuwhy_model::{Collective, CollectiveWait};
 use std::collections::{BTreeMap, HashMap};
 
 /// Of a process, so many wait to be done or told; beyond, the oldest is told as it is.
-const MOST_PENDING: usize = 20_000;
+const MAX_PENDING: usize = 20_000;
 /// A report has so many of a process at most.
-const MOST_TOLD: usize = 2_000;
+const MAX_REPORTED: usize = 2_000;
 /// One that is not done after this is told without its end.
 const LONG_NS: u64 = 1_500_000_000;
 
@@ -33,7 +33,7 @@ impl Pending {
         let of_process = self.0.entry(call.pid).or_default();
         let arrival = Arrival { collective: collective.clone(), done_ns: None, told: false };
         of_process.insert((call.start_ns, call.tid), arrival);
-        while of_process.len() > MOST_PENDING {
+        while of_process.len() > MAX_PENDING {
             of_process.pop_first();
         }
     }
@@ -66,7 +66,7 @@ impl Pending {
         if let Some(newest) = told.iter().filter(|arrival| arrival.done_ns.is_some()).map(start_of).max() {
             all.retain(|(start_ns, _), arrival| !arrival.told || *start_ns > newest);
         }
-        let every = (told.len() / MOST_TOLD) as u64 + 1;
+        let every = (told.len() / MAX_REPORTED) as u64 + 1;
         told.retain(|arrival| arrival.done_ns.is_none() || arrival.collective.seq.unwrap_or(0) % every == 0);
         told
     }

@@ -3,8 +3,8 @@
 use gpuwhy_model::{Batch, Frame, FrameKind, Stack, is_of_library};
 use std::collections::{HashMap, VecDeque};
 
-const MOST_STACKS: usize = 2_048;
-const MOST_FRAMES: usize = 64;
+const MAX_STACKS: usize = 2_048;
+const MAX_FRAMES: usize = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct Lines {
@@ -18,14 +18,14 @@ impl Lines {
     }
 
     fn remember(&mut self, stack: &Stack) {
-        let lines: Vec<String> = stack.frames.iter().filter_map(line_of).take(MOST_FRAMES).collect();
+        let lines: Vec<String> = stack.frames.iter().filter_map(line_of).take(MAX_FRAMES).collect();
         if lines.is_empty() {
             return;
         }
         if self.stacks.insert(stack.stack_id, lines).is_none() {
             self.order.push_back(stack.stack_id);
         }
-        while self.order.len() > MOST_STACKS
+        while self.order.len() > MAX_STACKS
             && let Some(oldest) = self.order.pop_front()
         {
             self.stacks.remove(&oldest);

@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use stuck::Stuck;
 
 /// Processes told of at a time; a host has few ranks.
-const MOST_RANKS: usize = 256;
+const MAX_RANKS: usize = 256;
 
 /// The ranks of this host, and what happened since they were last told of.
 #[derive(Debug, Default)]
@@ -150,7 +150,7 @@ impl Ranks {
     }
 
     fn of(&mut self, pid: u32) -> Option<&mut Rank> {
-        if !self.ranks.contains_key(&pid) && self.ranks.len() >= MOST_RANKS {
+        if !self.ranks.contains_key(&pid) && self.ranks.len() >= MAX_RANKS {
             return None;
         }
         Some(self.ranks.entry(pid).or_default())

@@ -10,7 +10,7 @@ const LONG_NS: u64 = 100_000_000;
 /// A wait that was met before may be over and added up by now.
 const RECENT_NS: u64 = 100_000_000;
 /// Threads come and go: beyond so many, those that were not met lately are forgotten.
-const MOST_THREADS: usize = 1024;
+const MAX_THREADS: usize = 1024;
 /// What was told before it was over is added up a report later, or two.
 const ADDED_UP_AFTER: u32 = 2;
 
@@ -44,7 +44,7 @@ impl OpenWaits {
         let known = self.waits.get(&met.tid).filter(|wait| wait.since_ns == met.since_ns).copied();
         let (told_ns, sent_again_ns) = known.map_or((0, None), |wait| (wait.told_ns, wait.sent_again_ns));
         let wait = Wait { cause, since_ns: met.since_ns, met_ns: met.time_ns, told_ns, sent_again_ns };
-        if self.waits.len() >= MOST_THREADS {
+        if self.waits.len() >= MAX_THREADS {
             self.waits.retain(|_, wait| wait.met_ns + RECENT_NS >= met.time_ns);
         }
         self.waits.insert(met.tid, wait);
@@ -137,7 +137,7 @@ mod tests {
             let at_ms = 1000 + u64::from(tid);
             open.meet(&BetweenCalls { tid, ..met(at_ms - 500, at_ms, Reason::Futex) });
         }
-        assert!(open.waits.len() <= MOST_THREADS, "{}", open.waits.len());
+        assert!(open.waits.len() <= MAX_THREADS, "{}", open.waits.len());
         assert_eq!(open.tell(9_999, 10_999 * MS, 1000 * MS), [(Cause::LockFutex, 500 * MS)]);
     }
 

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, HashMap};
 
 pub(super) const HEALTH: &str = "gpuwhy.rank.health";
 /// Log records of a request; servers take 4 MiB of it.
-const MOST_RECORDS: usize = 64;
+const MAX_RECORDS: usize = 64;
 
 /// A gauge of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,5 +203,5 @@ pub(super) fn logs(records: &[LogRecord], resource: &Resource) -> Vec<Request> {
             }],
         })
     };
-    records.chunks(MOST_RECORDS).map(request).collect()
+    records.chunks(MAX_RECORDS).map(request).collect()
 }

@@ -6,9 +6,9 @@ use gpuwhy_model::{Batch, Cause};
 use std::collections::HashMap;
 
 /// Lines of a rank that are told.
-const MOST_TOLD: usize = 4;
+const MAX_REPORTED: usize = 4;
 /// Lines of a rank that are counted between two reports.
-const MOST_COUNTED: usize = 256;
+const MAX_COUNTED: usize = 256;
 
 /// A line and what the rank's thread lost, or did, there.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,7 +31,7 @@ impl Places {
             // Who had its CPU is not known of a single moment; that somebody had, is.
             let somebody = met.pid;
             let key = (met.tid, Cause::of_part(None, met.part, somebody), line.to_string());
-            if of_process.len() < MOST_COUNTED || of_process.contains_key(&key) {
+            if of_process.len() < MAX_COUNTED || of_process.contains_key(&key) {
                 *of_process.entry(key).or_default() += met.weight_ns;
             }
         }
@@ -51,7 +51,7 @@ impl Places {
             .map(|((_, class, line), ns)| PlaceShare { class, line, share: share(ns) })
             .collect();
         told.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.line.cmp(&b.line)));
-        told.truncate(MOST_TOLD);
+        told.truncate(MAX_REPORTED);
         told
     }
 }

@@ -86,7 +86,7 @@ const ABOVE: u32 = 3;
 const DEVIATIONS: f64 = 3.0;
 const MAD_TO_SIGMA: f64 = 1.4826;
 /// Equal values shall not alarm on nothing.
-const LEAST_SPREAD: f64 = 0.02;
+const MIN_SPREAD: f64 = 0.02;
 
 #[derive(Debug, Default)]
 pub struct Standing {
@@ -178,7 +178,7 @@ fn own_threshold(past: &VecDeque<f64>) -> Option<f64> {
     }
     let median = median_of(past.iter().copied().collect());
     let spread = median_of(past.iter().map(|value| (value - median).abs()).collect()) * MAD_TO_SIGMA;
-    Some(median - DEVIATIONS * spread.max(LEAST_SPREAD))
+    Some(median - DEVIATIONS * spread.max(MIN_SPREAD))
 }
 
 fn median_of(mut values: Vec<f64>) -> f64 {

@@ -62,12 +62,12 @@ pub(crate) fn functions(settings: &Settings) -> Vec<String> {
 /// What a device is called that was named by hand.
 pub(crate) const OTHER: &str = "device";
 
-const MOST: usize = 16;
+const MAX: usize = 16;
 
 /// The program's table of devices; `rule` gives the number of an operation.
 pub(crate) fn table(devices: &[Device], rule: impl Fn(&str) -> Option<u32>) -> Vec<u8> {
     let empty = raw::device { major: 0, minor: 0, rule: 0 };
-    let mut rows = [empty; MOST];
+    let mut rows = [empty; MAX];
     for (row, device) in rows.iter_mut().zip(devices) {
         let number = rule(&format!("ioctl {}", device.name)).or_else(|| rule(&format!("ioctl {OTHER}")));
         *row = raw::device {

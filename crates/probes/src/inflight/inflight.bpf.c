@@ -127,7 +127,7 @@ int each_between(struct bpf_iter__task *ctx) {
 }
 
 /* Where a thread was in user space when it last came into the kernel: for one that waits, where it is. */
-#define MOST_SWAPS 8
+#define MAX_SWAPS 8
 
 struct swap {
     u64 at;
@@ -142,7 +142,7 @@ struct registers {
     u32 tid;
     u32 swaps;
     u32 reserved;
-    struct swap swap[MOST_SWAPS]; /* return addresses that probes have put their own in place of */
+    struct swap swap[MAX_SWAPS]; /* return addresses that probes have put their own in place of */
 };
 
 SEC("iter/task")
@@ -160,7 +160,7 @@ int each_registers(struct bpf_iter__task *ctx) {
         .tid = thread->pid,
     };
     struct return_instance *returns = BPF_CORE_READ(thread, utask, return_instances);
-    for (u32 i = 0; i < MOST_SWAPS; i++) {
+    for (u32 i = 0; i < MAX_SWAPS; i++) {
         if (!returns)
             break;
         if (!BPF_CORE_READ(returns, chained)) {

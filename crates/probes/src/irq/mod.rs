@@ -24,12 +24,12 @@ pub(crate) static PROBE: Probe = Probe {
 const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 /// As in `bpf/interrupt.h`.
-const MOST_SOFTIRQS: u32 = 16;
-const TIMER_INTERRUPT: u32 = MOST_SOFTIRQS - 1;
+const MAX_SOFTIRQS: u32 = 16;
+const TIMER_INTERRUPT: u32 = MAX_SOFTIRQS - 1;
 
 /// What an interrupt is called; `number` is the kernel side's, `name` what its handler calls itself.
 pub(crate) fn name(number: u32, name: &str) -> String {
-    match number.checked_sub(MOST_SOFTIRQS) {
+    match number.checked_sub(MAX_SOFTIRQS) {
         Some(irq) if name.is_empty() => format!("irq {irq}"),
         Some(_) => format!("irq {name}"),
         None if number == TIMER_INTERRUPT => "irq timer".into(),

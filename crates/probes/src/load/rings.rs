@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// More shards than this gain nothing: kept calls are few.
-const MOST_SHARDS: usize = 8;
+const MAX_SHARDS: usize = 8;
 
 /// Rings, and what was read from them and not yet taken.
 pub(crate) struct Rings {
@@ -92,7 +92,7 @@ impl Inbox {
 
 /// How many rings a host of so many CPUs gets: a power of two.
 pub(crate) fn shards_for(cpus: usize) -> usize {
-    cpus.next_power_of_two().min(MOST_SHARDS)
+    cpus.next_power_of_two().min(MAX_SHARDS)
 }
 
 /// One ring's map.

@@ -12,9 +12,9 @@ use gpuwhy_store::Reader;
 use std::collections::{BTreeMap, HashMap};
 
 /// The waits that took most time, of each table.
-const MOST_WAITS: usize = 200;
+const MAX_WAITS: usize = 200;
 /// Of more rows than this only a part is looked at; all that are long.
-const MOST_ROWS: u64 = 400_000;
+const MAX_ROWS: u64 = 400_000;
 const LONG_NS: u64 = 100_000_000;
 
 pub(super) fn waits(
@@ -32,7 +32,7 @@ pub(super) fn waits(
         ("mem_events", "NULL, NULL, NULL, NULL"),
     ];
     for (table, object) in tables {
-        let every = (rows_within(reader, times, table)? / MOST_ROWS).max(1);
+        let every = (rows_within(reader, times, table)? / MAX_ROWS).max(1);
         let sql = format!(
             "SELECT duration_ns, pid, tid, op, event, {object}, by_comm, stack_id FROM {} \
              WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 AND duration_ns > 0 AND {}{scope}",
@@ -52,7 +52,7 @@ pub(super) fn waits(
         let mut waits: Vec<LongWait> = sums.into_values().collect();
         // In an order that does not depend on that of the rows.
         waits.sort_by_cached_key(order);
-        waits.truncate(MOST_WAITS);
+        waits.truncate(MAX_WAITS);
         evidence.waits.extend(waits);
     }
     Ok(())

@@ -11,7 +11,7 @@ use gpuwhy_store::Reader;
 use std::collections::{BTreeMap, HashMap};
 
 /// Of more kept calls than this only a part is looked at; all of those that were slow or failed.
-const MOST_CALLS: u64 = 150_000;
+const MAX_CALLS: u64 = 150_000;
 const ERROR: u64 = 1;
 const SLOW: u64 = 2;
 const SAMPLE: u64 = 3;
@@ -61,7 +61,7 @@ pub(super) fn kept(
 fn every(reader: &Reader, times: [u64; 2]) -> Result<u64, QueryError> {
     let sql = "SELECT sum(kept) FROM call_stats WHERE window_start_ns >= ?1 AND window_start_ns < ?2";
     let kept = rows(reader, sql, times)?.first().map_or(0, |row| row.number(0));
-    Ok((kept / MOST_CALLS).max(1))
+    Ok((kept / MAX_CALLS).max(1))
 }
 
 struct Read {

@@ -9,19 +9,19 @@ use gpuwhy_store::Reader;
 use std::collections::{BTreeMap, HashMap};
 
 /// The newest ones.
-const MOST_MARKS: usize = 200_000;
+const MAX_MARKS: usize = 200_000;
 /// Marks that began so long before may still last.
-const LONGEST_NS: u64 = 24 * 3_600 * 1_000_000_000;
+const MAX_NS: u64 = 24 * 3_600 * 1_000_000_000;
 /// The longest calls.
-const MOST_CALLS: usize = 50_000;
-const MOST_WINDOWS: usize = 300_000;
+const MAX_CALLS: usize = 50_000;
+const MAX_WINDOWS: usize = 300_000;
 
 pub(super) fn marks(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) -> Result<(), QueryError> {
     let sql = format!(
         "SELECT event, value, pid, uid, timestamp_ns, duration_ns, state FROM annotations \
-         WHERE timestamp_ns >= ?1 - {LONGEST_NS} AND timestamp_ns < ?2 \
+         WHERE timestamp_ns >= ?1 - {MAX_NS} AND timestamp_ns < ?2 \
          AND (timestamp_ns >= ?1 OR state = 'open' OR timestamp_ns + duration_ns > ?1) \
-         ORDER BY timestamp_ns DESC, event, value LIMIT {MOST_MARKS}"
+         ORDER BY timestamp_ns DESC, event, value LIMIT {MAX_MARKS}"
     );
     let ends: HashMap<u32, u64> =
         evidence.processes.iter().filter_map(|process| Some((process.pid, process.end_ns?))).collect();
@@ -64,7 +64,7 @@ pub(super) fn losses(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) 
     let sql = format!(
         "SELECT c.pid, o.op, c.timestamp_ns, c.duration_ns FROM calls c JOIN ops o ON o.op_id = c.op_id \
          WHERE c.timestamp_ns >= ?1 AND c.timestamp_ns < ?2 AND c.kept <> 3 \
-         ORDER BY c.duration_ns DESC, c.timestamp_ns, c.tid LIMIT {MOST_CALLS}"
+         ORDER BY c.duration_ns DESC, c.timestamp_ns, c.tid LIMIT {MAX_CALLS}"
     );
     for row in rows(reader, &sql, times)? {
         let (pid, op, start_ns, duration_ns) = (row.id(0), row.text(1), row.number(2), row.number(3));
@@ -78,7 +78,7 @@ pub(super) fn losses(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) 
     let causes: BTreeMap<&str, Cause> = Cause::ALL.iter().map(|cause| (cause.name(), *cause)).collect();
     let sql = format!(
         "SELECT pid, op, cause, window_start_ns, sum(ns) FROM blame WHERE window_start_ns >= ?1 AND window_start_ns < ?2 \
-         GROUP BY 1, 2, 3, 4 ORDER BY 5 DESC, 1, 2, 3, 4 LIMIT {MOST_WINDOWS}"
+         GROUP BY 1, 2, 3, 4 ORDER BY 5 DESC, 1, 2, 3, 4 LIMIT {MAX_WINDOWS}"
     );
     for row in rows(reader, &sql, times)? {
         let start_ns = row.number(3);

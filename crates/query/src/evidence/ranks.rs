@@ -8,7 +8,7 @@ use gpuwhy_model::{CallInFlight, OpId};
 use gpuwhy_store::Reader;
 
 /// Of more collectives than this only some are looked at, of those all ranks.
-const MOST: u64 = 400_000;
+const MAX: u64 = 400_000;
 /// The last ones are looked at all the same: they may hang.
 const LAST_NS: u64 = 60_000_000_000;
 
@@ -19,7 +19,7 @@ pub(super) fn collectives(
 ) -> Result<(), QueryError> {
     let count = "SELECT count(*) FROM nccl_events WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2";
     let count = rows(reader, count, times)?.first().map_or(0, |row| row.number(0));
-    let every = (count / MOST).max(1);
+    let every = (count / MAX).max(1);
     let last = times[1].saturating_sub(LAST_NS);
     let sql = format!(
         "SELECT comm_id_hash, seq, rank, nranks, pid, ifnull(function, op), timestamp_ns, duration_ns, count, datatype, \

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Stacks asked for at once.
 const AT_ONCE: usize = 500;
 /// Call sites of each operation that may be the worst.
-const MOST_SITES: usize = 2_000;
+const MAX_SITES: usize = 2_000;
 /// Stacks of samples, those with most time first.
 const MAX_SAMPLED: usize = 5_000;
 
@@ -57,7 +57,7 @@ fn sampled(evidence: &Evidence) -> impl Iterator<Item = i64> {
 fn wanted(evidence: &Evidence) -> BTreeSet<i64> {
     let mut sites: Vec<_> = evidence.sites.iter().collect();
     sites.sort_by_key(|site| (std::cmp::Reverse(site.slow_ns.max(site.ns)), site.stack_id));
-    let mut ids: BTreeSet<i64> = sites.iter().take(MOST_SITES).map(|site| site.stack_id).collect();
+    let mut ids: BTreeSet<i64> = sites.iter().take(MAX_SITES).map(|site| site.stack_id).collect();
     ids.extend(evidence.waits.iter().filter_map(|wait| wait.stack_id));
     ids.extend(evidence.wait_sites.iter().map(|site| site.stack_id));
     ids.extend(evidence.holders.iter().filter_map(|held| held.stack_id));

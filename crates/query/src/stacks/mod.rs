@@ -15,9 +15,9 @@ use std::collections::HashMap;
 use tree::{Place, Tree, places};
 
 const FRAMES: usize = 500;
-const MOST_FRAMES: usize = 20_000;
+const MAX_FRAMES: usize = 20_000;
 /// The heaviest stacks are read, no more than these.
-const MOST_STACKS: usize = 5_000;
+const MAX_STACKS: usize = 5_000;
 
 /// What the tree is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -162,8 +162,8 @@ pub fn stacks(reader: &Reader, request: &StacksRequest) -> Result<Stacks, QueryE
     let mut heaviest: Vec<(Of, (f64, f64))> = weights.into_iter().collect();
     heaviest.sort_by(|a, b| b.1.0.total_cmp(&a.1.0).then_with(|| a.0.cmp(&b.0)));
     let (value, count) = heaviest.iter().fold((0.0, 0.0), |sum, (_, w)| (sum.0 + w.0, sum.1 + w.1));
-    let too_many = heaviest.len() > MOST_STACKS;
-    heaviest.truncate(MOST_STACKS);
+    let too_many = heaviest.len() > MAX_STACKS;
+    heaviest.truncate(MAX_STACKS);
     let mut tree = Tree::default();
     let mut known: HashMap<i64, Vec<Place>> = HashMap::new();
     for (of, weight) in &heaviest {
@@ -173,7 +173,7 @@ pub fn stacks(reader: &Reader, request: &StacksRequest) -> Result<Stacks, QueryE
         let stack = of.stack_id.and_then(|stack_id| known.get(&stack_id)).map_or(&[][..], Vec::as_slice);
         tree.add(of.head.iter().chain(stack).chain([&of.leaf]), *weight);
     }
-    let (frames, cut) = tree.frames(request.limit.unwrap_or(FRAMES).clamp(1, MOST_FRAMES));
+    let (frames, cut) = tree.frames(request.limit.unwrap_or(FRAMES).clamp(1, MAX_FRAMES));
     Ok(Stacks {
         unit: if request.of == StacksOf::Memory { "bytes" } else { "ns" },
         value: value as u64,

@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 use thin::Thinner;
 
 const SLICES: usize = 200;
-const MOST_SLICES: usize = 2_000;
+const MAX_SLICES: usize = 2_000;
 const TRACKS: usize = 40;
-const MOST_TRACKS: usize = 1_000;
+const MAX_TRACKS: usize = 1_000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -136,7 +136,7 @@ fn is_zero(number: &u64) -> bool {
 /// Annotations and processes first, then threads, their waits, streams and ranks; of each kind those with most time.
 pub fn timeline(reader: &Reader, request: &TimelineRequest) -> Result<Timeline, QueryError> {
     let span = span(reader, request.since.as_deref(), request.from_ns, request.to_ns)?;
-    let slices = request.slices.unwrap_or(SLICES).clamp(1, MOST_SLICES) as u64;
+    let slices = request.slices.unwrap_or(SLICES).clamp(1, MAX_SLICES) as u64;
     let mut thinner = Thinner::new(span, slices);
     let all = tracks::read(reader, request.pid, &mut thinner)?;
     let step_ns = thinner.step_ns();
@@ -145,7 +145,7 @@ pub fn timeline(reader: &Reader, request: &TimelineRequest) -> Result<Timeline, 
         let selection = selection(None, request.pid, request.since.as_deref());
         return Err(nothing(reader, "events in that time", &selection)?);
     }
-    let most = request.tracks.unwrap_or(TRACKS).clamp(1, MOST_TRACKS);
+    let most = request.tracks.unwrap_or(TRACKS).clamp(1, MAX_TRACKS);
     let truncated = tracks.len() > most;
     tracks.truncate(most);
     Ok(Timeline {

@@ -12,7 +12,7 @@ use gpuwhy_store::Reader;
 use std::collections::HashMap;
 
 /// Of single events of one table no more than this are read, the first ones.
-const MOST_EVENTS: u32 = 50_000;
+const MAX_EVENTS: u32 = 50_000;
 
 /// Fills the tracks; whether all kept calls of the time were read.
 pub(super) fn read(reader: &Reader, pid: Option<u32>, thinner: &mut Thinner) -> Result<bool, QueryError> {
@@ -128,7 +128,7 @@ impl Source<'_> {
         ];
         for (table, by, class) in tables {
             let sql = format!(
-                "SELECT timestamp_ns, duration_ns, event, pid, tid, stack_id, {by} FROM {table} {} AND duration_ns > 0 LIMIT {MOST_EVENTS}",
+                "SELECT timestamp_ns, duration_ns, event, pid, tid, stack_id, {by} FROM {table} {} AND duration_ns > 0 LIMIT {MAX_EVENTS}",
                 self.conditions("timestamp_ns")
             );
             self.each(&sql, |row| {
@@ -177,7 +177,7 @@ impl Source<'_> {
     fn ranks(&self, thinner: &mut Thinner) -> Result<(), QueryError> {
         let sql = format!(
             "SELECT timestamp_ns, max(duration_ns, ifnull(completed_ns, 0) - timestamp_ns), op, pid, rank, stack_id FROM nccl_events {} \
-             AND seq IS NOT NULL LIMIT {MOST_EVENTS}",
+             AND seq IS NOT NULL LIMIT {MAX_EVENTS}",
             self.conditions("timestamp_ns")
         );
         self.each(&sql, |row| {
@@ -190,7 +190,7 @@ impl Source<'_> {
 
     fn annotations(&self, thinner: &mut Thinner) -> Result<(), QueryError> {
         let sql = format!(
-            "SELECT timestamp_ns, duration_ns, event || ifnull('=' || value, '') FROM annotations {} LIMIT {MOST_EVENTS}",
+            "SELECT timestamp_ns, duration_ns, event || ifnull('=' || value, '') FROM annotations {} LIMIT {MAX_EVENTS}",
             self.conditions("timestamp_ns")
         );
         self.each(&sql, |row| {

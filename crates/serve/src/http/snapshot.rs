@@ -26,7 +26,7 @@ pub(super) const AT_ONCE: usize = 2;
 /// One that does not get its turn in this time is refused.
 const TURN: Duration = Duration::from_secs(20);
 /// A whole trace takes no longer, and nobody is waited for longer.
-const LONGEST: Duration = Duration::from_secs(600);
+const MAX_WAIT: Duration = Duration::from_secs(600);
 const STALL: Duration = Duration::from_secs(30);
 /// Packed bytes that go at once, and how often before somebody takes them.
 const PIECE: usize = 64 << 10;
@@ -88,7 +88,7 @@ fn stream(reader: &Reader, from_ns: Option<u64>, pieces: Pieces) {
     let began = Instant::now();
     let sender = pieces.sender.clone();
     let mut packed = GzEncoder::new(BufWriter::with_capacity(PIECE, pieces), Compression::fast());
-    match send(reader, from_ns, &mut packed, &|_| began.elapsed() < LONGEST) {
+    match send(reader, from_ns, &mut packed, &|_| began.elapsed() < MAX_WAIT) {
         // What went wrong with the trace was said in the stream. Where nobody takes the rest, nobody misses it.
         Ok(_) | Err(CarryError::Store(_)) => {
             let _ = packed.finish().and_then(|mut out| out.flush());

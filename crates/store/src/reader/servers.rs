@@ -8,7 +8,7 @@ use rusqlite::{Row, params};
 use std::collections::BTreeMap;
 
 /// More than a day of four servers.
-const MOST_ROWS: usize = 400_000;
+const MAX_ROWS: usize = 400_000;
 
 impl Reader {
     /// From a time until before another, in their order.
@@ -20,7 +20,7 @@ impl Reader {
         let sql = format!(
             "SELECT timestamp_ns, window_ns, server, url, pid, model, running, waiting, kv_cache_pct, preemptions, requests, \
              prompt_tokens_per_s, generation_tokens_per_s, spec_accept_pct, {} FROM server_samples \
-             WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 ORDER BY timestamp_ns, url LIMIT {MOST_ROWS}",
+             WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 ORDER BY timestamp_ns, url LIMIT {MAX_ROWS}",
             latencies.join(", ")
         );
         let ns = |ns: u64| ns.min(i64::MAX as u64) as i64;

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-const MOST: u64 = 1 << 30;
+const MAX: u64 = 1 << 30;
 
 fn trace(folder: &TempDir) -> PathBuf {
     let path = folder.path().join("node.db");
@@ -46,7 +46,7 @@ fn every_row_of_every_table_arrives_as_it_was() {
     fill(&path);
     let before = Reader::open(&path).unwrap();
     for piece in [1, 7, 1 << 20] {
-        let (_folder, after) = received(&sent(&path, None), piece, MOST).unwrap();
+        let (_folder, after) = received(&sent(&path, None), piece, MAX).unwrap();
         for table in TABLES.iter().filter(|table| !["hist_buckets", "schema_doc"].contains(&table.name)) {
             let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
             let sql = format!("SELECT {} FROM {}", columns.join(", "), table.name);
@@ -61,7 +61,7 @@ fn every_row_of_every_table_arrives_as_it_was() {
 fn a_part_has_what_is_newer_and_what_has_no_time() {
     let folder = tempfile::tempdir().unwrap();
     let path = trace(&folder);
-    let (_folder, part) = received(&sent(&path, Some(START + 60_000)), 4096, MOST).unwrap();
+    let (_folder, part) = received(&sent(&path, Some(START + 60_000)), 4096, MAX).unwrap();
     let kept = "SELECT count(*), min(timestamp_ns) FROM calls";
     assert_eq!(lines(&part, kept), ["40|+60000"]);
     let ops = "SELECT * FROM ops ORDER BY 1";
@@ -102,7 +102,7 @@ fn what_is_written_meanwhile_is_not_in_it() {
     let mut out = Writes(Vec::new(), Some(&path));
     send(&reader, None, &mut out, &|_| true).unwrap();
     assert!(out.1.is_none());
-    let (_folder, after) = received(&out.0, 1 << 16, MOST).unwrap();
+    let (_folder, after) = received(&out.0, 1 << 16, MAX).unwrap();
     assert_eq!(lines(&after, "SELECT count(*) FROM loss"), ["0"]);
     assert_eq!(lines(&reader, "SELECT count(*) FROM loss"), ["1"]);
 }
@@ -112,10 +112,10 @@ fn what_is_cut_or_goes_on_is_no_trace() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = sent(&trace(&folder), None);
     for length in [0, 3, 40, bytes.len() / 2, bytes.len() - 1] {
-        assert!(matches!(received(&bytes[..length], 512, MOST), Err(CarryError::Cut)), "{length}");
+        assert!(matches!(received(&bytes[..length], 512, MAX), Err(CarryError::Cut)), "{length}");
     }
     let twice = [bytes.as_slice(), &bytes].concat();
-    assert!(matches!(received(&twice, 512, MOST), Err(CarryError::NotATrace(_))));
+    assert!(matches!(received(&twice, 512, MAX), Err(CarryError::NotATrace(_))));
     assert!(matches!(received(&bytes, 512, 1000), Err(CarryError::TooLarge { limit: 1000 })));
 }
 
@@ -146,14 +146,14 @@ fn hostile_bytes_become_nothing() {
         (row(&[1, 1, 0]), "too long"),
         (row(&[0]), "NOT NULL"),
     ] {
-        match received(&bytes, 5, MOST) {
+        match received(&bytes, 5, MAX) {
             Err(CarryError::NotATrace(said)) => assert!(said.contains(why), "{said} instead of {why}"),
             other => panic!("{why}: {other:?}"),
         }
     }
     let newer = record(b'B', br#"{"format": 1, "schema": 999}"#);
-    assert!(matches!(received(&newer, 5, MOST), Err(CarryError::Newer { found: 999 })));
+    assert!(matches!(received(&newer, 5, MAX), Err(CarryError::Newer { found: 999 })));
     let broken = [begin, record(b'X', b"the disk is on fire")].concat();
-    let said = received(&broken, 5, MOST).unwrap_err().to_string();
+    let said = received(&broken, 5, MAX).unwrap_err().to_string();
     assert!(said.contains("the disk is on fire"), "{said}");
 }

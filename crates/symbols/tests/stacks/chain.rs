@@ -2,7 +2,7 @@
 
 use gpuwhy_symbols::{Registers, Swapped};
 
-use crate::support::{MOST_FRAMES, Victim, Workshop, assert_chain, has, stack_of, symbols};
+use crate::support::{MAX_FRAMES, Victim, Workshop, assert_chain, has, stack_of, symbols};
 
 const LINKS: &str = r#"
 #include <signal.h>
@@ -83,7 +83,7 @@ fn names_are_found_after_the_end() {
     symbols.meet(victim.pid());
     victim.end();
     drop(workshop);
-    let unwound = symbols.unwind(victim.pid(), registers, &stack, &[], MOST_FRAMES);
+    let unwound = symbols.unwind(victim.pid(), registers, &stack, &[], MAX_FRAMES);
     let frames = symbols.frames(victim.pid(), &unwound.addresses).concat();
     assert_chain(&frames, &CHAIN);
     assert!(unwound.complete);
@@ -103,7 +103,7 @@ fn return_addresses_that_a_probe_swapped_are_put_back() {
     let mut symbols = symbols();
     let pid = victim.pid();
     symbols.meet(pid);
-    let whole = symbols.unwind(pid, registers, &stack, &[], MOST_FRAMES);
+    let whole = symbols.unwind(pid, registers, &stack, &[], MAX_FRAMES);
     // Two of them: nested calls that are both probed have the same trampoline on the stack.
     let mut swapped = Vec::new();
     for frame in [5, 8] {
@@ -112,10 +112,10 @@ fn return_addresses_that_a_probe_swapped_are_put_back() {
         stack[at..at + 8].copy_from_slice(&0x7fff_ffff_e000u64.to_le_bytes());
         swapped.push(Swapped { at: registers.sp + at as u64, original });
     }
-    let without = symbols.unwind(pid, registers, &stack, &[], MOST_FRAMES);
+    let without = symbols.unwind(pid, registers, &stack, &[], MAX_FRAMES);
     assert_eq!(without.addresses, &whole.addresses[..5]);
     assert!(!without.complete);
-    assert_eq!(symbols.unwind(pid, registers, &stack, &swapped, MOST_FRAMES), whole);
+    assert_eq!(symbols.unwind(pid, registers, &stack, &swapped, MAX_FRAMES), whole);
 }
 
 #[test]
@@ -129,16 +129,16 @@ fn a_stack_that_was_cut_off_is_not_complete() {
     let mut symbols = symbols();
     let pid = victim.pid();
     symbols.meet(pid);
-    let whole = symbols.unwind(pid, registers, &stack, &[], MOST_FRAMES);
+    let whole = symbols.unwind(pid, registers, &stack, &[], MAX_FRAMES);
     assert!(whole.complete);
     for size in [0, 7, 8, 512, 1024] {
-        let part = symbols.unwind(pid, registers, &stack[..size], &[], MOST_FRAMES);
+        let part = symbols.unwind(pid, registers, &stack[..size], &[], MAX_FRAMES);
         assert!(!part.complete && whole.addresses.starts_with(&part.addresses), "{size}");
     }
     let some = symbols.unwind(pid, registers, &stack, &[], 4);
     assert_eq!((&some.addresses[..], some.complete), (&whole.addresses[..4], false));
     let nowhere = Registers { ip: 0x1234, sp: u64::MAX, bp: u64::MAX };
-    let lost = symbols.unwind(pid, nowhere, &stack, &[], MOST_FRAMES);
+    let lost = symbols.unwind(pid, nowhere, &stack, &[], MAX_FRAMES);
     assert_eq!((lost.addresses, lost.complete), (vec![0x1234], false));
 }
 

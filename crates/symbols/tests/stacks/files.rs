@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::support::{
-    MOST_FRAMES, Victim, Workshop, assert_chain, functions, has, is_root, stack_of, symbols,
+    MAX_FRAMES, Victim, Workshop, assert_chain, functions, has, is_root, stack_of, symbols,
 };
 
 const INLINED: &str = r#"#include <signal.h>
@@ -91,7 +91,7 @@ fn a_debug_file_is_found_by_its_build_id_in_the_processs_root() {
     let mut symbols = symbols();
     symbols.meet(victim.pid());
     victim.end();
-    let unwound = symbols.unwind(victim.pid(), registers, &stack, &[], MOST_FRAMES);
+    let unwound = symbols.unwind(victim.pid(), registers, &stack, &[], MAX_FRAMES);
     let frames = symbols.frames(victim.pid(), &unwound.addresses).concat();
     assert_inlined(&frames);
     assert!(unwound.complete);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gpuwhy_symbols::{Limits, Symbols};
 
-use crate::support::{MOST_FRAMES, Victim, Workshop, assert_chain, has, stack_of, symbols};
+use crate::support::{MAX_FRAMES, Victim, Workshop, assert_chain, has, stack_of, symbols};
 
 const THREAD: &str = r#"
 #include <pthread.h>
@@ -30,7 +30,7 @@ fn a_thread_is_followed_to_where_it_started() {
     let mut symbols = symbols();
     symbols.meet(victim.pid());
     let (registers, stack) = victim.capture_thread(victim.threads()[0]);
-    let unwound = symbols.unwind(victim.pid(), registers, &stack, &[], MOST_FRAMES);
+    let unwound = symbols.unwind(victim.pid(), registers, &stack, &[], MAX_FRAMES);
     let frames = symbols.frames(victim.pid(), &unwound.addresses).concat();
     assert_chain(&frames, &["inside", "body"]);
     assert!(unwound.complete, "{frames:#?}");
@@ -65,7 +65,7 @@ fn a_library_that_is_loaded_later_is_found() {
     symbols.meet(victim.pid());
     victim.go_on();
     let (registers, stack) = victim.capture();
-    let unwound = symbols.unwind(victim.pid(), registers, &stack, &[], MOST_FRAMES);
+    let unwound = symbols.unwind(victim.pid(), registers, &stack, &[], MAX_FRAMES);
     let frames = symbols.frames(victim.pid(), &unwound.addresses).concat();
     assert_chain(&frames, &["late", "entry", "main"]);
     assert!(unwound.complete);

@@ -11,7 +11,7 @@ use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 
 pub(crate) const COPIED: usize = 64 << 10;
-pub(crate) const MOST_FRAMES: usize = 256;
+pub(crate) const MAX_FRAMES: usize = 256;
 
 /// Says why a test does not run here; where everything is required that is a failure.
 pub(crate) fn skip(test: &str, reason: &str) {
@@ -169,7 +169,7 @@ pub(crate) fn symbols() -> Symbols {
 pub(crate) fn stack_of(symbols: &mut Symbols, victim: &Victim) -> (Unwound, Vec<Frame>) {
     let (registers, stack) = victim.capture();
     symbols.meet(victim.pid());
-    let unwound = symbols.unwind(victim.pid(), registers, &stack, &[], MOST_FRAMES);
+    let unwound = symbols.unwind(victim.pid(), registers, &stack, &[], MAX_FRAMES);
     let frames = symbols.frames(victim.pid(), &unwound.addresses).concat();
     (unwound, frames)
 }

@@ -4,7 +4,7 @@ use super::super::Work;
 use super::super::analyses::{ANALYSES, find};
 use super::super::asking::of_store;
 use super::super::request::clusters;
-use super::history::MOST_ROWS;
+use super::history::MAX_ROWS;
 use super::{Coverage, Table};
 use crate::store::Reach;
 use crate::tokens::Scope;
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use std::time::Duration;
 
 /// The longest a statement may take.
-const MOST_SECONDS: u64 = 30;
+const MAX_SECONDS: u64 = 30;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -44,7 +44,7 @@ pub(super) fn run_analysis(work: &Work<'_>, request: &AnalysisRequest) -> Result
         return Err(AskError::new(Kind::Usage, sentence));
     };
     let clusters = clusters(work.grant, request.cluster_id.as_deref());
-    let reach = Reach { rows: request.limit.unwrap_or(100).clamp(1, MOST_ROWS), ..Reach::default() };
+    let reach = Reach { rows: request.limit.unwrap_or(100).clamp(1, MAX_ROWS), ..Reach::default() };
     let rows = work
         .store
         .analysis(analysis.sql, clusters.as_deref(), reach, work.stop)
@@ -69,8 +69,8 @@ pub(super) fn sql(work: &Work<'_>, request: &SqlRequest) -> Result<Table, AskErr
         let sentence = "SQL sees all clusters, so it needs a token with the scope `sql` for `*`; run_analysis has prepared questions";
         return Err(AskError::new(Kind::Refused, sentence));
     }
-    let time = Duration::from_secs(request.seconds.unwrap_or(MOST_SECONDS).clamp(1, MOST_SECONDS));
-    let rows = request.limit.unwrap_or(1_000).clamp(1, MOST_ROWS);
+    let time = Duration::from_secs(request.seconds.unwrap_or(MAX_SECONDS).clamp(1, MAX_SECONDS));
+    let rows = request.limit.unwrap_or(1_000).clamp(1, MAX_ROWS);
     let reach = Reach { rows, time, ..Reach::default() };
     let rows = work.store.sql(&request.sql, reach, work.stop).map_err(|error| of_store(&error))?;
     Ok(Table::new(rows, Coverage::default()))

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Calls that are joined for one answer: the newest.
-const MOST_CALLS: usize = 300_000;
+const MAX_CALLS: usize = 300_000;
 const JUDGED_EVERY: usize = 2048;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -68,10 +68,10 @@ pub(super) fn collectives(
     let mut coverage = Coverage { from_ns: filter.from_ns, to_ns: filter.to_ns, ..Coverage::default() };
     let filter = Filter { comm_id_hash: request.comm_id_hash.clone(), ..filter };
     let (cohorts, calls) = joined(work, &filter)?;
-    if calls == MOST_CALLS {
+    if calls == MAX_CALLS {
         coverage
             .notes
-            .push(format!("only the newest {MOST_CALLS} calls were joined; ask about a shorter time"));
+            .push(format!("only the newest {MAX_CALLS} calls were joined; ask about a shorter time"));
     }
     let jobs = cohorts
         .jobs()
@@ -88,7 +88,7 @@ pub(super) fn collectives(
 /// The stored calls of a filter, compared as if they came now.
 pub(super) fn joined(work: &Work<'_>, filter: &Filter) -> Result<(Cohorts, usize), AskError> {
     let mut calls =
-        work.store.collectives(filter, MOST_CALLS, work.stop).map_err(|error| of_store(&error))?;
+        work.store.collectives(filter, MAX_CALLS, work.stop).map_err(|error| of_store(&error))?;
     let mut cohorts = Cohorts::new(Limits::default());
     let end_ns =
         |call: &Collective| call.start_ns.saturating_add(call.duration_ns.unwrap_or(0)).max(0) as u64;

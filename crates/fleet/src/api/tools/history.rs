@@ -9,7 +9,7 @@ use gpuwhy_door::AskError;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) const MOST_ROWS: usize = 10_000;
+pub(super) const MAX_ROWS: usize = 10_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -49,7 +49,7 @@ pub(super) fn event_history(work: &Work<'_>, request: &HistoryRequest) -> Result
     };
     let filter = which.filter(work.grant, work.store, None, work.stop)?;
     let coverage = Coverage { from_ns: filter.from_ns, to_ns: filter.to_ns, ..Coverage::default() };
-    let reach = Reach { rows: request.limit.unwrap_or(100).clamp(1, MOST_ROWS), ..Reach::default() };
+    let reach = Reach { rows: request.limit.unwrap_or(100).clamp(1, MAX_ROWS), ..Reach::default() };
     let rows = match request.findings {
         true => work.store.findings(&filter, reach, work.stop),
         false => {

@@ -3,7 +3,7 @@
 use super::super::Work;
 use super::super::asking::of_store;
 use super::super::request::clusters;
-use super::history::MOST_ROWS;
+use super::history::MAX_ROWS;
 use super::{Coverage, Table};
 use crate::store::{Filter, Reach};
 use gpuwhy_door::AskError;
@@ -27,7 +27,7 @@ pub(super) fn nodes(work: &Work<'_>, request: &NodesRequest) -> Result<Table, As
         node: request.node_id.clone(),
         ..Filter::default()
     };
-    let reach = Reach { rows: request.limit.unwrap_or(1_000).clamp(1, MOST_ROWS), ..Reach::default() };
+    let reach = Reach { rows: request.limit.unwrap_or(1_000).clamp(1, MAX_ROWS), ..Reach::default() };
     let rows = work.store.nodes(&filter, reach, work.stop).map_err(|error| of_store(&error))?;
     let notes = vec!["last_seen_ns of a node that still speaks may be some seconds behind".into()];
     Ok(Table::new(rows, Coverage { notes, ..Coverage::default() }))

@@ -4,7 +4,7 @@ use super::super::Work;
 use super::super::asking::of_store;
 use super::super::request::Which;
 use super::Coverage;
-use super::history::MOST_ROWS;
+use super::history::MAX_ROWS;
 use crate::store::{Filter, RankValue};
 use gpuwhy_cohort::cohort::{Outliers, outliers};
 use gpuwhy_cohort::{Signal, Verdict};
@@ -89,7 +89,7 @@ pub(super) fn find(work: &Work<'_>, request: &OutliersRequest) -> Result<Outlier
     let coverage = Coverage { from_ns: filter.from_ns, to_ns: filter.to_ns, ..Coverage::default() };
     let filter = Filter { metric: Some(metric.into()), ..filter };
     let ranks = work.store.by_rank(&filter, work.stop).map_err(|error| of_store(&error))?;
-    let cohorts = cohorts(&ranks, higher_is_worse, k, request.members.unwrap_or(0).min(MOST_ROWS));
+    let cohorts = cohorts(&ranks, higher_is_worse, k, request.members.unwrap_or(0).min(MAX_ROWS));
     Ok(OutliersAnswer { verdicts, cohorts, metric_name: metric.into(), coverage })
 }
 

@@ -1,7 +1,7 @@
 //! `fleet.server.status`.
 
 use super::super::Work;
-use super::history::MOST_ROWS;
+use super::history::MAX_ROWS;
 use gpuwhy_door::{AskError, Kind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ pub(super) fn status(work: &Work<'_>, request: &StatusRequest) -> Result<StatusA
         let sentence = "this is of all clusters, so it needs a token with the scope `admin` for `*`";
         return Err(AskError::new(Kind::Refused, sentence));
     }
-    let max = request.limit.unwrap_or(100).clamp(1, MOST_ROWS);
+    let max = request.limit.unwrap_or(100).clamp(1, MAX_ROWS);
     let failed = |error| AskError::new(Kind::Failed, format!("the audit log cannot be read: {error}"));
     let asked = work.audit.newest(max).map_err(failed)?;
     let refused = work.audit.newest_refused(max).map_err(failed)?;

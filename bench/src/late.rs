@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn lateness_is_read_off_its_sentence() {
-        let said = |text: &str| lateness_ms(&format!("attached {text} after process 7 mapped it"));
-        assert_eq!((said("12.5ms"), said("2.00s"), said("x")), (Some(12.5), Some(2000.0), None));
+        let message = |text: &str| lateness_ms(&format!("attached {text} after process 7 mapped it"));
+        assert_eq!((message("12.5ms"), message("2.00s"), message("x")), (Some(12.5), Some(2000.0), None));
         assert_eq!(lateness_ms("its first instructions must be single-stepped"), None);
     }
 }

@@ -91,7 +91,7 @@ fn write(path: &Path, events: u64) -> Result<()> {
         let keys = (0..PROCESSES).flat_map(|process| (0..OPS).map(move |op| (process, op)));
         batch.windows = keys.map(|(process, op)| sums(start_ns, process, op)).collect();
         let facts =
-            Facts { blame: (0..16).map(|thread| billed(start_ns, thread)).collect(), ..Facts::default() };
+            Facts { blame: (0..16).map(|thread| attributed(start_ns, thread)).collect(), ..Facts::default() };
         writer.write(&batch, &facts)?;
         (batch.processes, batch.stacks) = (Vec::new(), Vec::new());
         if window % 50 == 0 {
@@ -171,7 +171,7 @@ fn sums(start_ns: u64, process: u64, op: u64) -> CallWindow {
     }
 }
 
-fn billed(start_ns: u64, thread: u64) -> BlameRow {
+fn attributed(start_ns: u64, thread: u64) -> BlameRow {
     BlameRow {
         window_start_ns: start_ns,
         pid: pid(thread),

@@ -70,7 +70,7 @@ impl Workload {
     pub(crate) fn launch_ns(&self, launches: u64) -> Result<f64> {
         let mut command = self.command("launch");
         command.args(["--via", "driver", "--threads", "1", "--cpu", "0", "--launches"]);
-        let truth: Truth = told(command.arg(launches.to_string()))?;
+        let truth: Truth = reported(command.arg(launches.to_string()))?;
         Ok(truth.elapsed_ns as f64 / launches as f64)
     }
 
@@ -80,7 +80,7 @@ impl Workload {
         std::fs::copy(self.path("libcuda.so.1"), &copy)?;
         let mut command = self.command("beside");
         command.args(["--cpu", "0", "--seconds", &seconds.to_string(), "--copy"]).arg(copy);
-        told(&mut command)
+        reported(&mut command)
     }
 
     fn command(&self, name: &str) -> Command {
@@ -91,7 +91,7 @@ impl Workload {
 }
 
 /// What a workload says of itself at its end.
-fn told<T: for<'a> Deserialize<'a>>(command: &mut Command) -> Result<T> {
+fn reported<T: for<'a> Deserialize<'a>>(command: &mut Command) -> Result<T> {
     let output = command.stderr(Stdio::inherit()).output().context("the workload could not be started")?;
     if !output.status.success() {
         bail!("the workload ended with {}", output.status);

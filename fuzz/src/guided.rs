@@ -30,9 +30,9 @@ extern "C" fn one(data: *const u8, size: usize) -> c_int {
 pub fn run(target: &'static Target, options: &[String]) -> i32 {
     let _ = TARGET.set(target);
     // A panic must end the process where it is, in whatever thread: libFuzzer then keeps the input.
-    let told = std::panic::take_hook();
+    let reported = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        told(panic);
+        reported(panic);
         std::process::abort();
     }));
     let words = std::iter::once("gpuwhy-fuzz".to_string()).chain(options.iter().cloned());

@@ -101,7 +101,7 @@ fn search(target: &'static Target, time: Duration, folder: &Path) -> Result<(), 
     let seed = std::process::id().into();
     let mut mutator = Mutator::new(seed, target.words, target.most_bytes);
     let failed = folder.join("failed");
-    let (began, mut told, mut runs, mut failures) = (Instant::now(), Instant::now(), 0u64, 0u64);
+    let (began, mut reported, mut runs, mut failures) = (Instant::now(), Instant::now(), 0u64, 0u64);
     while began.elapsed() < time {
         let input = mutator.input(&inputs);
         let stuck = || {
@@ -113,8 +113,8 @@ fn search(target: &'static Target, time: Duration, folder: &Path) -> Result<(), 
             println!("{}: {why}; {}", target.name, corpus::save(&failed, target, &input));
         }
         runs += 1;
-        if told.elapsed() > Duration::from_secs(10) {
-            told = Instant::now();
+        if reported.elapsed() > Duration::from_secs(10) {
+            reported = Instant::now();
             println!("{}: {runs} runs, {:.0}/s", target.name, runs as f64 / began.elapsed().as_secs_f64());
         }
     }

@@ -91,7 +91,7 @@ fn trace_stream() -> Result<(), String> {
     let mut stream = Vec::new();
     scratch::with_file(&BASES[0].bytes, |path, _| {
         let reader = Reader::open(path).map_err(|error| error.to_string())?;
-        gpuwhy_store::carry::send(&reader, None, &mut stream, &|_| true).map_err(|error| error.to_string())
+        gpuwhy_store::transfer::send(&reader, None, &mut stream, &|_| true).map_err(|error| error.to_string())
     })?;
     put("trace_stream", "recording", &shortened(&stream))
 }

@@ -1,7 +1,9 @@
 //! Files that are no traces, damaged or out of reach, full disks, missing privileges: said in one sentence, and nothing is
 //! harmed.
 
-use crate::refusal::{Frozen, Nobody, changed_by, open_to_all, recorded, recorded_trace, refused, sentence};
+use crate::refusal::{
+    Frozen, Unprivileged, changed_by, open_to_all, recorded, recorded_trace, refused, sentence,
+};
 use crate::support::{Gated, Running, Trace, can_trace, done, gpuwhy, simwork, skip, wait_until};
 use rusqlite::Connection;
 use std::fs;
@@ -60,8 +62,8 @@ fn all_refused(files: Vec<(&str, Vec<u8>, &str)>, command: impl Fn(&Path) -> Com
         let path = folder.path().join(name);
         fs::write(&path, bytes).unwrap();
         let before = Frozen::of(folder.path());
-        let said = refused(&mut command(&path), 1, &[name, words]);
-        assert!(said.contains(';'), "it says what to do: {said}");
+        let message = refused(&mut command(&path), 1, &[name, words]);
+        assert!(message.contains(';'), "it says what to do: {message}");
         before.assert_same(folder.path(), name);
     }
 }
@@ -170,7 +172,8 @@ fn a_file_that_another_program_has_locked_is_said_to_be() {
 
 #[test]
 fn who_may_read_a_file_can_query_it_and_who_may_not_is_told() {
-    let Some(nobody) = Nobody::new("who_may_read_a_file_can_query_it_and_who_may_not_is_told") else {
+    let Some(unprivileged) = Unprivileged::new("who_may_read_a_file_can_query_it_and_who_may_not_is_told")
+    else {
         return;
     };
     let trace = recorded_trace();
@@ -178,7 +181,7 @@ fn who_may_read_a_file_can_query_it_and_who_may_not_is_told() {
     open_to_all(&trace.file(), 0o444);
     let before = Frozen::of(trace.folder.path());
     let count = done(
-        nobody
+        unprivileged
             .gpuwhy()
             .arg("query")
             .arg(trace.file())
@@ -188,7 +191,7 @@ fn who_may_read_a_file_can_query_it_and_who_may_not_is_told() {
     );
     assert_eq!(count, format!("n\r\n{}\r\n", trace.number("SELECT count(*) FROM calls")));
     let replay = |out: &Path| {
-        let mut command = nobody.gpuwhy();
+        let mut command = unprivileged.gpuwhy();
         command.args(["demo", "--replay", "--out"]).arg(out);
         command
     };
@@ -200,12 +203,12 @@ fn who_may_read_a_file_can_query_it_and_who_may_not_is_told() {
     );
     open_to_all(&trace.file(), 0o600);
     refused(
-        nobody.gpuwhy().arg("query").arg(trace.file()),
+        unprivileged.gpuwhy().arg("query").arg(trace.file()),
         1,
         &["permission denied; read it as its owner or as root"],
     );
     open_to_all(trace.folder.path(), 0o700);
-    refused(nobody.gpuwhy().arg("query").arg(trace.file()), 1, &["permission denied"]);
+    refused(unprivileged.gpuwhy().arg("query").arg(trace.file()), 1, &["permission denied"]);
     refused(&mut replay(&trace.file()), 1, &["permission denied; write to another file"]);
     before.assert_same(trace.folder.path(), "reading");
 }
@@ -219,21 +222,23 @@ fn a_time_longer_than_the_trace_is_refused_in_a_sentence() {
 
 #[test]
 fn without_privileges_tracing_says_what_it_needs() {
-    let Some(nobody) = Nobody::new("without_privileges_tracing_says_what_it_needs") else { return };
-    let file = nobody.folder.path().join("trace.db");
+    let Some(unprivileged) = Unprivileged::new("without_privileges_tracing_says_what_it_needs") else {
+        return;
+    };
+    let file = unprivileged.folder.path().join("trace.db");
     let fix = "run as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN";
-    refused(nobody.gpuwhy().args(["trace", "--duration", "1s", "--out"]).arg(&file), 1, &[fix]);
-    refused(nobody.gpuwhy().args(["trace", "--duration", "1s"]), 1, &[fix]);
+    refused(unprivileged.gpuwhy().args(["trace", "--duration", "1s", "--out"]).arg(&file), 1, &[fix]);
+    refused(unprivileged.gpuwhy().args(["trace", "--duration", "1s"]), 1, &[fix]);
     assert!(!file.exists());
-    let check = nobody.gpuwhy().arg("check").output().unwrap();
-    let (lines, said) = (String::from_utf8_lossy(&check.stdout), String::from_utf8_lossy(&check.stderr));
-    assert_eq!(check.status.code(), Some(1), "{said}");
+    let check = unprivileged.gpuwhy().arg("check").output().unwrap();
+    let (lines, message) = (String::from_utf8_lossy(&check.stdout), String::from_utf8_lossy(&check.stderr));
+    assert_eq!(check.status.code(), Some(1), "{message}");
     assert_eq!(
-        said.lines().last(),
+        message.lines().last(),
         Some("gpuwhy: this host cannot trace yet; the lines marked NO say what to do")
     );
     assert!(lines.contains("fix: run with sudo, or with CAP_BPF"), "{lines}");
-    let check = nobody.gpuwhy().args(["check", "--json"]).output().unwrap();
+    let check = unprivileged.gpuwhy().args(["check", "--json"]).output().unwrap();
     let document: serde_json::Value = serde_json::from_slice(&check.stdout).unwrap();
     assert_eq!((check.status.code(), &document["ok"]), (Some(1), &serde_json::json!(false)));
 }
@@ -241,16 +246,18 @@ fn without_privileges_tracing_says_what_it_needs() {
 /// Nobody has no home, no privileges, and still sees the demo.
 #[test]
 fn without_privileges_the_demo_is_replayed_and_says_so() {
-    let Some(nobody) = Nobody::new("without_privileges_the_demo_is_replayed_and_says_so") else { return };
-    let kept = nobody.folder.path().join("demo.db");
-    let text = done(nobody.gpuwhy().args(["demo", "--out"]).arg(&kept).output().unwrap());
+    let Some(unprivileged) = Unprivileged::new("without_privileges_the_demo_is_replayed_and_says_so") else {
+        return;
+    };
+    let kept = unprivileged.folder.path().join("demo.db");
+    let text = done(unprivileged.gpuwhy().args(["demo", "--out"]).arg(&kept).output().unwrap());
     assert!(text.contains("REPLAYED from a recording"), "{text}");
     assert!(text.contains("cpu.preempted") && text.contains("renice"), "{text}");
     assert_eq!(text.matches("A training loop").count(), 1, "{text}");
     // The file it names can be asked.
     let file = text.split_whitespace().find(|word| word.ends_with(".db")).unwrap();
     let count = done(
-        nobody
+        unprivileged
             .gpuwhy()
             .args(["query", file, "SELECT count(*) > 1000 AS many FROM calls", "--format", "csv"])
             .output()
@@ -406,9 +413,9 @@ fn what_a_killed_trace_left_is_read_by_anybody_and_unchanged() {
     if !can_trace(TEST) {
         return;
     }
-    let Some(nobody) = Nobody::new(TEST) else { return };
+    let Some(unprivileged) = Unprivileged::new(TEST) else { return };
     let trace = Trace::new();
-    let stop = nobody.folder.path().join("stop");
+    let stop = unprivileged.folder.path().join("stop");
     let workload = Gated::start(
         &simwork(),
         &[
@@ -452,9 +459,9 @@ fn what_a_killed_trace_left_is_read_by_anybody_and_unchanged() {
     };
     let seen = count(&mut gpuwhy());
     assert!(seen.trim().lines().last().unwrap().parse::<u64>().unwrap() > 100, "{seen}");
-    assert_eq!(count(&mut nobody.gpuwhy()), seen);
+    assert_eq!(count(&mut unprivileged.gpuwhy()), seen);
     before.assert_same(trace.folder.path(), "reading");
-    assert_eq!(fs::read_dir(nobody.folder.path()).unwrap().count(), 2, "copies are cleared away");
+    assert_eq!(fs::read_dir(unprivileged.folder.path()).unwrap().count(), 2, "copies are cleared away");
 }
 
 /// Nobody can be told anything: the exit status says it.
@@ -495,11 +502,11 @@ fn reading_leaves_nothing_beside_a_file_whose_log_is_gone() {
     done(gpuwhy().arg("query").arg(&file).arg("op_summary").output().unwrap());
     assert_eq!(names().len(), 1, "{:?}", names());
     // Whoever may not write there reads it in its place.
-    if let Some(nobody) = Nobody::new("reading_leaves_nothing_beside_a_file_whose_log_is_gone") {
+    if let Some(unprivileged) = Unprivileged::new("reading_leaves_nothing_beside_a_file_whose_log_is_gone") {
         open_to_all(trace.folder.path(), 0o555);
         open_to_all(&file, 0o444);
         let before = Frozen::of(trace.folder.path());
-        ask(&mut nobody.gpuwhy());
+        ask(&mut unprivileged.gpuwhy());
         before.assert_same(trace.folder.path(), "reading");
         assert_eq!(names().len(), 1, "{:?}", names());
         return;
@@ -510,11 +517,12 @@ fn reading_leaves_nothing_beside_a_file_whose_log_is_gone() {
 /// Said before anything is loaded: without privileges nothing could be.
 #[test]
 fn a_target_that_cannot_be_written_is_refused_before_anything_is_loaded() {
-    let Some(nobody) = Nobody::new("a_target_that_cannot_be_written_is_refused_before_anything_is_loaded")
+    let Some(unprivileged) =
+        Unprivileged::new("a_target_that_cannot_be_written_is_refused_before_anything_is_loaded")
     else {
         return;
     };
-    let other = nobody.folder.path().join("notes.txt");
+    let other = unprivileged.folder.path().join("notes.txt");
     fs::write(&other, "no trace").unwrap();
     open_to_all(&other, 0o666);
     for (out, words) in [
@@ -523,7 +531,7 @@ fn a_target_that_cannot_be_written_is_refused_before_anything_is_loaded() {
         ("/etc", "folder"),
         (other.to_str().unwrap(), "not a gpuwhy trace"),
     ] {
-        refused(nobody.gpuwhy().args(["trace", "--out", out]), 1, &[words]);
+        refused(unprivileged.gpuwhy().args(["trace", "--out", out]), 1, &[words]);
     }
     assert_eq!(fs::read_to_string(&other).unwrap(), "no trace");
 }

@@ -4,7 +4,7 @@ use crate::support::{Ended, Gated, Running, Trace, alone, can_trace, simwork};
 use std::process::{Command, Stdio};
 
 /// Milliseconds of an operation billed to a cause, and to somebody if named.
-fn billed_ms(trace: &Trace, op: &str, cause: &str, by_comm: Option<&str>) -> i64 {
+fn attributed_ms(trace: &Trace, op: &str, cause: &str, by_comm: Option<&str>) -> i64 {
     let by = by_comm.map(|comm| format!(" AND by_comm = '{comm}'")).unwrap_or_default();
     trace.number(&format!("SELECT sum(ns) / 1000000 FROM blame WHERE op = '{op}' AND cause = '{cause}'{by}"))
 }
@@ -37,7 +37,7 @@ fn a_cpu_hog_on_the_launching_core_is_named() {
     let hog = hog("0", "test-hog");
     launch_on_cpu_0(&trace, 2000);
     let waited = trace.number("SELECT sum(runq_ns) / 1000000 FROM call_stats WHERE op = 'cuLaunchKernel'");
-    let by_hog = billed_ms(&trace, "cuLaunchKernel", "cpu.preempted", Some("test-hog"));
+    let by_hog = attributed_ms(&trace, "cuLaunchKernel", "cpu.preempted", Some("test-hog"));
     // A tight loop of probed launches is in a call for a good part of its time, and two busy threads share a core evenly.
     assert!(waited > 100, "waited {waited} ms in all");
     assert!(by_hog * 100 >= waited * 90, "{by_hog} of {waited} ms are the hog's");
@@ -72,7 +72,7 @@ fn a_spinning_sync_is_on_the_cpu_and_waits_for_the_gpu() {
     trace.of_simwork(&[], &["train", "--steps", "20", "--launches-per-step", "10", "--kernel-us", "2000"]);
     let total = total_ms(&trace, "cudaStreamSynchronize");
     assert!(total > 300, "20 steps of 20 ms GPU work: {total} ms");
-    let gpu = billed_ms(&trace, "cudaStreamSynchronize", "gpu.wait", None);
+    let gpu = attributed_ms(&trace, "cudaStreamSynchronize", "gpu.wait", None);
     // Another test's process may take the core for a moment.
     assert!(gpu * 100 >= total * 70, "{gpu} of {total} ms wait for the GPU");
 }
@@ -86,7 +86,7 @@ fn a_mutex_shows_as_futex_with_its_waker() {
     let truth = trace.of_simwork(&[], &["mutex", "--hold-ms", "20", "--rounds", "30"]);
     let waited_ms = truth["waited_ns"].as_i64().unwrap() / 1_000_000;
     let total = total_ms(&trace, "cuLaunchKernel");
-    let by_holder = billed_ms(&trace, "cuLaunchKernel", "lock.futex", Some("simgpu-holder"));
+    let by_holder = attributed_ms(&trace, "cuLaunchKernel", "lock.futex", Some("simgpu-holder"));
     assert!(waited_ms > 300, "{waited_ms}");
     assert!(by_holder * 100 >= total * 90, "{by_holder} of {total} ms are the holder's");
     assert_eq!(
@@ -146,5 +146,5 @@ fn neighbours_on_other_cores_are_not_blamed() {
     let trace = Trace::new();
     let _hog = hog("1", "far-hog");
     launch_on_cpu_0(&trace, 1000);
-    assert_eq!(billed_ms(&trace, "cuLaunchKernel", "cpu.preempted", Some("far-hog")), 0);
+    assert_eq!(attributed_ms(&trace, "cuLaunchKernel", "cpu.preempted", Some("far-hog")), 0);
 }

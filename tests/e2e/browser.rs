@@ -174,10 +174,10 @@ fn browse_opens_the_link_and_shows_its_token_to_nobody() {
     std::fs::set_permissions(&fake, std::fs::Permissions::from_mode(0o755)).unwrap();
     // Open for writing, too, so that opening waits for nobody; who reads is a thread, so that this test ends.
     let held = std::fs::File::options().read(true).write(true).open(&pipe).unwrap();
-    let (said, heard) = std::sync::mpsc::channel();
+    let (message, heard) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         for line in BufReader::new(held).lines().map_while(Result::ok) {
-            let _ = said.send(line);
+            let _ = message.send(line);
         }
     });
     let trace = recorded("h200-item");
@@ -197,7 +197,10 @@ fn browse_opens_the_link_and_shows_its_token_to_nobody() {
     let mut command = dashboard(&trace.file());
     command.arg("--browse").env("BROWSER", &missing).stderr(std::process::Stdio::piped());
     let (mut server, _) = served(&mut command);
-    let mut said = String::new();
-    BufReader::new(server.0.stderr.take().unwrap()).read_line(&mut said).unwrap();
-    assert!(said.contains("no browser was opened") && said.contains("open the link yourself"), "{said}");
+    let mut message = String::new();
+    BufReader::new(server.0.stderr.take().unwrap()).read_line(&mut message).unwrap();
+    assert!(
+        message.contains("no browser was opened") && message.contains("open the link yourself"),
+        "{message}"
+    );
 }

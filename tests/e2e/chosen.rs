@@ -50,22 +50,22 @@ fn verbose_leaves_nothing_out() {
         let (answer, page) = (example.json(&[]), example.page(&["--verbose"]));
         let mut seen = 0;
         for finding in findings(&answer) {
-            let mut said: Vec<&str> =
+            let mut message: Vec<&str> =
                 vec![finding["title"].as_str().unwrap(), finding["refuted_by"].as_str().unwrap()];
             for cause in finding["causes"].as_array().unwrap() {
-                said.push(cause["class"].as_str().unwrap());
-                said.extend(texts(&cause["evidence"]));
+                message.push(cause["class"].as_str().unwrap());
+                message.extend(texts(&cause["evidence"]));
             }
             let place = &finding["where"];
-            said.extend(texts(&place["python"]));
-            said.extend(place["kernel"].as_str());
+            message.extend(texts(&place["python"]));
+            message.extend(place["kernel"].as_str());
             // A command stands on a line of its own.
-            said.extend(
+            message.extend(
                 texts(&finding["fixes"])
                     .flat_map(|fix| fix.split('`').next())
                     .map(|words| words.trim_end_matches([' ', ':'])),
             );
-            for words in said {
+            for words in message {
                 seen += 1;
                 assert!(page.contains(words), "{name}: '{words}' is not in\n{page}");
             }

@@ -125,13 +125,13 @@ fn launches_through_the_runtime_count_once_and_say_so() {
         return;
     }
     let _turn = alone();
-    for (via, said) in [("runtime", "runtime"), ("driver", "direct")] {
+    for (via, message) in [("runtime", "runtime"), ("driver", "direct")] {
         let trace = Trace::new();
         // Whose code the calls return to is read from its maps while it lives.
         let words = ["launch", "--launches", "2000", "--via", via, "--live-ms", "500"];
         let truth = trace.of_simwork(&["--keep-all"], &words);
         assert_eq!(counted(&trace), expected(&truth));
-        assert_eq!(trace.text("SELECT DISTINCT via FROM cuda_events WHERE op = 'cuLaunchKernel'"), said);
+        assert_eq!(trace.text("SELECT DISTINCT via FROM cuda_events WHERE op = 'cuLaunchKernel'"), message);
     }
 }
 

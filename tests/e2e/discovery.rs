@@ -194,8 +194,9 @@ fn a_library_nobody_could_foresee_is_traced_late_and_that_is_said() {
     trace.of_command(&[], &all);
     let seen = trace.count_of("cuLaunchKernel");
     assert!((100..=200).contains(&seen), "{seen} of 200 launches over a second were seen");
-    let said = trace.text("SELECT reason FROM probes WHERE state = 'degraded' AND file LIKE '%libcuda.so.1'");
-    assert!(said.contains("calls it made before that were not seen"), "{said}");
+    let message =
+        trace.text("SELECT reason FROM probes WHERE state = 'degraded' AND file LIKE '%libcuda.so.1'");
+    assert!(message.contains("calls it made before that were not seen"), "{message}");
 }
 
 #[test]

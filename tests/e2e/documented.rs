@@ -260,18 +260,18 @@ fn run(desk: &Desk, text: &str, ready: Option<&str>) -> Result<(), String> {
         .spawn()
         .map_err(|error| error.to_string())?;
     let pid = child.id();
-    let (said, heard) = std::sync::mpsc::channel();
+    let (message, heard) = std::sync::mpsc::channel();
     let streams: [Box<dyn Read + Send>; 2] =
         [Box::new(child.stdout.take().unwrap()), Box::new(child.stderr.take().unwrap())];
     for stream in streams {
-        let said = said.clone();
+        let message = message.clone();
         std::thread::spawn(move || {
             for line in BufReader::new(stream).lines().map_while(Result::ok) {
-                let _ = said.send(line);
+                let _ = message.send(line);
             }
         });
     }
-    drop(said);
+    drop(message);
     let mut child = Ended(child);
     let until = Instant::now() + PATIENCE;
     let mut lines = Vec::new();
@@ -375,7 +375,7 @@ fn every_documented_command_of_the_fleet_runs_as_pasted() {
     fs::write(&tokens, format!("{TOKEN} training push,read\n")).unwrap();
     fs::set_permissions(&tokens, fs::Permissions::from_mode(0o600)).unwrap();
     for Documented { page, line, text } in found {
-        let ports = ["--otlp-grpc", "--otlp-http", "--api"].map(|door| format!("{door} 127.0.0.1:0"));
+        let ports = ["--otlp-grpc", "--otlp-http", "--api"].map(|http| format!("{http} 127.0.0.1:0"));
         let pasted = format!("{} {}", text.replace("/var/lib/gpuwhy-fleet", "fleet"), ports.join(" "));
         if let Err(why) = run(&desk, &pasted, Some("OTLP at ")) {
             panic!("{page}:{line}: {text}\n    {why}");

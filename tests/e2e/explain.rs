@@ -225,17 +225,17 @@ fn first_screens_are_as_documented() {
         let file = example(&name, folder.path());
         let mut explain = gpuwhy();
         explain.current_dir(folder.path()).arg("explain").arg(file.file_name().unwrap());
-        let said = done(explain.output().unwrap());
+        let message = done(explain.output().unwrap());
         if is_writing {
             let text = std::fs::read_to_string(&page).unwrap();
             let head = format!("$ gpuwhy explain {name}.db\n");
-            std::fs::write(&page, text.replace(&format!("{head}{screen}"), &format!("{head}{said}")))
+            std::fs::write(&page, text.replace(&format!("{head}{screen}"), &format!("{head}{message}")))
                 .unwrap();
             continue;
         }
-        is_one_screen(&name, &said);
-        is_plain(&name, &said);
-        assert_eq!(said, screen, "docs/screens.md, {name}");
+        is_one_screen(&name, &message);
+        is_plain(&name, &message);
+        assert_eq!(message, screen, "docs/screens.md, {name}");
     }
 }
 
@@ -289,8 +289,8 @@ fn suggested_commands_can_be_pasted_and_have_rows() {
         for command in suggested(&page(&[])).into_iter().chain(suggested(&page(&["--verbose"]))) {
             let mut shell = Command::new("sh");
             shell.current_dir(folder.path()).env("PATH", &path).env_remove("GPUWHY_DB");
-            let said = done(shell.arg("-c").arg(command).output().unwrap());
-            assert!(said.lines().count() >= 2, "{name}: no rows of {command}\n{said}");
+            let message = done(shell.arg("-c").arg(command).output().unwrap());
+            assert!(message.lines().count() >= 2, "{name}: no rows of {command}\n{message}");
             ran += 1;
         }
     }
@@ -370,17 +370,17 @@ fn slower_steps_fail_and_twins_do_not() {
     };
     for (planted, part) in [("sleep", "asleep in fetch"), ("compute", "computing in score")] {
         let slow = file(planted);
-        let said = refused(
+        let message = refused(
             &mut compare(&train, &slow),
             1,
             &["the step of python3 is", "slower", "beyond noise", part],
         );
-        assert!(said.contains("ms"), "{said}");
+        assert!(message.contains("ms"), "{message}");
         done(compare(&slow, &train).output().unwrap());
     }
     for (a, b) in [(&train, &twin), (&twin, &train), (&train, &train)] {
-        let said = done(compare(a, b).output().unwrap());
-        assert!(said.contains("No step is slower by more than 5% beyond noise."), "{said}");
+        let message = done(compare(a, b).output().unwrap());
+        assert!(message.contains("No step is slower by more than 5% beyond noise."), "{message}");
     }
     // A slowdown that is allowed.
     done(

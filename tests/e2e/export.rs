@@ -33,8 +33,8 @@ fn export(trace: &Trace, format: &str, flags: &[&str]) -> PathBuf {
         .args(flags)
         .output()
         .unwrap();
-    let said = done(output);
-    assert!(said.contains(format) && said.contains("rows"), "{said}");
+    let message = done(output);
+    assert!(message.contains(format) && message.contains("rows"), "{message}");
     out
 }
 
@@ -71,9 +71,9 @@ fn between(trace: &Trace) -> i64 {
          AND tid NOT IN (SELECT tid FROM cpu_samples))",
         waits.join(" UNION ALL ")
     );
-    let said =
+    let message =
         done(gpuwhy().arg("query").arg(trace.file()).args([&sql, "--format", "json"]).output().unwrap());
-    serde_json::from_str::<Value>(&said).unwrap()["rows"][0]["ns"].as_i64().unwrap()
+    serde_json::from_str::<Value>(&message).unwrap()["rows"][0]["ns"].as_i64().unwrap()
 }
 
 fn lost(trace: &Trace) -> i64 {
@@ -454,8 +454,8 @@ fn the_name_of_the_file_says_the_format_unless_it_could_be_several() {
         ("a.folded", "folded"),
         ("a.speedscope.json", "speedscope"),
     ] {
-        let said = done(export(name).output().unwrap());
-        assert!(said.contains(&format!("{name}: {format},")), "{said}");
+        let message = done(export(name).output().unwrap());
+        assert!(message.contains(&format!("{name}: {format},")), "{message}");
     }
     refused(&mut export("a.json"), 2, &["a.json may be chrome or speedscope", "--format"]);
     refused(&mut export("a.jpeg"), 2, &["says no format", "--format", ".pftrace"]);

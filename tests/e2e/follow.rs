@@ -107,8 +107,8 @@ fn assert_path_goes_on(trace: &Trace, pid: i64, worker: i64) {
     assert!(sampled_in(trace, worker, "decode") >= 50, "the worker is sampled at the line it waits at");
     let calls = format!("SELECT count(*) FROM wait_samples WHERE makes_calls = 1 AND pid = {worker}");
     assert_eq!(trace.number(&calls), 0, "the worker makes no GPU calls");
-    let billed = format!("SELECT count(*) FROM blame WHERE pid = {worker}");
-    assert_eq!(trace.number(&billed), 0, "sums are of threads that make GPU calls");
+    let attributed = format!("SELECT count(*) FROM blame WHERE pid = {worker}");
+    assert_eq!(trace.number(&attributed), 0, "sums are of threads that make GPU calls");
 }
 
 fn is_process_of_the_trace(trace: &Trace, pid: i64) -> bool {
@@ -140,8 +140,8 @@ fn a_forked_worker_is_followed_from_its_birth() {
         "SELECT count(DISTINCT tid) FROM wait_samples WHERE makes_calls = 0 AND pid = {pid} AND tid <> pid"
     );
     assert_eq!(trace.number(&others), 1, "the thread that idles is sampled");
-    let billed = format!("SELECT count(DISTINCT tid) FROM blame WHERE pid = {pid}");
-    assert_eq!(trace.number(&billed), 1, "and billed to nobody");
+    let attributed = format!("SELECT count(DISTINCT tid) FROM blame WHERE pid = {pid}");
+    assert_eq!(trace.number(&attributed), 1, "and billed to nobody");
 }
 
 const fn libc_wait4() -> i64 {
@@ -174,7 +174,7 @@ fn trace_running(flags: impl Fn(u32) -> Vec<String>) -> (Trace, i64, i64) {
     let steps = (2 * STEPS).to_string();
     let worker = Ended(start("work.py", [WORK, WORKS].concat(), ""));
     let mut train = Ended(start("train.py", [TRAIN, TRAINS].concat(), &steps));
-    let is_ready = |file: &Path| std::fs::read_to_string(file).is_ok_and(|said| said.contains("ready"));
+    let is_ready = |file: &Path| std::fs::read_to_string(file).is_ok_and(|message| message.contains("ready"));
     wait_until("the program is ready", || is_ready(&path("train.py.out")));
     let (pid, worker_pid) = (train.0.id(), worker.0.id());
     let flags = flags(pid);

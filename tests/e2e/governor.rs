@@ -26,7 +26,7 @@ fn flood(trace: &Trace, budget: &str, seconds: u64) -> Value {
 }
 
 /// What `compare` tells of an operation of a trace: its count, and the interval where that is an estimate.
-fn told(trace: &Trace, op: &str, flags: &[&str]) -> (f64, Option<[f64; 2]>) {
+fn reported(trace: &Trace, op: &str, flags: &[&str]) -> (f64, Option<[f64; 2]>) {
     let output = gpuwhy().arg("compare").arg(trace.file()).args(flags).arg("--json").output().unwrap();
     let compared: Value = serde_json::from_str(&done(output)).unwrap();
     let operations = compared["operations"].as_array().unwrap();
@@ -37,8 +37,8 @@ fn told(trace: &Trace, op: &str, flags: &[&str]) -> (f64, Option<[f64; 2]>) {
 }
 
 /// The same of all of it.
-fn told_in_all(trace: &Trace, op: &str) -> (f64, Option<[f64; 2]>) {
-    told(trace, op, &[trace.file().to_str().unwrap()])
+fn total_reported(trace: &Trace, op: &str) -> (f64, Option<[f64; 2]>) {
+    reported(trace, op, &[trace.file().to_str().unwrap()])
 }
 
 #[test]
@@ -88,22 +88,25 @@ fn what_slices_tell_is_near_the_truth_and_what_is_rare_is_exact() {
     let launches = truth["ops"]["cuLaunchKernel"].as_f64().unwrap();
     let slices =
         trace.text("SELECT group_concat((end_ns - start_ns) / 1000000) FROM watch_slices WHERE pid IS NULL");
-    let (told_launches, interval) = told_in_all(&trace, "cuLaunchKernel");
+    let (reported_launches, interval) = total_reported(&trace, "cuLaunchKernel");
     let [low, high] = interval.unwrap_or_else(|| panic!("launches are estimated from slices of {slices} ms"));
-    let off_pct = 100.0 * (told_launches / launches - 1.0);
-    eprintln!("{launches} launches: {told_launches} ({low} to {high}), {off_pct:+.2}%");
+    let off_pct = 100.0 * (reported_launches / launches - 1.0);
+    eprintln!("{launches} launches: {reported_launches} ({low} to {high}), {off_pct:+.2}%");
     // One interval in twenty does not contain the truth, as 95% say; one and a half times as wide, one in three hundred.
-    let near = |end: f64| told_launches + 1.5 * (end - told_launches);
+    let near = |end: f64| reported_launches + 1.5 * (end - reported_launches);
     assert!(near(low) <= launches && launches <= near(high), "{launches} launches: {low} to {high}");
-    assert!(off_pct.abs() <= 10.0, "{launches} launches, told as {told_launches}: {off_pct:+.1}%");
+    assert!(off_pct.abs() <= 10.0, "{launches} launches, told as {reported_launches}: {off_pct:+.1}%");
     let syncs = truth["ops"]["cudaStreamSynchronize"].as_i64().unwrap();
     assert_eq!(trace.count_of("cudaStreamSynchronize"), syncs, "synchronisations are always watched");
     assert_eq!(trace.count_of("cuStreamSynchronize"), 0, "the driver call in it is the same one");
-    let said = done(gpuwhy().arg("explain").arg(trace.file()).output().unwrap());
-    assert!(said.contains("launches sampled ") && said.contains("% of the time: the budget is 1%"), "{said}");
-    assert!(!said.contains("everything is seen"), "{said}");
+    let message = done(gpuwhy().arg("explain").arg(trace.file()).output().unwrap());
+    assert!(
+        message.contains("launches sampled ") && message.contains("% of the time: the budget is 1%"),
+        "{message}"
+    );
+    assert!(!message.contains("everything is seen"), "{message}");
     // On a busy machine there may be no slice for some seconds, and then nothing to estimate from.
-    let (late, interval) = told(&trace, "cuLaunchKernel", &["--since", "6s"]);
+    let (late, interval) = reported(&trace, "cuLaunchKernel", &["--since", "6s"]);
     eprintln!("the last 6 s: {late} {interval:?}");
     assert!((36_000.0..64_000.0).contains(&late), "8,000 a second for 6 s: {late} {interval:?}");
 }
@@ -120,7 +123,7 @@ fn without_a_budget_every_call_is_counted() {
         assert_eq!(trace.count_of(op), truth["ops"][op].as_i64().unwrap(), "{op}");
     }
     assert_eq!(trace.number("SELECT count(*) FROM watch_slices"), 0);
-    assert_eq!(told_in_all(&trace, "cuLaunchKernel").1, None, "no estimate");
+    assert_eq!(total_reported(&trace, "cuLaunchKernel").1, None, "no estimate");
 }
 
 #[test]
@@ -147,7 +150,7 @@ fn within_the_budget_every_call_is_counted_and_nothing_is_let_go() {
 
 #[test]
 fn wrong_budgets_are_refused_in_a_sentence() {
-    for (budget, said) in [
+    for (budget, message) in [
         ("lots", "'lots' is not a share of the time; give a percentage such as 1% or 0.5%"),
         ("0%", "'0%' is not a share of the time"),
         ("200%", "'200%' is not a share of the time"),
@@ -156,6 +159,6 @@ fn wrong_budgets_are_refused_in_a_sentence() {
         let output = gpuwhy().args(["trace", "--budget", budget]).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{budget}: {stderr}");
-        assert!(stderr.contains(said), "{budget}: {stderr}");
+        assert!(stderr.contains(message), "{budget}: {stderr}");
     }
 }

@@ -157,6 +157,6 @@ fn devices_that_are_none_are_refused() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("/etc/passwd is not a character device"), "{said}");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.contains("/etc/passwd is not a character device"), "{message}");
 }

@@ -283,17 +283,18 @@ fn a_trace_on_a_pipe_says_how_far_it_is() {
         let mut run = gpuwhy();
         run.args(["trace", "--duration", "13s", "--out"]).arg(trace.file()).args(words);
         let output = run.output().unwrap();
-        let said = String::from_utf8(output.stderr.clone()).unwrap();
-        (done(output), said)
+        let message = String::from_utf8(output.stderr.clone()).unwrap();
+        (done(output), message)
     };
-    let (text, said) = traced(&[]);
-    let line = said.lines().find(|line| line.contains(" GPU calls, ")).unwrap_or_else(|| panic!("{said}"));
+    let (text, message) = traced(&[]);
+    let line =
+        message.lines().find(|line| line.contains(" GPU calls, ")).unwrap_or_else(|| panic!("{message}"));
     assert!(line.contains("process") && line.contains("lost"), "{line}");
     // The answer comes last, and tables only where they are asked for.
     assert!(text.trim_end().lines().last().unwrap().contains("gpuwhy explain "), "{text}");
     assert!(text.contains("\n=> ") && !text.contains("\noperation "), "{text}");
-    let (text, said) = traced(&["--quiet"]);
-    assert!(!said.contains(" GPU calls, ") && text.lines().count() == 2, "{text}\n{said}");
+    let (text, message) = traced(&["--quiet"]);
+    assert!(!message.contains(" GPU calls, ") && text.lines().count() == 2, "{text}\n{message}");
     let (text, _) = traced(&["--verbose"]);
     let (tables, answer) = (text.find("\noperation ").unwrap(), text.find("\n=> ").unwrap());
     assert!(tables < answer, "{text}");

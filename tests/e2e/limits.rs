@@ -51,7 +51,7 @@ fn asked_with(address: &str, header: &str, question: &Value) -> (u16, Value) {
 }
 
 /// What an assistant is told by `run_sql`, and the most memory its server has had.
-fn told(trace: &Trace, question: &Value) -> (String, u64) {
+fn reported(trace: &Trace, question: &Value) -> (String, u64) {
     let mut child =
         gpuwhy().arg("mcp").arg(trace.file()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
@@ -128,7 +128,7 @@ fn a_row_of_large_values_takes_no_more_than_its_memory() {
     assert_eq!((status, &answer["kind"]), (400, &json!("usage")), "{answer}");
     assert!(answer["error"].as_str().unwrap().starts_with(MEMORY), "{answer}");
     assert!(most_memory(server.0.id()) < 400 << 20, "{} bytes", most_memory(server.0.id()));
-    let (text, memory) = told(&trace, &json!({"statement": wide()}));
+    let (text, memory) = reported(&trace, &json!({"statement": wide()}));
     assert!(text.starts_with(MEMORY), "{text}");
     assert!(memory < 400 << 20, "{memory} bytes");
 }
@@ -149,7 +149,7 @@ fn a_function_that_runs_for_minutes_is_ended_in_time() {
             assert!(answer["error"].as_str().unwrap().starts_with(TIME), "{answer}");
         });
         scope.spawn(|| {
-            let (text, _) = told(&trace, &question);
+            let (text, _) = reported(&trace, &question);
             assert!(text.starts_with(TIME), "{text}");
         });
     });

@@ -1,7 +1,7 @@
 //! What programs and servers say of themselves: steps over the socket, by the Python module and by the command line, and
 //! the metrics of inference servers; who may speak, and what is refused.
 
-use crate::refusal::{Nobody, open_to_all, refused};
+use crate::refusal::{Unprivileged, open_to_all, refused};
 use crate::support::{Running, Trace, alone, can_trace, done, gpuwhy, sim, truth};
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -56,12 +56,12 @@ fn slow_steps_are_named_in_the_finding() {
     let trace = Trace::new();
     let flag = format!("--annotate={}", socket(&trace).display());
     let sim = sim().display().to_string();
-    let told = python(&trace, &[&flag], "tests/e2e/marks/train.py", &[&sim, "300", "140", "152"]);
-    assert_eq!(told["dropped"], 0);
+    let reported = python(&trace, &[&flag], "tests/e2e/marks/train.py", &[&sim, "300", "140", "152"]);
+    assert_eq!(reported["dropped"], 0);
     // Every step is there, with its duration, by the clock of the program.
     let steps = "FROM annotations WHERE event = 'step' AND state = 'ended' AND clock = 'annotator'";
     assert_eq!(trace.number(&format!("SELECT count(DISTINCT value) {steps}")), 300);
-    assert_eq!(trace.number(&format!("SELECT count(*) {steps} AND pid = {}", told["pid"])), 300);
+    assert_eq!(trace.number(&format!("SELECT count(*) {steps} AND pid = {}", reported["pid"])), 300);
     assert_eq!(trace.number(&format!("SELECT count(*) {steps} AND duration_ns > 15000000")), 13);
     assert_eq!(trace.number("SELECT count(*) FROM annotations WHERE event = 'epoch' AND duration_ns > 0"), 1);
     assert_eq!(trace.text(&format!("SELECT labels {steps} AND value = '7'")), r#"{"rank":"0","step":"7"}"#);
@@ -88,8 +88,8 @@ fn slow_steps_are_named_in_the_finding() {
     );
     // Without --annotate nobody listens, and the program runs all the same.
     let quiet = Trace::new();
-    let told = python(&quiet, &[], "tests/e2e/marks/train.py", &[&sim, "20", "5", "6"]);
-    assert_eq!((&told["steps"], &told["dropped"]), (&20.into(), &0.into()));
+    let reported = python(&quiet, &[], "tests/e2e/marks/train.py", &[&sim, "20", "5", "6"]);
+    assert_eq!((&reported["steps"], &reported["dropped"]), (&20.into(), &0.into()));
     assert_eq!(quiet.number("SELECT count(*) FROM annotations"), 0);
 }
 
@@ -104,12 +104,12 @@ fn marks_of_the_command_line_are_taken_and_answered() {
     let mut running = Running::start(&trace, &[&flag]);
     let own = std::process::id().to_string();
     done(annotate(&socket, &["--label", "epoch=3", "--label", "lr=0.1"]).output().unwrap());
-    let told = running.until("annotation", |mark| mark["event"] == "epoch");
+    let reported = running.until("annotation", |mark| mark["event"] == "epoch");
     assert_eq!(
-        (&told["value"], &told["labels"]["lr"], &told["pid"]),
+        (&reported["value"], &reported["labels"]["lr"], &reported["pid"]),
         (&"3".into(), &"0.1".into(), &Value::Null)
     );
-    assert_eq!((&told["state"], &told["clock"]), (&"at".into(), &"annotator".into()));
+    assert_eq!((&reported["state"], &reported["clock"]), (&"at".into(), &"annotator".into()));
     done(annotate(&socket, &["--label", "step=1", "--pid", &own, "--begin"]).output().unwrap());
     running.until("annotation", |mark| mark["state"] == "open" && mark["pid"] == std::process::id());
     done(annotate(&socket, &["--label", "step=1", "--pid", &own, "--end"]).output().unwrap());
@@ -139,7 +139,7 @@ fn marks_of_the_command_line_are_taken_and_answered() {
         trace.text("SELECT group_concat(value || ' ' || state, ', ') FROM (SELECT * FROM annotations WHERE event = 'phase' ORDER BY timestamp_ns)"),
         "a ended, b open"
     );
-    for (words, said) in [
+    for (words, message) in [
         (&["annotate"][..], "--label"),
         (&["annotate", "--label", "step"], "name=value"),
         (&["annotate", "--label", "a b=1"], "letters, digits"),
@@ -149,7 +149,7 @@ fn marks_of_the_command_line_are_taken_and_answered() {
         (&["trace", "--servers=http://192.0.2.1:8000"], "not an address of this host"),
         (&["trace", "--servers=example.org"], "write it as http://127.0.0.1:8000"),
     ] {
-        refused(gpuwhy().args(words), 2, &[said]);
+        refused(gpuwhy().args(words), 2, &[message]);
     }
 }
 
@@ -158,20 +158,20 @@ fn users_mark_their_own_processes_only() {
     if !can_trace("users_mark_their_own_processes_only") {
         return;
     }
-    let Some(nobody) = Nobody::new("users_mark_their_own_processes_only") else { return };
+    let Some(unprivileged) = Unprivileged::new("users_mark_their_own_processes_only") else { return };
     let trace = Trace::new();
     let socket = socket(&trace);
     let running = Running::start(&trace, &[&format!("--annotate={}", socket.display())]);
-    let of_nobody = |words: &[&str]| {
-        let mut command = nobody.gpuwhy();
+    let of_unprivileged = |words: &[&str]| {
+        let mut command = unprivileged.gpuwhy();
         command.arg("annotate").args(words).arg("--socket").arg(&socket);
         command
     };
     // Of all processes of its own.
-    done(of_nobody(&["--label", "step=1"]).output().unwrap());
+    done(of_unprivileged(&["--label", "step=1"]).output().unwrap());
     let own = std::process::id().to_string();
-    refused(&mut of_nobody(&["--label", "step=2", "--pid", &own]), 1, &["is of another user"]);
-    refused(&mut of_nobody(&["--label", "step=3", "--pid", "1"]), 1, &["is of another user"]);
+    refused(&mut of_unprivileged(&["--label", "step=2", "--pid", &own]), 1, &["is of another user"]);
+    refused(&mut of_unprivileged(&["--label", "step=3", "--pid", "1"]), 1, &["is of another user"]);
     // Root may.
     done(annotate(&socket, &["--label", "step=4", "--pid", "1"]).output().unwrap());
     let (_, summary) = running.stop();
@@ -257,10 +257,10 @@ fn a_servers_latencies_stand_beside_the_findings() {
     .map(ToString::to_string);
     let mut all: Vec<&OsStr> = vec![OsStr::new("python3"), program.as_os_str()];
     all.extend(words.iter().map(OsStr::new));
-    let told = trace.of_command(&["--servers"], &all);
+    let reported = trace.of_command(&["--servers"], &all);
     let samples = trace.number("SELECT count(*) FROM server_samples WHERE server = 'vllm'");
     assert!(samples >= 6, "{samples} samples");
-    let pid = told["pid"].as_i64().unwrap();
+    let pid = reported["pid"].as_i64().unwrap();
     assert_eq!(
         trace.number("SELECT count(*) FROM server_samples WHERE pid = (SELECT max(pid) FROM server_samples)"),
         samples
@@ -273,7 +273,7 @@ fn a_servers_latencies_stand_beside_the_findings() {
     );
     // Requests of each sample are those of its buckets, and all samples have no more than there were.
     let requests = trace.number("SELECT sum(requests) FROM server_samples");
-    assert!(requests > 0 && requests <= told["requests"].as_i64().unwrap(), "{requests} of {told}");
+    assert!(requests > 0 && requests <= reported["requests"].as_i64().unwrap(), "{requests} of {reported}");
     let in_buckets =
         "SELECT sum(json_extract(j.value, '$[2]')) FROM server_samples, json_each(ttft_buckets) j";
     assert!(
@@ -308,8 +308,8 @@ fn a_server_that_is_named_and_does_not_answer_is_said_so() {
     let port = free_port();
     let flag = format!("--servers=http://localhost:{port}");
     let mut running = Running::start(&trace, &[&flag]);
-    let said = running.until("probe", |probe| probe["probe"] == "server");
-    assert_eq!((&said["state"], &said["reason"]), (&"refused".into(), &"nobody listens there".into()));
+    let message = running.until("probe", |probe| probe["probe"] == "server");
+    assert_eq!((&message["state"], &message["reason"]), (&"refused".into(), &"nobody listens there".into()));
     running.stop();
     assert_eq!(trace.number("SELECT count(*) FROM server_samples"), 0);
 }
@@ -323,7 +323,7 @@ fn the_python_module_and_the_examples_pass_their_own_tests() {
             .env_remove("GPUWHY_ANNOTATE")
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success() && said.contains("OK"), "{folder}: {said}");
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && message.contains("OK"), "{folder}: {message}");
     }
 }

@@ -23,10 +23,10 @@ fn nodes_become_one_file_that_can_be_explained_and_merged_again() {
     let merge = |files: [&std::path::Path; 2], out: &std::path::Path| {
         done(gpuwhy().arg("merge").args(files).arg("-o").arg(out).output().unwrap())
     };
-    let said = merge([&nodes[0].file(), &nodes[1].file()], &two);
-    assert!(said.contains("node-a") && said.contains("no collective tells"), "{said}");
-    let said = merge([&two, &nodes[2].file()], &all);
-    assert!(said.contains("process numbers are also of another node"), "{said}");
+    let message = merge([&nodes[0].file(), &nodes[1].file()], &two);
+    assert!(message.contains("node-a") && message.contains("no collective tells"), "{message}");
+    let message = merge([&two, &nodes[2].file()], &all);
+    assert!(message.contains("process numbers are also of another node"), "{message}");
     before.assert_same(nodes[0].folder.path(), "merge");
     let db = Connection::open(&all).unwrap();
     let number = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();

@@ -58,13 +58,13 @@ impl Drop for Collector {
 }
 
 /// A trace that tells others, in the background.
-struct Telling {
+struct MetricsTrace {
     child: Child,
     page: String,
 }
 
-impl Telling {
-    fn start(file: &Path, pid: u32, otlp: &str, protocol: &str) -> Telling {
+impl MetricsTrace {
+    fn start(file: &Path, pid: u32, otlp: &str, protocol: &str) -> MetricsTrace {
         let mut child = gpuwhy()
             .args([
                 "trace",
@@ -91,7 +91,7 @@ impl Telling {
         // Until it traces.
         lines.find(|line| line.as_ref().unwrap().contains("tracing into")).unwrap().unwrap();
         std::thread::spawn(move || lines.for_each(drop));
-        Telling { child, page: page.unwrap() }
+        MetricsTrace { child, page: page.unwrap() }
     }
 
     /// The samples of a metric, by operation.
@@ -111,10 +111,10 @@ impl Telling {
 
     fn stop(mut self) -> String {
         signal(self.child.id(), "INT");
-        let mut said = String::new();
-        self.child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
-        assert!(self.child.wait().unwrap().success(), "{said}");
-        said
+        let mut message = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut message).unwrap();
+        assert!(self.child.wait().unwrap().success(), "{message}");
+        message
     }
 }
 
@@ -169,23 +169,25 @@ fn the_page_and_what_is_pushed_have_the_sums_of_the_file() {
         let words = ["train", "--steps", "200", "--launches-per-step", "20", "--kernel-us", "500"];
         let workload = Gated::start(&simwork(), &words);
         let trace = Trace::new();
-        let telling = Telling::start(&trace.file(), workload.pid(), &otlp, protocol);
+        let metrics_trace = MetricsTrace::start(&trace.file(), workload.pid(), &otlp, protocol);
         let truth = workload.finish();
         let launches = truth["ops"]["cuLaunchKernel"].as_f64().unwrap_or(4000.0);
         wait_until("the page has all launches", || {
-            telling.samples("gpuwhy_calls_total").values().sum::<f64>() >= launches
+            metrics_trace.samples("gpuwhy_calls_total").values().sum::<f64>() >= launches
         });
         // The last windows come within a second or so: nothing changes any more then.
         wait_until("the page has come to rest", || {
-            let before = telling.samples("gpuwhy_calls_total");
+            let before = metrics_trace.samples("gpuwhy_calls_total");
             std::thread::sleep(std::time::Duration::from_millis(1500));
-            before == telling.samples("gpuwhy_calls_total")
+            before == metrics_trace.samples("gpuwhy_calls_total")
         });
-        let (calls, sums) =
-            (telling.samples("gpuwhy_calls_total"), telling.samples("gpuwhy_call_duration_seconds_sum"));
-        let said = telling.stop();
-        assert!(said.contains("points sent") || said.contains("points,"), "{said}");
-        let line = said.lines().find(|line| line.starts_with("OTLP:")).unwrap();
+        let (calls, sums) = (
+            metrics_trace.samples("gpuwhy_calls_total"),
+            metrics_trace.samples("gpuwhy_call_duration_seconds_sum"),
+        );
+        let message = metrics_trace.stop();
+        assert!(message.contains("points sent") || message.contains("points,"), "{message}");
+        let line = message.lines().find(|line| line.starts_with("OTLP:")).unwrap();
         assert!(line.contains("nothing dropped"), "{line}");
         assert_near("calls on the page", &calls, &by_op(&trace, "count"), 1.0);
         assert_near("seconds on the page", &sums, &by_op(&trace, "sum_ns"), 1e9);
@@ -218,8 +220,8 @@ fn a_server_that_is_not_there_is_told_and_costs_nothing_but_a_line() {
         .env("OTEL_METRIC_EXPORT_INTERVAL", "100")
         .output()
         .unwrap();
-    let said = done(output);
-    let line = said.lines().find(|line| line.starts_with("OTLP:")).unwrap();
+    let message = done(output);
+    let line = message.lines().find(|line| line.starts_with("OTLP:")).unwrap();
     assert!(line.contains("nothing sent") && line.contains("(end)") && line.contains("refused"), "{line}");
     assert_eq!(trace.count_of("cuLaunchKernel"), 1000);
 }

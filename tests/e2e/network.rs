@@ -92,9 +92,9 @@ pub(crate) fn receiver(hosts: &Hosts, words: &[&str]) -> Ended {
 
 pub(crate) fn received(mut receiver: Ended) -> u64 {
     let status = receiver.0.wait().unwrap();
-    let mut said = Vec::new();
-    std::io::Read::read_to_end(receiver.0.stdout.as_mut().unwrap(), &mut said).unwrap();
-    let output = std::process::Output { status, stdout: said, stderr: Vec::new() };
+    let mut message = Vec::new();
+    std::io::Read::read_to_end(receiver.0.stdout.as_mut().unwrap(), &mut message).unwrap();
+    let output = std::process::Output { status, stdout: message, stderr: Vec::new() };
     truth(&done(output))["received"].as_u64().unwrap()
 }
 
@@ -161,7 +161,7 @@ fn what_was_sent_again_is_its_senders() {
     let _turn = alone();
     let hosts = match Hosts::make(4) {
         Ok(hosts) => hosts,
-        Err(lack) => return skip(TEST, &format!("no lossy network could be made: {}", lack.trim())),
+        Err(missing) => return skip(TEST, &format!("no lossy network could be made: {}", missing.trim())),
     };
     let bytes = BYTES.to_string();
     let library = sim().join("libcuda.so.1");

@@ -163,13 +163,16 @@ fn four_nodes_answer_as_their_merged_file_does() {
         assert!(fanned["findings"].as_array().unwrap().len() >= if words.len() == 4 { 1 } else { 4 });
         let named = format!("`gpuwhy query --nodes {} ", nodes.join(","));
         assert!(words.len() != 2 || fanned["findings"].to_string().contains(&named), "{named}: {fanned}");
-        let told = fanned["nodes"].as_array().unwrap();
-        for (at, (told, node)) in told.iter().zip(&nodes).enumerate() {
-            assert_eq!((&told["node"], &told["ok"]), (&Value::from(node.as_str()), &Value::from(true)));
-            assert_eq!(told["hosts"], serde_json::json!([format!("node-{at}")]));
-            assert_eq!(told["clock"]["shift_ns"], 0, "one clock for all of them: {told}");
-            let error = told["clock"]["error_ns"].as_i64().unwrap();
-            assert!(if at == 0 { error == 0 } else { (1..1_000_000_000).contains(&error) }, "{told}");
+        let reported = fanned["nodes"].as_array().unwrap();
+        for (at, (reported, node)) in reported.iter().zip(&nodes).enumerate() {
+            assert_eq!(
+                (&reported["node"], &reported["ok"]),
+                (&Value::from(node.as_str()), &Value::from(true))
+            );
+            assert_eq!(reported["hosts"], serde_json::json!([format!("node-{at}")]));
+            assert_eq!(reported["clock"]["shift_ns"], 0, "one clock for all of them: {reported}");
+            let error = reported["clock"]["error_ns"].as_i64().unwrap();
+            assert!(if at == 0 { error == 0 } else { (1..1_000_000_000).contains(&error) }, "{reported}");
         }
         let (mut fanned, mut by_hand) = (comparable(fanned), comparable(by_hand));
         if words.len() == 4 {
@@ -236,14 +239,17 @@ fn a_file_can_be_made_of_nodes_once_and_asked_often() {
     let out = cluster.folder.path().join("job.db");
     let mut command = cluster.ask(&["merge", "-o", out.to_str().unwrap()], &cluster.addresses());
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("2 of 2 nodes answered") && said.contains("clocks agree within"), "{said}");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        message.contains("2 of 2 nodes answered") && message.contains("clocks agree within"),
+        "{message}"
+    );
     done(output);
     let words = ["SELECT * FROM op_summary", "--format", "csv"];
     let ask = |file: &Path| done(gpuwhy().arg("query").arg(file).args(words).output().unwrap());
     assert_eq!(ask(&out), ask(&cluster.merged()));
-    let told = Connection::open(&out).unwrap();
-    let told: Vec<(String, String)> = told
+    let reported = Connection::open(&out).unwrap();
+    let reported: Vec<(String, String)> = reported
         .prepare("SELECT file, clock_source FROM merged ORDER BY 1 = ? DESC, session_id")
         .unwrap()
         .query_map([""], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -251,7 +257,7 @@ fn a_file_can_be_made_of_nodes_once_and_asked_often() {
         .collect::<Result<_, _>>()
         .unwrap();
     let nodes = cluster.addresses();
-    assert_eq!(told, [(nodes[0].clone(), "reference".into()), (nodes[1].clone(), "measured".into())]);
+    assert_eq!(reported, [(nodes[0].clone(), "reference".into()), (nodes[1].clone(), "measured".into())]);
 }
 
 /// A node as a test wants it to be: answers health, and then this.
@@ -344,21 +350,23 @@ fn a_node_that_fails_is_told_and_the_others_answer() {
     ];
     let names: Vec<String> = all.iter().map(|(name, _)| name.clone()).collect();
     let output = cluster.ask(&["explain", "--json"], &names).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
     let answer = json(output);
-    for ((name, why), told) in all.iter().zip(answer["nodes"].as_array().unwrap()) {
+    for ((name, why), reported) in all.iter().zip(answer["nodes"].as_array().unwrap()) {
         assert_eq!(
-            (told["node"].as_str(), told["ok"].as_bool()),
+            (reported["node"].as_str(), reported["ok"].as_bool()),
             (Some(name.as_str()), Some(why.is_empty()))
         );
         if !why.is_empty() {
-            assert!(told["error"].as_str().unwrap().contains(why), "{told}");
-            let line =
-                said.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{name}: {said}"));
+            assert!(reported["error"].as_str().unwrap().contains(why), "{reported}");
+            let line = message
+                .lines()
+                .find(|line| line.contains(name))
+                .unwrap_or_else(|| panic!("{name}: {message}"));
             assert!(line.starts_with(&format!("gpuwhy: {name}: ")) && line.contains(why), "{line}");
         }
     }
-    assert_eq!(said.lines().count(), all.len() - 1, "{said}");
+    assert_eq!(message.lines().count(), all.len() - 1, "{message}");
     assert_eq!(answer["coverage"]["missing"].as_array().unwrap().len(), all.len() - 1);
     // What the one that answers says is all there.
     let alone =
@@ -371,10 +379,10 @@ fn a_node_that_fails_is_told_and_the_others_answer() {
 
     // None at all is no answer.
     let output = cluster.ask(&["query", "SELECT 1"], &names[1..3]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{said}");
-    assert!(said.ends_with("none of 2 nodes answered, so there is nothing to answer from\n"), "{said}");
-    assert_eq!(said.lines().count(), 3, "{said}");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{message}");
+    assert!(message.ends_with("none of 2 nodes answered, so there is nothing to answer from\n"), "{message}");
+    assert_eq!(message.lines().count(), 3, "{message}");
 }
 
 #[test]
@@ -382,9 +390,9 @@ fn a_trace_that_is_too_large_is_not_fetched() {
     let cluster = Cluster::new(&["cpu-hog", "lock"]);
     let output =
         cluster.ask(&["query", "SELECT 1", "--max-transfer", "100K"], &cluster.addresses()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("its trace is larger than") && said.contains("--max-transfer"), "{said}");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("its trace is larger than") && message.contains("--max-transfer"), "{message}");
 }
 
 /// A dashboard on loopback, without TLS, whose clock is wrong.
@@ -422,10 +430,10 @@ fn a_clock_that_is_wrong_is_measured_and_corrected() {
     let of = |trace: &Trace| trace.number("SELECT min(timestamp_ns) FROM events");
     assert_eq!(firsts, [of(&a), of(&b) + shift]);
     let output = ask(&words);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        said.contains(&format!("{second}: its clock is 1.5")) && said.contains("were corrected"),
-        "{said}"
+        message.contains(&format!("{second}: its clock is 1.5")) && message.contains("were corrected"),
+        "{message}"
     );
 }
 
@@ -494,10 +502,10 @@ fn a_trace_that_is_being_written_is_asked_as_it_is() {
     let sql = "SELECT count(DISTINCT session_id), sum(count) FROM call_stats WHERE op = 'cuLaunchKernel'";
     let asked = || {
         let output = gpuwhy().args(["query", sql, "--format", "csv", "--nodes", &nodes]).output().unwrap();
-        let said = done(output);
-        let line = said.lines().nth(1).unwrap().to_string();
+        let message = done(output);
+        let line = message.lines().nth(1).unwrap().to_string();
         let (sessions, calls) = line.split_once(',').unwrap();
-        assert_eq!(sessions, "2", "{said}");
+        assert_eq!(sessions, "2", "{message}");
         calls.trim().parse::<u64>().unwrap()
     };
     let (first, recorded) = (asked(), other.count_of("cuLaunchKernel") as u64);
@@ -556,9 +564,9 @@ fn absurd_numbers_of_a_node_break_nothing() {
             [&["explain"][..], &["query", "--limit", "5"], &["export", "--format", "chrome", "-o", "-"]]
         {
             let output = gpuwhy().args(words).args(["--nodes", &nodes]).output().unwrap();
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            let message = String::from_utf8_lossy(&output.stderr).into_owned();
             match output.status.code() {
-                Some(0) => assert!(said.contains("2 of 2 nodes answered"), "{said}"),
+                Some(0) => assert!(message.contains("2 of 2 nodes answered"), "{message}"),
                 status => drop(sentence(&output, status.unwrap(), &[], &format!("{absurd} {words:?}"))),
             }
         }

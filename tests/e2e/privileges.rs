@@ -200,8 +200,8 @@ fn what_waits_for_a_fleet_is_kept_though_nobody_who_writes_it_has_a_capability()
         .args(work)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("wait on disk for the next trace"), "{said}");
+    let message = String::from_utf8_lossy(&output.stdout);
+    assert!(message.contains("wait on disk for the next trace"), "{message}");
     assert!(fs::read_dir(&spool).unwrap().count() > 0);
 }
 
@@ -229,8 +229,8 @@ fn the_process_that_explains_may_do_nothing_else() {
     wait_until("it explains as its own user", || is_confined("gpuwhy-explain", NOTHING, false));
     assert_eq!(too_privileged(pid), []);
     drop(worker.0.stdin.take().map(|mut stdin| stdin.write_all(b"\"recent\"")));
-    let mut said = String::new();
-    worker.0.stdout.take().unwrap().read_to_string(&mut said).unwrap();
-    let explained: serde_json::Value = serde_json::from_str(&said).unwrap();
-    assert!(explained["trace"]["events"].as_u64().unwrap() > 0, "{said}");
+    let mut message = String::new();
+    worker.0.stdout.take().unwrap().read_to_string(&mut message).unwrap();
+    let explained: serde_json::Value = serde_json::from_str(&message).unwrap();
+    assert!(explained["trace"]["events"].as_u64().unwrap() > 0, "{message}");
 }

@@ -120,7 +120,7 @@ impl Built {
     /// What the program reported of itself, and what was said of it.
     fn run(&self, name: &str) -> (Value, Value) {
         let trace = Trace::new();
-        let said: PathBuf = trace.folder.path().join("said");
+        let message: PathBuf = trace.folder.path().join("said");
         let status = gpuwhy()
             .args(["trace", "--out"])
             .arg(trace.file())
@@ -131,11 +131,11 @@ impl Built {
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .env("LD_LIBRARY_PATH", sim())
             .env("SIMGPU_CONTROL", trace.folder.path().join("gpu"))
-            .stdout(std::fs::File::create(&said).unwrap())
+            .stdout(std::fs::File::create(&message).unwrap())
             .status()
             .unwrap();
         assert!(status.success(), "{name}");
-        let lines = std::fs::read_to_string(&said).unwrap();
+        let lines = std::fs::read_to_string(&message).unwrap();
         let report = lines.lines().find(|line| line.starts_with("{\"pid\"")).unwrap();
         let output = gpuwhy().args(["explain", "--json"]).arg(trace.file()).output().unwrap();
         (serde_json::from_str(report).unwrap(), serde_json::from_str(&done(output)).unwrap())

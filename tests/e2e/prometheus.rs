@@ -129,12 +129,12 @@ fn prometheus_3_has_the_sums_of_the_file_and_does_not_complain() {
             ("OTEL_RESOURCE_ATTRIBUTES", format!("service.instance.id={kind}")),
             ("OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION", kind.to_string()),
         ];
-        let (said, told) = pushed(&trace, &prometheus.url(), "300", &variables);
-        let line = said.lines().find(|line| line.starts_with("OTLP:")).unwrap();
+        let (message, reported) = pushed(&trace, &prometheus.url(), "300", &variables);
+        let line = message.lines().find(|line| line.starts_with("OTLP:")).unwrap();
         assert!(!line.contains("points ("), "no point was given up: {line}");
         assert!(line.contains("; the server takes no ") && !line.contains("trouble"), "{line}");
         for signal in ["logs", "traces"] {
-            assert!(told.matches(&format!("it takes no {signal} ")).count() <= 1, "{told}");
+            assert!(reported.matches(&format!("it takes no {signal} ")).count() <= 1, "{reported}");
         }
         let last = |name: &str| format!("sum by (op) (last_over_time({name}{{instance=\"{kind}\"}}[1h]))");
         let (counts, seconds) = match kind {
@@ -169,8 +169,8 @@ fn a_prometheus_whose_receiver_is_off_says_which_flag_it_wants() {
     let _alone = alone();
     let Some(prometheus) = Prometheus::start(test, &[]) else { return };
     let trace = Trace::new();
-    let (said, told) = pushed(&trace, &prometheus.url(), "200", &[]);
-    let line = told.lines().find(|line| line.contains("it takes no metrics")).unwrap();
+    let (message, reported) = pushed(&trace, &prometheus.url(), "200", &[]);
+    let line = reported.lines().find(|line| line.contains("it takes no metrics")).unwrap();
     assert!(line.contains(OTLP_RECEIVER), "{line}");
-    assert!(said.contains("nothing sent") && said.contains("the server takes no metrics"), "{said}");
+    assert!(message.contains("nothing sent") && message.contains("the server takes no metrics"), "{message}");
 }

@@ -23,7 +23,7 @@ const EVAL_LOOP: &str = "_PyEval_EvalFrameDefault";
 
 /// What a case of the victim says of itself.
 #[derive(Debug, Deserialize)]
-struct Told {
+struct Reported {
     case: String,
     pid: u32,
     tid: u32,
@@ -32,9 +32,9 @@ struct Told {
     frames: Vec<(String, String, i64)>,
 }
 
-impl Told {
+impl Reported {
     fn call(&self) -> String {
-        let Told { pid, tid, bytes, .. } = self;
+        let Reported { pid, tid, bytes, .. } = self;
         format!("op = 'cudaMalloc' AND pid = {pid} AND tid = {tid} AND bytes = {bytes}")
     }
 
@@ -79,8 +79,8 @@ impl Python {
         let ask = "import ctypes, sys; ctypes.CDLL(sys.argv[1]); print(sys.version_info[1], sys.version.split()[0])";
         let library = sim().join("libcudart.so.12");
         let output = Command::new(&command).args(["-c", ask]).arg(library).output().ok()?;
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let [minor, version] = said.split_whitespace().collect::<Vec<_>>()[..] else {
+        let message = String::from_utf8_lossy(&output.stdout).into_owned();
+        let [minor, version] = message.split_whitespace().collect::<Vec<_>>()[..] else {
             let why = String::from_utf8_lossy(&output.stderr);
             eprintln!("{command} is not tested: {}", why.lines().last().unwrap_or_default());
             return None;
@@ -137,11 +137,15 @@ impl<'a> Traced<'a> {
     }
 
     /// What each has said so far. What a Python cannot do is said aloud.
-    fn told(&self, test: &str) -> Vec<(&'a Python, Vec<Told>)> {
-        self.pythons.iter().enumerate().map(|(number, python)| (python, self.told_by(test, number))).collect()
+    fn reported(&self, test: &str) -> Vec<(&'a Python, Vec<Reported>)> {
+        self.pythons
+            .iter()
+            .enumerate()
+            .map(|(number, python)| (python, self.reported_by(test, number)))
+            .collect()
     }
 
-    fn told_by(&self, test: &str, number: usize) -> Vec<Told> {
+    fn reported_by(&self, test: &str, number: usize) -> Vec<Reported> {
         let says = self.victim.folder().join(format!("gate{number}.says"));
         let mut all = Vec::new();
         for line in std::fs::read_to_string(says).unwrap_or_default().lines() {
@@ -164,7 +168,7 @@ fn trace_to_end<'a>(
     pythons: &'a [Python],
     trace: &Trace,
     cases: &str,
-) -> Vec<(&'a Python, Vec<Told>)> {
+) -> Vec<(&'a Python, Vec<Reported>)> {
     let mut traced = Traced::start(pythons, trace, cases, &[]);
     for number in 0..pythons.len() {
         let pid = traced.victim.pass(&format!("gate{number}"));
@@ -174,7 +178,7 @@ fn trace_to_end<'a>(
         traced.victim.until_ended(pid);
     }
     traced.victim.finish();
-    traced.told(test)
+    traced.reported(test)
 }
 
 /// All there are, and which those are.
@@ -218,30 +222,30 @@ fn every_case_in_every_python() {
     }
     let (pythons, trace) = (pythons(test), Trace::new());
     for (python, cases) in trace_to_end(test, &pythons, &trace, CASES) {
-        for told in &cases {
-            let stored = told.check(python, &trace);
-            check_order(python, told, &stored);
+        for reported in &cases {
+            let stored = reported.check(python, &trace);
+            check_order(python, reported, &stored);
         }
-        let names: Vec<&str> = cases.iter().map(|told| told.case.as_str()).collect();
+        let names: Vec<&str> = cases.iter().map(|reported| reported.case.as_str()).collect();
         eprintln!("{test}: Python {}: {} are right", python.version, names.join(", "));
     }
 }
 
 /// Native frames are where they belong: around and between Python's.
-fn check_order(python: &Python, told: &Told, stored: &Stored) {
-    let context = format!("{} {}\n{}", python.version, told.case, stored.shown());
+fn check_order(python: &Python, reported: &Reported, stored: &Stored) {
+    let context = format!("{} {}\n{}", python.version, reported.case, stored.shown());
     let innermost = stored.frames.iter().position(|frame| frame.kind == "python").unwrap();
     assert!(stored.frames[..innermost].iter().any(|frame| frame.module.contains("_ctypes")), "{context}");
-    if !matches!(told.case.as_str(), "deep" | "subinterpreter") {
+    if !matches!(reported.case.as_str(), "deep" | "subinterpreter") {
         // The loops of an outer interpreter, and of frames that were cut, are all that may stay.
         assert!(!stored.frames.iter().any(|frame| frame.function == EVAL_LOOP), "a loop stayed: {context}");
     }
     // A program that its loader was given starts in that.
-    if told.pid == told.tid && told.case != "deep" {
+    if reported.pid == reported.tid && reported.case != "deep" {
         let last = stored.frames.last().unwrap();
         assert!(last.function == "_start" || last.kind == "native", "{context}");
     }
-    if told.case == "callbacks" {
+    if reported.case == "callbacks" {
         // Each was called back from C, so that native frames are between it and its caller.
         let at = |name: &str| stored.position(&python.name(&format!("callbacks.<locals>.{name}"))).unwrap();
         for (inner, outer) in [("by_key", "by_map"), ("by_map", "by_reduce"), ("by_partial", "")] {
@@ -251,7 +255,7 @@ fn check_order(python: &Python, told: &Told, stored: &Stored) {
             assert!(between.iter().all(|frame| frame.kind == "native"), "{context}");
         }
     }
-    if told.case == "ctypes_callback" {
+    if reported.case == "ctypes_callback" {
         let inner = stored.position(&python.name("run_ctypes_callback.<locals>.compare")).unwrap();
         let outer = stored.position("run_ctypes_callback").unwrap();
         let between = &stored.frames[inner + 1..outer];
@@ -266,8 +270,8 @@ fn a_python_that_ends_right_after_its_call() {
         return;
     }
     let (pythons, trace) = (pythons(test), Trace::new());
-    for (python, told) in trace_to_end(test, &pythons, &trace, "last") {
-        told[0].check(python, &trace);
+    for (python, reported) in trace_to_end(test, &pythons, &trace, "last") {
+        reported[0].check(python, &trace);
     }
 }
 
@@ -278,8 +282,8 @@ fn a_python_that_becomes_another_one() {
         return;
     }
     let (pythons, trace) = (pythons(test), Trace::new());
-    let told = trace_to_end(test, &pythons, &trace, "replaced");
-    for ((before, both), after) in told.into_iter().zip(pythons.iter().cycle().skip(1)) {
+    let reported = trace_to_end(test, &pythons, &trace, "replaced");
+    for ((before, both), after) in reported.into_iter().zip(pythons.iter().cycle().skip(1)) {
         assert_eq!(both.len(), 2, "{both:?}");
         assert_eq!(both[0].pid, both[1].pid);
         both[0].check(before, &trace);
@@ -297,10 +301,10 @@ fn sixty_threads_at_once() {
     let mut without = 0;
     for (python, threads) in trace_to_end(test, &pythons, &trace, "many") {
         assert_eq!(threads.len(), 60);
-        for told in threads {
-            match Stored::ids(&trace, &told.call())[..] {
+        for reported in threads {
+            match Stored::ids(&trace, &reported.call())[..] {
                 [None] => without += 1,
-                _ => drop(told.check(python, &trace)),
+                _ => drop(reported.check(python, &trace)),
             }
         }
     }
@@ -319,8 +323,8 @@ fn a_crowd_of_threads() {
     let (pythons, _turn, trace) = (pythons(test), alone(), Trace::new());
     for (python, callers) in trace_to_end(test, &pythons, &trace, "crowd") {
         assert_eq!(callers.len(), 3);
-        for told in callers {
-            told.check(python, &trace);
+        for reported in callers {
+            reported.check(python, &trace);
         }
     }
 }
@@ -337,16 +341,16 @@ fn a_call_that_hangs_shows_its_line() {
     let mut traced = Traced::start(&pythons, &trace, "callbacks,thread,fork", &hang);
     traced.pass_all();
     traced.victim.finish();
-    for (python, all) in traced.told(test) {
+    for (python, all) in traced.reported(test) {
         assert_eq!(all.len(), 3);
-        for told in all {
-            let Told { pid, tid, .. } = told;
+        for reported in all {
+            let Reported { pid, tid, .. } = reported;
             let row = format!("FROM calls_in_flight WHERE op = 'cudaMalloc' AND pid = {pid} AND tid = {tid}");
             let hung = Stored::of_id(&trace, trace.number(&format!("SELECT stack_id {row}")));
             // Where the call was made, which the kernel told too when it returned.
-            told.check_lines(python, &hung);
-            let returned = told.check(python, &trace);
-            let context = format!("{} {}", python.version, told.case);
+            reported.check_lines(python, &hung);
+            let returned = reported.check(python, &trace);
+            let context = format!("{} {}", python.version, reported.case);
             assert_eq!(hung.python().collect::<Vec<_>>(), returned.python().collect::<Vec<_>>(), "{context}");
         }
     }
@@ -365,18 +369,24 @@ fn py_spy_agrees() {
     let sleep = [("SIMGPU_ALLOC_SLEEP_NS", OsStr::new("8000000000"))];
     let mut traced = Traced::start(&pythons, &trace, "callbacks", &sleep);
     traced.pass_all();
-    wait_until("the victims have spoken", || traced.told(test).iter().all(|(_, told)| !told.is_empty()));
+    wait_until("the victims have spoken", || {
+        traced.reported(test).iter().all(|(_, reported)| !reported.is_empty())
+    });
+    let all: Vec<_> = traced
+        .reported(test)
+        .into_iter()
+        .map(|(python, mut reported)| (python, reported.remove(0)))
+        .collect();
     let all: Vec<_> =
-        traced.told(test).into_iter().map(|(python, mut told)| (python, told.remove(0))).collect();
-    let all: Vec<_> = all.into_iter().map(|(python, told)| (python, dump(&spy, told.pid), told)).collect();
+        all.into_iter().map(|(python, reported)| (python, dump(&spy, reported.pid), reported)).collect();
     traced.victim.finish();
     let mut compared = 0;
-    for (python, theirs, told) in all {
+    for (python, theirs, reported) in all {
         let Some(theirs) = theirs else {
             eprintln!("{test}: py-spy does not know Python {}", python.version);
             continue;
         };
-        let stored = told.check(python, &trace);
+        let stored = reported.check(python, &trace);
         let short = |name: &str| name.rsplit('.').next().unwrap().to_string();
         // It is a line off in the middle of some expressions of 3.10, where the interpreter's own f_lineno is not.
         let line = |line: i64| if python.minor == 10 { 0 } else { line };
@@ -386,7 +396,7 @@ fn py_spy_agrees() {
             .collect();
         let theirs: Vec<_> =
             theirs.into_iter().map(|(file, name, at)| (file, short(&name), line(at))).collect();
-        assert_eq!(ours, theirs, "{} {}", python.version, told.case);
+        assert_eq!(ours, theirs, "{} {}", python.version, reported.case);
         eprintln!("{test}: it does for Python {}", python.version);
         compared += 1;
     }

@@ -81,10 +81,10 @@ fn the_name_of_a_view_alone_shows_it_of_the_usual_trace() {
         query.current_dir(folder.path()).env("GPUWHY_DB", trace.file()).arg("query").args(words);
         query
     };
-    let said = done(query(&["op_summary"]).output().unwrap());
-    assert!(said.contains("p99_us") && said.lines().count() >= 3, "{said}");
+    let message = done(query(&["op_summary"]).output().unwrap());
+    assert!(message.contains("p99_us") && message.lines().count() >= 3, "{message}");
     let whole = done(query(&["SELECT * FROM op_summary"]).output().unwrap());
-    assert_eq!(said, whole);
+    assert_eq!(message, whole);
     refused(&mut query(&["op_sumary"]), 1, &["op_sumary"]);
     refused(&mut query(&["missing.db"]), 1, &["missing.db"]);
     // A file of that name is the file.

@@ -25,7 +25,7 @@ fn launches(trace: &Trace, column: &str) -> i64 {
 }
 
 /// Nanoseconds of launches billed to a cause, and to somebody.
-fn billed(trace: &Trace, cause: &str, by_comm: &str) -> i64 {
+fn attributed(trace: &Trace, cause: &str, by_comm: &str) -> i64 {
     trace.number(&format!(
         "SELECT sum(ns) FROM blame WHERE op = 'cuLaunchKernel' AND cause = '{cause}' AND by_comm = '{by_comm}'"
     ))
@@ -106,7 +106,7 @@ fn stolen_ns() -> u64 {
 
 /// The partner that ended the waits is named for nearly all of them.
 fn assert_partner_named(trace: &Trace, cause: &str, truth: &Value) {
-    let by_partner = billed(trace, cause, PARTNER);
+    let by_partner = attributed(trace, cause, PARTNER);
     let all = held(truth);
     assert!(by_partner * 100 >= all * 90, "{by_partner} of {all} ns of {cause} are the partner's");
     let by = format!("SELECT DISTINCT by_pid FROM blame WHERE by_comm = '{PARTNER}' AND cause = '{cause}'");
@@ -131,11 +131,11 @@ fn a_futex_names_who_released_it() {
     }
     let (trace, truth) = hold("futex", "futex_ns", &[]);
     assert_partner_named(&trace, "lock.futex", &truth);
-    let told = format!(
+    let reported = format!(
         "SELECT count(*) FROM sched_events WHERE event = 'futex' AND by_comm = '{PARTNER}' AND address LIKE '0x%' \
          AND op = 'cuLaunchKernel'"
     );
-    assert!(trace.number(&told) >= 20, "the waits are told of one by one");
+    assert!(trace.number(&reported) >= 20, "the waits are told of one by one");
 }
 
 #[test]
@@ -147,11 +147,11 @@ fn a_file_lock_is_the_files_with_its_path() {
     let file = folder.path().join("locked").display().to_string();
     let (trace, truth) = hold("flock", "file_ns", &["--file", &file]);
     assert_partner_named(&trace, "io.file", &truth);
-    let told = format!(
+    let reported = format!(
         "SELECT count(*) FROM io_events WHERE event = 'file' AND file = '{file}' AND by_comm = '{PARTNER}' \
          AND fd >= 0 AND inode > 0"
     );
-    assert!(trace.number(&told) >= 20, "the waits are told of with the file's path");
+    assert!(trace.number(&reported) >= 20, "the waits are told of with the file's path");
 }
 
 /// Whichever system call it is read by.
@@ -163,12 +163,12 @@ fn a_socket_names_the_peer_and_the_connection() {
     for how in ["socket", "socket-read"] {
         let (trace, truth) = hold(how, "socket_ns", &[]);
         assert_partner_named(&trace, "net.wait", &truth);
-        let told = format!(
+        let reported = format!(
             "SELECT count(*) FROM net_events WHERE event = 'socket' AND protocol = 'tcp' AND saddr = '127.0.0.1' \
              AND daddr = '127.0.0.1' AND sport > 0 AND dport > 0 AND sport <> dport AND state = 'ESTABLISHED' \
              AND by_comm = '{PARTNER}'"
         );
-        assert!(trace.number(&told) >= 20, "{how}: the waits are told of with the connection");
+        assert!(trace.number(&reported) >= 20, "{how}: the waits are told of with the connection");
     }
 }
 
@@ -188,8 +188,8 @@ fn poll_names_who_made_it_ready() {
     }
     let (trace, truth) = hold("poll", "poll_ns", &[]);
     assert_partner_named(&trace, "net.wait", &truth);
-    let told = format!("SELECT count(*) FROM net_events WHERE event = 'poll' AND by_comm = '{PARTNER}'");
-    assert!(trace.number(&told) >= 20, "the waits are told of one by one");
+    let reported = format!("SELECT count(*) FROM net_events WHERE event = 'poll' AND by_comm = '{PARTNER}'");
+    assert!(trace.number(&reported) >= 20, "the waits are told of one by one");
 }
 
 #[test]
@@ -198,8 +198,8 @@ fn an_ioctl_is_the_drivers() {
         return;
     }
     let (trace, _) = hold("ioctl", "ioctl_ns", &[]);
-    let told = "SELECT count(*) FROM io_events WHERE event = 'ioctl' AND file LIKE '/dev/%' AND fd >= 0";
-    assert!(trace.number(told) >= 20, "the waits are told of with the device");
+    let reported = "SELECT count(*) FROM io_events WHERE event = 'ioctl' AND file LIKE '/dev/%' AND fd >= 0";
+    assert!(trace.number(reported) >= 20, "the waits are told of with the device");
 }
 
 #[test]
@@ -208,8 +208,8 @@ fn a_page_that_must_be_awaited_is_a_fault() {
         return;
     }
     let (trace, _) = hold("fault", "fault_ns", &[]);
-    let told = "SELECT count(*) FROM mem_events WHERE event = 'fault' AND address LIKE '0x%000'";
-    assert!(trace.number(told) >= 20, "the waits are told of with the page's address");
+    let reported = "SELECT count(*) FROM mem_events WHERE event = 'fault' AND address LIKE '0x%000'";
+    assert!(trace.number(reported) >= 20, "the waits are told of with the page's address");
 }
 
 /// Nothing blocks here: the kernel clears pages in the thread's own time.
@@ -233,8 +233,8 @@ fn memory_touched_for_the_first_time_is_a_fault() {
     let (trace, truth) = traced_with(&["--stacks", "off"], "fresh", &["--megabytes", "64"]);
     let truth = held_or_running(&truth);
     assert_held_by(&trace, "fresh", "fault_ns", truth, PERCENT);
-    let billed = "SELECT sum(ns) FROM blame WHERE op = 'cuLaunchKernel' AND cause = 'mem.fault'";
-    assert_close("mem.fault in blame", trace.number(billed), truth, PERCENT);
+    let attributed = "SELECT sum(ns) FROM blame WHERE op = 'cuLaunchKernel' AND cause = 'mem.fault'";
+    assert_close("mem.fault in blame", trace.number(attributed), truth, PERCENT);
 }
 
 /// The block device that a folder is on, by name, and the number of the disk, which is what a limit is set on.
@@ -276,10 +276,10 @@ fn a_slow_disk_is_block_io() {
     let cause = "SELECT sum(ns) FROM blame WHERE op = 'cuLaunchKernel' AND cause = 'io.block'";
     assert_close("io.block in blame", trace.number(cause), held(&truth), percent);
     // The limit lets some reads through at once and holds up others for longer.
-    let told =
+    let reported =
         format!("SELECT sum(duration_ns) FROM io_events WHERE event = 'block_io' AND device = '{device}'");
-    assert!(trace.number(&told) * 100 >= held(&truth) * 90, "the waits are told of with their device");
-    let with_path = format!("{told} AND file = '{}' AND fd >= 0 AND inode > 0", file.display());
+    assert!(trace.number(&reported) * 100 >= held(&truth) * 90, "the waits are told of with their device");
+    let with_path = format!("{reported} AND file = '{}' AND fd >= 0 AND inode > 0", file.display());
     assert!(trace.number(&with_path) > 0, "the waits are told of with the file's path");
 }
 
@@ -341,11 +341,11 @@ fn a_cpu_quota_is_told_from_a_busy_cpu() {
     let really = throttled_ns(&cgroup);
     assert_parts_sum(&trace);
     assert_close("quota", launches(&trace, "throttled_ns"), really, PERCENT);
-    let billed = "SELECT sum(ns) FROM blame WHERE op = 'cuLaunchKernel' AND cause = 'cpu.throttled'";
-    assert_close("cpu.throttled in blame", trace.number(billed), really, PERCENT);
-    let told = "SELECT sum(duration_ns) FROM sched_events WHERE event = 'throttled'";
+    let attributed = "SELECT sum(ns) FROM blame WHERE op = 'cuLaunchKernel' AND cause = 'cpu.throttled'";
+    assert_close("cpu.throttled in blame", trace.number(attributed), really, PERCENT);
+    let reported = "SELECT sum(duration_ns) FROM sched_events WHERE event = 'throttled'";
     // So many waits of a thread are told of in a window, and those for busy neighbours are among them.
-    assert!(trace.number(told) * 2 > really, "the waits are told of one by one");
+    assert!(trace.number(reported) * 2 > really, "the waits are told of one by one");
 }
 
 #[test]
@@ -384,8 +384,8 @@ fn freeing_memory_at_a_limit_is_reclaim() {
     });
     assert_parts_sum(&trace);
     assert_close("reclaim", launches(&trace, "reclaim_ns"), really, PERCENT);
-    let billed = "SELECT sum(ns) FROM blame WHERE op = 'cuLaunchKernel' AND cause = 'mem.reclaim'";
-    assert_close("mem.reclaim in blame", trace.number(billed), really, PERCENT);
+    let attributed = "SELECT sum(ns) FROM blame WHERE op = 'cuLaunchKernel' AND cause = 'mem.reclaim'";
+    assert_close("mem.reclaim in blame", trace.number(attributed), really, PERCENT);
 }
 
 /// Packets that arrive over the loopback are handled on the first CPU, until it is dropped.

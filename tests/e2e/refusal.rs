@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
-const NOBODY: u32 = 65534;
+const UNPRIVILEGED: u32 = 65534;
 
 /// What a command that failed said: one sentence with these words in it, and no trace of a panic.
 pub(crate) fn refused(command: &mut Command, status: i32, words: &[&str]) -> String {
@@ -19,18 +19,18 @@ pub(crate) fn refused(command: &mut Command, status: i32, words: &[&str]) -> Str
 }
 
 pub(crate) fn sentence(output: &Output, status: i32, words: &[&str], what: &str) -> String {
-    let said = String::from_utf8(output.stderr.clone()).unwrap();
-    assert_eq!(output.status.code(), Some(status), "{what}: {said}");
-    assert!(said.starts_with("gpuwhy: ") && said.ends_with('\n'), "{what}: {said}");
-    assert_eq!(said.lines().count(), 1, "{what}: {said}");
-    assert!(!said.trim_end().contains(char::is_control), "{what}: {said:?}");
+    let message = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(output.status.code(), Some(status), "{what}: {message}");
+    assert!(message.starts_with("gpuwhy: ") && message.ends_with('\n'), "{what}: {message}");
+    assert_eq!(message.lines().count(), 1, "{what}: {message}");
+    assert!(!message.trim_end().contains(char::is_control), "{what}: {message:?}");
     for word in ["panicked", "backtrace", "thread '"] {
-        assert!(!said.contains(word), "{what}: {said}");
+        assert!(!message.contains(word), "{what}: {message}");
     }
     for word in words {
-        assert!(said.contains(word), "{what}: '{word}' is not in: {said}");
+        assert!(message.contains(word), "{what}: '{word}' is not in: {message}");
     }
-    said
+    message
 }
 
 /// A small trace that needs no eBPF to be made, as bytes.
@@ -90,26 +90,26 @@ impl Frozen {
 }
 
 /// The binary for a user without any rights, in a folder that this user can enter.
-pub(crate) struct Nobody {
+pub(crate) struct Unprivileged {
     pub(crate) folder: tempfile::TempDir,
 }
 
-impl Nobody {
+impl Unprivileged {
     /// None, and a skip, where we cannot become somebody else.
-    pub(crate) fn new(test: &str) -> Option<Nobody> {
+    pub(crate) fn new(test: &str) -> Option<Unprivileged> {
         let folder = tempfile::tempdir().unwrap();
         open_to_all(folder.path(), 0o777);
-        let nobody = Nobody { folder };
+        let unprivileged = Unprivileged { folder };
         // Another process copies: a child forked meanwhile in this one would hold the program open for writing.
         let copied = Command::new("install")
             .args(["-m", "755", env!("CARGO_BIN_EXE_gpuwhy")])
-            .arg(nobody.program())
+            .arg(unprivileged.program())
             .status();
         assert!(copied.unwrap().success());
-        match nobody.gpuwhy().arg("version").output() {
+        match unprivileged.gpuwhy().arg("version").output() {
             Ok(output) => {
                 done(output);
-                Some(nobody)
+                Some(unprivileged)
             }
             Err(error) => {
                 skip(test, &format!("only root can start a process of another user ({error})"));
@@ -126,8 +126,8 @@ impl Nobody {
     pub(crate) fn gpuwhy(&self) -> Command {
         let mut command = Command::new(self.program());
         command
-            .uid(NOBODY)
-            .gid(NOBODY)
+            .uid(UNPRIVILEGED)
+            .gid(UNPRIVILEGED)
             .current_dir("/")
             .env("NO_COLOR", "1")
             .env("TMPDIR", self.folder.path());

@@ -90,8 +90,8 @@ fn nothing_is_overwritten_and_a_trace_without_data_is_no_report() {
     let before = Frozen::of(trace.folder.path());
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("run.html");
-    let said = done(report(&trace.file(), &out, &[]).output().unwrap());
-    assert!(said.contains("run.html"), "{said}");
+    let message = done(report(&trace.file(), &out, &[]).output().unwrap());
+    assert!(message.contains("run.html"), "{message}");
     refused(&mut report(&trace.file(), &out, &[]), 1, &["is there already", "--force"]);
     std::fs::write(&out, "mine").unwrap();
     done(report(&trace.file(), &out, &["--force"]).output().unwrap());

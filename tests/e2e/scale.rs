@@ -141,8 +141,8 @@ fn thousands_of_threads_in_one_process() {
     after.assert_like(&before, &trace);
     assert_eq!(truth["ops"]["cuLaunchKernel"], threads * LAUNCHES, "it launched as told");
     assert_counted(&trace, pid, &truth);
-    let billed = "SELECT count(DISTINCT tid) FROM blame WHERE op = 'cuLaunchKernel'";
-    assert_eq!(trace.number(billed), threads as i64, "every thread has its own bill");
+    let attributed = "SELECT count(DISTINCT tid) FROM blame WHERE op = 'cuLaunchKernel'";
+    assert_eq!(trace.number(attributed), threads as i64, "every thread has its own bill");
 }
 
 /// A process in a cgroup that lives as long as the process.

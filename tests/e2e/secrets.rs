@@ -1,6 +1,6 @@
 //! What a trace says is for its owner: files that others cannot read, command lines without secrets, tokens that stay with the agent.
 
-use crate::refusal::{Nobody, recorded_trace, refused};
+use crate::refusal::{Unprivileged, recorded_trace, refused};
 use crate::support::{Trace, can_trace, done, gpuwhy, simwork, skip};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -62,7 +62,7 @@ fn traces_and_exports_are_their_owners_alone_or_a_groups() {
 #[test]
 fn a_trace_cannot_be_read_by_others_while_it_is_written_nor_afterwards() {
     const TEST: &str = "a_trace_cannot_be_read_by_others_while_it_is_written_nor_afterwards";
-    let Some(nobody) = Nobody::new(TEST).filter(|_| can_trace(TEST)) else { return };
+    let Some(unprivileged) = Unprivileged::new(TEST).filter(|_| can_trace(TEST)) else { return };
     let trace = Trace::new();
     std::fs::set_permissions(trace.folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     // An earlier gpuwhy made it open to all.
@@ -71,17 +71,17 @@ fn a_trace_cannot_be_read_by_others_while_it_is_written_nor_afterwards() {
     let listing = format!("stat -c '%a' {0} {0}-wal {0}-shm", trace.file().display());
     let mut command = gpuwhy();
     command.args(["trace", "--out"]).arg(trace.file()).args(["--", "bash", "-c", &listing]);
-    let said = done(command.output().unwrap());
-    assert!(said.starts_with("600\n600\n600\n"), "{said}");
-    refused(nobody.gpuwhy().arg("explain").arg(trace.file()), 1, &["permission denied"]);
+    let message = done(command.output().unwrap());
+    assert!(message.starts_with("600\n600\n600\n"), "{message}");
+    refused(unprivileged.gpuwhy().arg("explain").arg(trace.file()), 1, &["permission denied"]);
     let mut command = gpuwhy();
     command
         .args(["trace", "--group", "65534", "--out"])
         .arg(trace.file())
         .args(["--", "bash", "-c", &listing]);
-    let said = done(command.output().unwrap());
-    assert!(said.starts_with("640\n640\n640\n"), "{said}");
-    done(nobody.gpuwhy().arg("query").arg(trace.file()).arg("SELECT 1").output().unwrap());
+    let message = done(command.output().unwrap());
+    assert!(message.starts_with("640\n640\n640\n"), "{message}");
+    done(unprivileged.gpuwhy().arg("query").arg(trace.file()).arg("SELECT 1").output().unwrap());
 }
 
 #[test]
@@ -109,8 +109,8 @@ fn secrets_on_command_lines_are_stored_nowhere_and_tokens_are_not_handed_on() {
         }
         let output = command.output().unwrap();
         // The script finds none in its environment, so grep counts nothing.
-        let said = done(output);
-        assert!(said.starts_with("0\n"), "{said}");
+        let message = done(output);
+        assert!(message.starts_with("0\n"), "{message}");
         trace
     };
     let trace = record(&[]);

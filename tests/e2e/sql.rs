@@ -129,20 +129,21 @@ fn a_statement_that_never_ends_is_stopped() {
     let reader = Reader::open(&trace.file()).unwrap();
     let ask = |statement: &str| {
         let began = Instant::now();
-        let said = sql(&reader, &SqlRequest { statement: statement.into(), limit: None, seconds: Some(1) });
+        let message =
+            sql(&reader, &SqlRequest { statement: statement.into(), limit: None, seconds: Some(1) });
         assert!(began.elapsed() < Duration::from_secs(5), "{statement} took {:?}", began.elapsed());
-        said
+        message
     };
     for statement in [
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
         "SELECT count(*) FROM calls a, calls b, calls c",
     ] {
-        let said = ask(statement).unwrap_err();
+        let message = ask(statement).unwrap_err();
         assert_eq!(
-            said.to_string(),
+            message.to_string(),
             "that SQL ran longer than 1s and was stopped; narrow it by time or operation"
         );
-        assert_eq!(said.exit_status(), 1);
+        assert_eq!(message.exit_status(), 1);
     }
     let rows =
         ask("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n").unwrap();
@@ -317,9 +318,9 @@ for op, count, p50, p99, worst in db.execute('SELECT op, count, p50_us, p99_us, 
     }
     let version = gpuwhy_store::schema::SCHEMA_VERSION.to_string();
     let mut python = Command::new("python3");
-    let said = done(python.args(["-c", script]).arg(trace.file()).arg(version).output().unwrap());
+    let message = done(python.args(["-c", script]).arg(trace.file()).arg(version).output().unwrap());
     let launches = trace.number("SELECT sum(count) FROM call_stats WHERE op = 'cuLaunchKernel'");
-    assert!(launches > 0 && said.contains(&format!("cuLaunchKernel {launches}\n")), "{said}");
+    assert!(launches > 0 && message.contains(&format!("cuLaunchKernel {launches}\n")), "{message}");
 }
 
 #[test]

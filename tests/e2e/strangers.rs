@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 const SCRIPT: &str = include_str!("strangers.py");
-/// `nobody`, on every distribution.
+/// `unprivileged`, on every distribution.
 const STRANGER: &str = "65534";
 
 /// Somebody who does what the script says, until it is dropped; nothing where that is not possible.
@@ -59,10 +59,10 @@ fn a_file_system_that_never_answers_stops_nobody() {
     let running = Running::start(&trace, &["--pid", pid]);
     let (took, _) = running.stop();
     assert!(took.as_secs() < 20, "it ended after {took:?}");
-    let said = trace.text(&format!(
+    let message = trace.text(&format!(
         "SELECT reason FROM probes WHERE probe = 'agent' AND target = 'process {pid}' AND state = 'degraded'"
     ));
-    assert!(said.starts_with("reading its memory or one of its files did not return"), "{said}");
+    assert!(message.starts_with("reading its memory or one of its files did not return"), "{message}");
     // And of everybody else all is seen.
     assert_traces(&Trace::new(), |_| {});
 }

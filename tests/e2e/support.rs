@@ -223,8 +223,10 @@ impl Running {
             .spawn()
             .unwrap();
         let (line, lines) = channel();
-        let said = BufReader::new(child.stdout.take().unwrap());
-        std::thread::spawn(move || said.lines().map_while(Result::ok).try_for_each(|said| line.send(said)));
+        let message = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            message.lines().map_while(Result::ok).try_for_each(|message| line.send(message))
+        });
         let mut running = Running { child, lines, called: HashMap::new(), attached: HashSet::new() };
         running.until("started", |_| true);
         running

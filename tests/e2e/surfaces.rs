@@ -1,6 +1,6 @@
 //! What users type and read: flags, help, formats, files, pipes, exit status.
 
-use crate::refusal::{Frozen, Nobody, open_to_all, recorded, recorded_trace, refused};
+use crate::refusal::{Frozen, Unprivileged, open_to_all, recorded, recorded_trace, refused};
 use crate::support::{Trace, alone, can_trace, done, gpuwhy, skip};
 use serde_json::Value;
 use std::fs;
@@ -10,18 +10,18 @@ use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
 /// Wrong usage: status 2, what is wrong in one sentence, nothing on stdout.
-fn misused(words: &[&str], said: &str) {
+fn misused(words: &[&str], message: &str) {
     let output = gpuwhy().args(words).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{words:?}: {text}");
     assert!(text.starts_with("gpuwhy: ") && text.lines().count() == 1, "{words:?}: {text}");
-    assert!(text.contains(said), "{words:?}: {text}");
+    assert!(text.contains(message), "{words:?}: {text}");
     assert!(output.stdout.is_empty(), "{words:?}");
 }
 
 #[test]
 fn wrong_usage_is_named_and_has_its_status() {
-    for (words, said) in [
+    for (words, message) in [
         (&["nosuch"][..], "there is no file or command 'nosuch'"),
         (&["run.bd"], "there is no file or command 'run.bd'"),
         (&["explian"], "did you mean `gpuwhy explain`?"),
@@ -67,7 +67,7 @@ fn wrong_usage_is_named_and_has_its_status() {
         (&["completions", "tcsh"], "tcsh"),
         (&["completions"], "required"),
     ] {
-        misused(words, said);
+        misused(words, message);
     }
     let none = gpuwhy().output().unwrap();
     assert_eq!(none.status.code(), Some(2));
@@ -143,9 +143,9 @@ fn completions_and_version_are_for_everybody() {
 fn man_pages_are_made_of_the_commands() {
     let folder = tempfile::tempdir().unwrap();
     let pages = folder.path().join("man1");
-    let said = done(gpuwhy().arg("man").arg(&pages).output().unwrap());
+    let message = done(gpuwhy().arg("man").arg(&pages).output().unwrap());
     let made = fs::read_dir(&pages).unwrap().count();
-    assert!(said.starts_with(&format!("{made} pages in ")) && made >= 14, "{said}");
+    assert!(message.starts_with(&format!("{made} pages in ")) && made >= 14, "{message}");
     let page = fs::read_to_string(pages.join("gpuwhy-explain.1")).unwrap();
     for words in [".TH gpuwhy-explain 1", "\\-\\-min\\-severity", "Examples:"] {
         assert!(page.contains(words), "{words} is not in\n{page}");
@@ -312,9 +312,9 @@ fn filters_without_sql_select_what_sql_selects() {
 fn a_selection_without_data_has_its_own_status() {
     let trace = recorded_trace();
     let before = Frozen::of(trace.folder.path());
-    let ask = |words: &[&str], said: &str| {
-        let said = refused(gpuwhy().arg("query").arg(trace.file()).args(words), 3, &[said]);
-        assert!(said.contains("it has calls of cuLaunchKernel"), "what there is instead: {said}");
+    let ask = |words: &[&str], message: &str| {
+        let message = refused(gpuwhy().arg("query").arg(trace.file()).args(words), 3, &[message]);
+        assert!(message.contains("it has calls of cuLaunchKernel"), "what there is instead: {message}");
     };
     ask(&["--op", "nosuch"], "the trace has no events of operation nosuch; ");
     ask(&["--pid", "1"], "the trace has no events of process 1; ");
@@ -323,12 +323,12 @@ fn a_selection_without_data_has_its_own_status() {
         "of operation nosuch of process 1 in the last 60s",
     );
     // In the program's table, but never called here: it is not offered.
-    let said = refused(
+    let message = refused(
         gpuwhy().arg("query").arg(trace.file()).args(["--op", "cuGraphLaunch"]),
         3,
         &["cuGraphLaunch"],
     );
-    assert_eq!(said.matches("cuGraphLaunch").count(), 1, "{said}");
+    assert_eq!(message.matches("cuGraphLaunch").count(), 1, "{message}");
     before.assert_same(trace.folder.path(), "asking");
 }
 
@@ -368,19 +368,19 @@ fn the_file_is_a_word_or_a_flag_or_in_the_environment() {
 
 #[test]
 fn people_have_their_own_default_file() {
-    let Some(nobody) = Nobody::new("people_have_their_own_default_file") else { return };
-    let data = nobody.folder.path().join("data/gpuwhy");
-    let home = nobody.folder.path().join("home/.local/share/gpuwhy");
+    let Some(unprivileged) = Unprivileged::new("people_have_their_own_default_file") else { return };
+    let data = unprivileged.folder.path().join("data/gpuwhy");
+    let home = unprivileged.folder.path().join("home/.local/share/gpuwhy");
     for (folder, rows) in [(&data, "1"), (&home, "2")] {
         fs::create_dir_all(folder).unwrap();
         fs::write(folder.join("trace.db"), recorded()).unwrap();
         open_to_all(&folder.join("trace.db"), 0o644);
-        let mut command = nobody.gpuwhy();
+        let mut command = unprivileged.gpuwhy();
         command
-            .env("HOME", nobody.folder.path().join("home"))
+            .env("HOME", unprivileged.folder.path().join("home"))
             .args(["query", "--limit", rows, "--format", "csv"]);
         if *folder == data {
-            command.env("XDG_DATA_HOME", nobody.folder.path().join("data"));
+            command.env("XDG_DATA_HOME", unprivileged.folder.path().join("data"));
         }
         assert_eq!(
             done(command.output().unwrap()).lines().count().to_string(),
@@ -392,25 +392,26 @@ fn people_have_their_own_default_file() {
     let own = home.join("trace.db");
     for (time, is_old) in [(SystemTime::UNIX_EPOCH, true), (SystemTime::now(), false)] {
         fs::File::options().write(true).open(&own).unwrap().set_modified(time).unwrap();
-        let mut command = nobody.gpuwhy();
-        let output = command.env("HOME", nobody.folder.path().join("home")).arg("explain").output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{said}");
+        let mut command = unprivileged.gpuwhy();
+        let output =
+            command.env("HOME", unprivileged.folder.path().join("home")).arg("explain").output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{message}");
         assert_eq!(
-            said.contains("root has traced since: `sudo gpuwhy explain`"),
+            message.contains("root has traced since: `sudo gpuwhy explain`"),
             of_root && is_old,
-            "{said}"
+            "{message}"
         );
     }
-    fs::remove_dir_all(nobody.folder.path().join("home/.local")).unwrap();
-    let mut command = nobody.gpuwhy();
-    command.env("HOME", nobody.folder.path().join("home")).arg("query");
+    fs::remove_dir_all(unprivileged.folder.path().join("home/.local")).unwrap();
+    let mut command = unprivileged.gpuwhy();
+    command.env("HOME", unprivileged.folder.path().join("home")).arg("query");
     refused(&mut command, 1, &["there is no trace at", "home/.local/share/gpuwhy/trace.db"]);
     // What root has traced is said where there is any.
-    let said = String::from_utf8_lossy(&command.output().unwrap().stderr).into_owned();
-    assert_eq!(said.contains("sudo gpuwhy explain"), of_root, "{said}");
+    let message = String::from_utf8_lossy(&command.output().unwrap().stderr).into_owned();
+    assert_eq!(message.contains("sudo gpuwhy explain"), of_root, "{message}");
     // No home at all.
-    refused(nobody.gpuwhy().arg("query"), 1, &["there is no trace at", "gpuwhy/trace.db"]);
+    refused(unprivileged.gpuwhy().arg("query"), 1, &["there is no trace at", "gpuwhy/trace.db"]);
 }
 
 #[test]
@@ -478,10 +479,10 @@ fn an_answer_that_cannot_be_written_is_said() {
     command.arg("query").arg(trace.file()).stdout(full).stderr(Stdio::piped());
     let output = command.spawn().unwrap().wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&output.stderr);
+    let message = String::from_utf8_lossy(&output.stderr);
     assert!(
-        said.starts_with("gpuwhy: the answer could not be written") && said.lines().count() == 1,
-        "{said}"
+        message.starts_with("gpuwhy: the answer could not be written") && message.lines().count() == 1,
+        "{message}"
     );
 }
 
@@ -526,9 +527,9 @@ fn the_selftest_sees_every_call_of_every_library() {
         return;
     }
     let _turn = alone();
-    let said = done(gpuwhy().args(["check", "--selftest", "--json"]).output().unwrap());
-    let answer: Value = serde_json::from_str(&said).unwrap();
-    assert_eq!(answer["ok"], true, "{said}");
+    let message = done(gpuwhy().args(["check", "--selftest", "--json"]).output().unwrap());
+    let answer: Value = serde_json::from_str(&message).unwrap();
+    assert_eq!(answer["ok"], true, "{message}");
     let operations = answer["selftest"]["operations"].as_array().unwrap();
     assert!(operations.len() > 200, "{}", operations.len());
     for prefix in ["cuda", "cuGraph", "hip", "nccl", "ibv_", "ioctl "] {

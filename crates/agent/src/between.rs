@@ -124,7 +124,7 @@ impl Looks {
 /// read. `look` lists the threads: a thread that is still in the same wait after
 /// its frames were read has stood at that line all the time. One that runs is believed if it is in the same function when it is
 /// read again.
-pub(crate) fn meet(
+pub(crate) fn see(
     batch: &mut Batch,
     looks: &mut Looks,
     weight: Duration,
@@ -133,62 +133,62 @@ pub(crate) fn meet(
 ) {
     let weight_ns = weight.as_nanos() as u64;
     let unread = looks.reuse(batch, look(), weight_ns);
-    let mut met: Vec<(BetweenCalls, Vec<Frame>)> = Vec::new();
+    let mut seen: Vec<(BetweenCalls, Vec<Frame>)> = Vec::new();
     for (turn, mut threads) in looks.turns.iter_mut().zip(unread) {
-        let (count, before) = (threads.len(), met.len());
+        let (count, before) = (threads.len(), seen.len());
         threads.rotate_left(*turn % count.max(1));
         let mut visited = 0_usize;
-        while met.len() < MAX_READS && !threads.is_empty() {
-            let later = threads.split_off(threads.len().min(MAX_READS - met.len()));
+        while seen.len() < MAX_READS && !threads.is_empty() {
+            let later = threads.split_off(threads.len().min(MAX_READS - seen.len()));
             let now = std::mem::replace(&mut threads, later);
             visited += now.len();
             let frames = read(&now);
-            met.extend(now.into_iter().zip(frames).filter_map(|(thread, frames)| Some((thread, frames?))));
+            seen.extend(now.into_iter().zip(frames).filter_map(|(thread, frames)| Some((thread, frames?))));
         }
         *turn = turn.wrapping_add(visited);
         // Those that were looked at stand for the others that are as urgent.
-        for (thread, _) in met.iter_mut().skip(before) {
+        for (thread, _) in seen.iter_mut().skip(before) {
             thread.weight_ns = weight_ns * count as u64 / visited.max(1) as u64;
         }
     }
-    met.retain(|(thread, frames)| {
+    seen.retain(|(thread, frames)| {
         if frames.is_empty() {
             looks.remember(thread, None);
         }
         !frames.is_empty()
     });
-    if met.is_empty() {
+    if seen.is_empty() {
         return;
     }
     let again: HashMap<(u32, u32), BetweenCalls> =
-        look().into_iter().map(|met| ((met.pid, met.tid), met)).collect();
-    let again = |met: &BetweenCalls| again.get(&(met.pid, met.tid));
-    let may_have_moved = |met: &BetweenCalls, now: &BetweenCalls| match met.part {
+        look().into_iter().map(|seen| ((seen.pid, seen.tid), seen)).collect();
+    let again = |seen: &BetweenCalls| again.get(&(seen.pid, seen.tid));
+    let may_have_moved = |seen: &BetweenCalls, now: &BetweenCalls| match seen.part {
         Part::OnCpu => true,
-        part => part == now.part && met.since_ns != now.since_ns,
+        part => part == now.part && seen.since_ns != now.since_ns,
     };
-    let moved: Vec<BetweenCalls> = met
+    let moved: Vec<BetweenCalls> = seen
         .iter()
-        .filter_map(|(met, _)| again(met).filter(|now| may_have_moved(met, now)).cloned())
+        .filter_map(|(seen, _)| again(seen).filter(|now| may_have_moved(seen, now)).cloned())
         .collect();
     let mut read_again = read(&moved).into_iter();
-    for (mut met, frames) in met {
-        let Some(now) = again(&met) else { continue };
-        let is_there_still = if may_have_moved(&met, now) {
+    for (mut seen, frames) in seen {
+        let Some(now) = again(&seen) else { continue };
+        let is_there_still = if may_have_moved(&seen, now) {
             let frames_now = read_again.next().flatten();
-            frames_now.is_some_and(|now| match met.part {
+            frames_now.is_some_and(|now| match seen.part {
                 Part::OnCpu => is_same_function(&frames, &now),
                 // One that sleeps again and again for less than a look takes is where it was if it is there again.
                 _ => is_same_line(&frames, &now),
             })
         } else {
-            met.part == now.part
+            seen.part == now.part
         };
-        if let (true, Some(stack)) = (is_there_still, stack_of(met.pid, frames)) {
-            met.stack_id = Some(stack.stack_id);
-            looks.remember(&met, met.stack_id);
+        if let (true, Some(stack)) = (is_there_still, stack_of(seen.pid, frames)) {
+            seen.stack_id = Some(stack.stack_id);
+            looks.remember(&seen, seen.stack_id);
             batch.stacks.push(stack);
-            batch.between_calls.push(met);
+            batch.between_calls.push(seen);
         }
     }
 }
@@ -212,7 +212,7 @@ mod tests {
 
     const SLEEP: Part = Part::Blocked(Reason::Sleep);
 
-    fn met(tid: u32, part: Part, since_ns: u64) -> BetweenCalls {
+    fn seen(tid: u32, part: Part, since_ns: u64) -> BetweenCalls {
         BetweenCalls {
             time_ns: 10_000_000,
             pid: 7,
@@ -249,16 +249,16 @@ mod tests {
             looks.set(looks.get() + 1);
             // The second one waits elsewhere by then, the third runs.
             match looks.get() {
-                1 => vec![met(1, SLEEP, 5), met(2, SLEEP, 5), met(3, Part::Runnable, 9)],
-                _ => vec![met(1, SLEEP, 5), met(2, SLEEP, 6), met(3, Part::OnCpu, 9)],
+                1 => vec![seen(1, SLEEP, 5), seen(2, SLEEP, 5), seen(3, Part::Runnable, 9)],
+                _ => vec![seen(1, SLEEP, 5), seen(2, SLEEP, 6), seen(3, Part::OnCpu, 9)],
             }
         };
         let mut batch = Batch::default();
-        let read = |met: &BetweenCalls| {
-            Some(vec![frame("load", if met.tid == 2 { met.since_ns as u32 } else { 3 })])
+        let read = |seen: &BetweenCalls| {
+            Some(vec![frame("load", if seen.tid == 2 { seen.since_ns as u32 } else { 3 })])
         };
-        meet(&mut batch, &mut Looks::default(), Duration::from_millis(50), each(read), look);
-        assert_eq!(batch.between_calls.iter().map(|met| met.tid).collect::<Vec<_>>(), [1]);
+        see(&mut batch, &mut Looks::default(), Duration::from_millis(50), each(read), look);
+        assert_eq!(batch.between_calls.iter().map(|seen| seen.tid).collect::<Vec<_>>(), [1]);
         assert_eq!(batch.between_calls[0].stack_id, Some(batch.stacks[0].stack_id));
         assert_eq!(batch.between_calls[0].weight_ns, 50_000_000);
     }
@@ -268,26 +268,26 @@ mod tests {
         let time = Cell::new(0);
         let look = || {
             time.set(time.get() + 7);
-            vec![met(1, SLEEP, time.get())]
+            vec![seen(1, SLEEP, time.get())]
         };
         let mut batch = Batch::default();
         let read = |_: &BetweenCalls| Some(vec![frame("poll", 3)]);
-        meet(&mut batch, &mut Looks::default(), Duration::from_millis(50), each(read), look);
+        see(&mut batch, &mut Looks::default(), Duration::from_millis(50), each(read), look);
         assert_eq!(batch.between_calls.len(), 1);
     }
 
     #[test]
     fn one_that_runs_may_go_on_to_another_line_but_not_to_another_function() {
         let reads = Cell::new(0);
-        let read = |met: &BetweenCalls| {
+        let read = |seen: &BetweenCalls| {
             reads.set(reads.get() + 1);
-            let function = if met.tid == 2 && reads.get() > 2 { "forward" } else { "augment" };
+            let function = if seen.tid == 2 && reads.get() > 2 { "forward" } else { "augment" };
             Some(vec![frame(function, reads.get())])
         };
-        let look = || vec![met(1, Part::OnCpu, 1), met(2, Part::OnCpu, 1)];
+        let look = || vec![seen(1, Part::OnCpu, 1), seen(2, Part::OnCpu, 1)];
         let mut batch = Batch::default();
-        meet(&mut batch, &mut Looks::default(), Duration::from_millis(50), each(read), look);
-        assert_eq!(batch.between_calls.iter().map(|met| met.tid).collect::<Vec<_>>(), [1]);
+        see(&mut batch, &mut Looks::default(), Duration::from_millis(50), each(read), look);
+        assert_eq!(batch.between_calls.iter().map(|seen| seen.tid).collect::<Vec<_>>(), [1]);
         assert_eq!(batch.stacks[0].frames[0].line, Some(1), "where it was when it was met");
     }
 
@@ -313,11 +313,11 @@ mod tests {
         let mut batch = Batch::default();
         for turn in 0..8 {
             // They wait anew each time, so that nothing is known of them.
-            let look = || (0..many).map(|tid| met(tid, SLEEP, 5 + turn)).collect();
+            let look = || (0..many).map(|tid| seen(tid, SLEEP, 5 + turn)).collect();
             let read = |_: &BetweenCalls| Some(vec![frame("load", 3)]);
-            meet(&mut batch, &mut looks, Duration::from_millis(16), each(read), look);
+            see(&mut batch, &mut looks, Duration::from_millis(16), each(read), look);
         }
-        let mut tids: Vec<u32> = batch.between_calls.iter().map(|met| met.tid).collect();
+        let mut tids: Vec<u32> = batch.between_calls.iter().map(|seen| seen.tid).collect();
         assert_eq!(tids.len(), 8 * MAX_READS);
         tids.sort_unstable();
         tids.dedup();
@@ -335,16 +335,16 @@ mod tests {
             Some(if thread.tid == 1 { vec![frame("recv", 3)] } else { Vec::new() })
         };
         let mut sample = |since_ns| {
-            let look = || vec![met(1, SLEEP, since_ns), met(2, SLEEP, 5)];
-            meet(&mut batch, &mut looks, Duration::from_millis(16), each(read), look);
+            let look = || vec![seen(1, SLEEP, since_ns), seen(2, SLEEP, 5)];
+            see(&mut batch, &mut looks, Duration::from_millis(16), each(read), look);
         };
         (0..3).for_each(|_| sample(5));
         assert_eq!(reads.get(), 2);
         sample(6);
         assert_eq!(reads.get(), 3, "another wait is read anew");
         let expected = batch.stacks[0].stack_id;
-        assert!(batch.between_calls.iter().all(|met| met.tid == 1 && met.stack_id == Some(expected)));
-        assert!(batch.between_calls.iter().all(|met| met.weight_ns == 16_000_000));
+        assert!(batch.between_calls.iter().all(|seen| seen.tid == 1 && seen.stack_id == Some(expected)));
+        assert!(batch.between_calls.iter().all(|seen| seen.weight_ns == 16_000_000));
         assert_eq!((batch.between_calls.len(), batch.stacks.len()), (4, 2));
     }
 
@@ -353,14 +353,14 @@ mod tests {
         let (mut looks, mut batch) = (Looks { looked_ns: 100, ..Looks::default() }, Batch::default());
         let others = 2 * MAX_READS as u32;
         let look = || {
-            let idle = |tid| BetweenCalls { last_call_ns: 0, ..met(tid, SLEEP, 50) };
-            let moved = BetweenCalls { last_call_ns: 0, ..met(others, SLEEP, 200) };
-            (0..others).map(idle).chain([moved, met(others + 1, SLEEP, 50)]).collect()
+            let idle = |tid| BetweenCalls { last_call_ns: 0, ..seen(tid, SLEEP, 50) };
+            let moved = BetweenCalls { last_call_ns: 0, ..seen(others, SLEEP, 200) };
+            (0..others).map(idle).chain([moved, seen(others + 1, SLEEP, 50)]).collect()
         };
         let read = |_: &BetweenCalls| Some(vec![frame("wait", 3)]);
-        meet(&mut batch, &mut looks, Duration::from_millis(16), each(read), look);
+        see(&mut batch, &mut looks, Duration::from_millis(16), each(read), look);
         let first: Vec<(u32, u64)> =
-            batch.between_calls.iter().map(|met| (met.tid, met.weight_ns)).take(2).collect();
+            batch.between_calls.iter().map(|seen| (seen.tid, seen.weight_ns)).take(2).collect();
         assert_eq!(first, [(others + 1, 16_000_000), (others, 16_000_000)]);
         assert_eq!(batch.between_calls.len(), MAX_READS);
     }

@@ -51,7 +51,7 @@ impl Callers {
     }
 
     /// Fills in how each driver call was made.
-    pub(crate) fn tell_via(&mut self, calls: &mut [Call]) {
+    pub(crate) fn report_via(&mut self, calls: &mut [Call]) {
         for call in calls {
             if !self.is_driver.get(usize::from(call.op.0)).is_some_and(|driver| *driver) {
                 continue;

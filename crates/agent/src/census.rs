@@ -18,7 +18,7 @@ const MAX_DEAD: usize = 256;
 pub(crate) struct Census {
     processes: HashMap<u32, Process>,
     /// Those that may be gone when their first call is told of, as they were when they mapped a GPU library.
-    met: HashMap<u32, Process>,
+    described: HashMap<u32, Process>,
     ranks: HashMap<u32, Ranks>,
     owners: Owners,
     dead: usize,
@@ -31,15 +31,15 @@ pub(crate) struct Census {
 
 impl Census {
     /// A process maps a GPU library: it may make its calls and end before they are read.
-    pub(crate) fn meet(&mut self, pid: u32) {
+    pub(crate) fn see(&mut self, pid: u32) {
         let is_known = self.processes.get(&pid).is_some_and(|process| process.end_ns.is_none());
-        if is_known || self.met.contains_key(&pid) {
+        if is_known || self.described.contains_key(&pid) {
             return;
         }
-        if self.met.len() >= MAX_SEEN {
-            self.met.clear();
+        if self.described.len() >= MAX_SEEN {
+            self.described.clear();
         }
-        self.met.extend(gpuwhy_host::describe(pid).map(|process| (pid, process)));
+        self.described.extend(gpuwhy_host::describe(pid).map(|process| (pid, process)));
     }
 
     /// Adds to the batch what its events tell of processes; tells which ended ones are forgotten from now on.
@@ -56,9 +56,9 @@ impl Census {
                     let start =
                         self.processes.get(&event.pid).filter(|p| p.end_ns.is_none()).map(|p| p.start_ns);
                     if start.is_none() || event.kind == ProcessEventKind::Exec {
-                        let met = self.met.remove(&event.pid);
-                        let met = met.filter(|_| event.kind == ProcessEventKind::Seen);
-                        let mut process = describe(event.pid, met, &event.comm, event.time_ns);
+                        let described = self.described.remove(&event.pid);
+                        let described = described.filter(|_| event.kind == ProcessEventKind::Seen);
+                        let mut process = describe(event.pid, described, &event.comm, event.time_ns);
                         process.cgroup_id = event.cgroup_id;
                         process.start_ns = start.unwrap_or(process.start_ns);
                         self.owners.ask(&process);
@@ -68,7 +68,7 @@ impl Census {
                     }
                 }
                 ProcessEventKind::Exit => {
-                    self.met.remove(&event.pid);
+                    self.described.remove(&event.pid);
                     if let Some(process) = self.processes.get_mut(&event.pid) {
                         self.dead += usize::from(process.end_ns.is_none());
                         process.end_ns = Some(event.time_ns);
@@ -198,8 +198,8 @@ impl Census {
 }
 
 /// A process that is already gone is known by how it was met, else by what its event said.
-fn describe(pid: u32, met: Option<Process>, comm: &str, time_ns: u64) -> Process {
-    gpuwhy_host::describe(pid).or(met).unwrap_or_else(|| Process {
+fn describe(pid: u32, described: Option<Process>, comm: &str, time_ns: u64) -> Process {
+    gpuwhy_host::describe(pid).or(described).unwrap_or_else(|| Process {
         pid,
         start_ns: time_ns,
         comm: comm.to_string(),
@@ -312,14 +312,14 @@ mod tests {
             std::thread::yield_now();
         }
         let mut census = Census::default();
-        census.meet(pid);
+        census.see(pid);
         child.kill().unwrap();
         child.wait().unwrap();
         let mut batch =
             Batch { process_events: vec![event(ProcessEventKind::Seen, pid, 10)], ..Batch::default() };
         census.take(&mut batch);
         assert_ne!(batch.processes[0].cmdline, "");
-        assert!(census.met.is_empty());
+        assert!(census.described.is_empty());
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(crate) struct Communicators {
     ranks: HashMap<u64, (i32, i32)>,
     /// Whether one was met that was made unseen, and whether that was told.
     has_unseen: bool,
-    is_told: bool,
+    is_reported: bool,
 }
 
 impl Communicators {
@@ -32,9 +32,9 @@ impl Communicators {
             let library = call.call.library;
             let layout = self.layouts.entry(library).or_insert_with(|| engine.communicator_layout(library));
             match call.rank.zip(call.nranks) {
-                Some(told) if self.ranks.insert(call.communicator, told).is_none() => {
+                Some(reported) if self.ranks.insert(call.communicator, reported).is_none() => {
                     let read = layout.and_then(|layout| ranks_at(call, layout));
-                    if read.is_some_and(|read| read != told) {
+                    if read.is_some_and(|read| read != reported) {
                         *layout = None;
                     }
                 }
@@ -52,7 +52,7 @@ impl Communicators {
 
     /// True once, when a communicator was met that was made unseen.
     pub(crate) fn has_news(&mut self) -> bool {
-        self.has_unseen && !std::mem::replace(&mut self.is_told, self.has_unseen)
+        self.has_unseen && !std::mem::replace(&mut self.is_reported, self.has_unseen)
     }
 
     /// The same for calls that have not returned.

@@ -12,7 +12,7 @@ const STUCK: &str = "it did not return from what it read and was started again, 
 #[derive(Debug)]
 pub(crate) struct Deaths {
     /// How often each had panicked when that was last said.
-    said: BTreeMap<&'static str, u64>,
+    message: BTreeMap<&'static str, u64>,
     /// The same of those that did not return.
     stuck: BTreeMap<&'static str, u64>,
     /// How many processes are not read any more.
@@ -23,7 +23,7 @@ impl Deaths {
     /// Those before now are not this trace's.
     pub(crate) fn from_now() -> Deaths {
         Deaths {
-            said: gpuwhy_confine::deaths(),
+            message: gpuwhy_confine::deaths(),
             stuck: gpuwhy_confine::stuck(),
             distrusted: gpuwhy_proc::distrusted().len(),
         }
@@ -40,7 +40,7 @@ impl Deaths {
     /// Of each thread its first panic, then whenever there are twice as many. A process that knows how to make one panic
     /// does not fill the trace with that.
     fn news(&mut self, deaths: &BTreeMap<&'static str, u64>, now_ns: u64) -> Vec<ProbeStatus> {
-        doubled(&mut self.said, deaths, PANICKED, now_ns)
+        doubled(&mut self.message, deaths, PANICKED, now_ns)
     }
 
     fn news_of_stuck(&mut self, stuck: &BTreeMap<&'static str, u64>, now_ns: u64) -> Vec<ProbeStatus> {
@@ -56,18 +56,18 @@ impl Deaths {
 }
 
 fn doubled(
-    said: &mut BTreeMap<&'static str, u64>,
+    message: &mut BTreeMap<&'static str, u64>,
     counts: &BTreeMap<&'static str, u64>,
     reason: &str,
     now_ns: u64,
 ) -> Vec<ProbeStatus> {
     let mut news = Vec::new();
     for (thread, count) in counts {
-        let said = said.entry(thread).or_default();
-        if *count <= *said || *count < 2 * *said {
+        let message = message.entry(thread).or_default();
+        if *count <= *message || *count < 2 * *message {
             continue;
         }
-        *said = *count;
+        *message = *count;
         news.push(status((*thread).into(), reason.replace("{count}", &count.to_string()), now_ns));
     }
     news
@@ -91,29 +91,29 @@ mod tests {
 
     #[test]
     fn the_first_is_said_and_then_those_that_double_it() {
-        let said = BTreeMap::from([("gpuwhy-old", 4)]);
-        let mut deaths = Deaths { said, stuck: BTreeMap::new(), distrusted: 0 };
-        let mut said = |count: u64| {
+        let message = BTreeMap::from([("gpuwhy-old", 4)]);
+        let mut deaths = Deaths { message, stuck: BTreeMap::new(), distrusted: 0 };
+        let mut message = |count: u64| {
             let news = deaths.news(&BTreeMap::from([("gpuwhy-old", 4), ("gpuwhy-names", count)]), 7);
             news.into_iter().map(|status| (status.target, status.since_ns)).collect::<Vec<_>>()
         };
         let one = [("gpuwhy-names".to_string(), 7)];
-        assert_eq!((said(0).len(), said(1)), (0, one.to_vec()));
-        assert_eq!((said(1).len(), said(2)), (0, one.to_vec()));
-        assert_eq!((said(3).len(), said(9)), (0, one.to_vec()));
+        assert_eq!((message(0).len(), message(1)), (0, one.to_vec()));
+        assert_eq!((message(1).len(), message(2)), (0, one.to_vec()));
+        assert_eq!((message(3).len(), message(9)), (0, one.to_vec()));
         let status = deaths.news(&BTreeMap::from([("gpuwhy-names", 18)]), 7).remove(0);
         assert!(status.reason.starts_with("it failed and was started again, 18 times"), "{status:?}");
     }
 
     #[test]
     fn what_did_not_return_is_said_of_the_thread_and_of_the_process() {
-        let mut deaths = Deaths { said: BTreeMap::new(), stuck: BTreeMap::new(), distrusted: 1 };
+        let mut deaths = Deaths { message: BTreeMap::new(), stuck: BTreeMap::new(), distrusted: 1 };
         let stuck = deaths.news_of_stuck(&BTreeMap::from([("gpuwhy-reader", 1)]), 7).remove(0);
         assert!(stuck.reason.starts_with("it did not return from what it read"), "{stuck:?}");
         let processes = [Identity::of(1), Identity::of(std::process::id())];
-        let said = deaths.news_of_distrusted(&processes, 7);
-        assert_eq!(said.len(), 1, "the first one was another trace's");
-        assert_eq!(said[0].target, format!("process {}", std::process::id()));
+        let message = deaths.news_of_distrusted(&processes, 7);
+        assert_eq!(message.len(), 1, "the first one was another trace's");
+        assert_eq!(message[0].target, format!("process {}", std::process::id()));
         assert!(deaths.news_of_distrusted(&processes, 8).is_empty());
     }
 }

@@ -4,7 +4,7 @@
 
 mod periods;
 
-use gpuwhy_model::{Bill, CallClass, CallWindow, Debt, Level, OpId, OpInfo, Part, Slice, Span, Wait};
+use gpuwhy_model::{CallClass, CallWindow, Debt, Level, OpId, OpInfo, Part, Slice, Span, TracingCost, Wait};
 use gpuwhy_probes::{Budget, Flavour, SliceSetting, TrapCost};
 use periods::Periods;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -78,7 +78,7 @@ pub(crate) enum Action {
     Set(CallClass, SliceSetting),
     Detach(CallClass),
     /// Worth a line in the trace.
-    Tell(Change),
+    Report(Change),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,7 +128,7 @@ pub(crate) struct Governor {
     always: VecDeque<BTreeMap<Option<CallClass>, f64>>,
     random: u64,
     drawn: f64,
-    told: HashMap<u32, u64>,
+    reported: HashMap<u32, u64>,
 }
 
 /// Of a slice whose sums are not there yet.
@@ -185,7 +185,7 @@ impl Governor {
             always: VecDeque::new(),
             random: seed,
             drawn: 0.0,
-            told: HashMap::new(),
+            reported: HashMap::new(),
         };
         governor.draw();
         governor
@@ -262,7 +262,7 @@ impl Governor {
         // What a slice costs has to be found out anew.
         self.costs.clear();
         self.always.clear();
-        vec![Action::Tell(Change::Sliced(class, debt.map(|debt| debt.pid)))]
+        vec![Action::Report(Change::Sliced(class, debt.map(|debt| debt.pid)))]
     }
 
     fn wait(&mut self, from_ns: u64) {
@@ -282,9 +282,13 @@ impl Governor {
         for debt in debts {
             match debt.class {
                 Some(class) => actions.extend(self.closed(class, debt.time_ns, Some(debt))),
-                None if self.told.get(&debt.pid).is_none_or(|told| now_ns >= told + REPORT_EVERY_NS) => {
-                    self.told.insert(debt.pid, now_ns);
-                    actions.push(Action::Tell(Change::NoStacks(debt.pid)));
+                None if self
+                    .reported
+                    .get(&debt.pid)
+                    .is_none_or(|reported| now_ns >= reported + REPORT_EVERY_NS) =>
+                {
+                    self.reported.insert(debt.pid, now_ns);
+                    actions.push(Action::Report(Change::NoStacks(debt.pid)));
                 }
                 None => {}
             }
@@ -422,7 +426,7 @@ impl Governor {
             self.periods.begin(class, number, Span { start_ns: from_ns, end_ns: u64::MAX });
             actions.push(Action::Attach(vec![class]));
             actions.push(Action::Set(class, self.whole(class, number, from_ns)));
-            actions.push(Action::Tell(Change::Whole(class)));
+            actions.push(Action::Report(Change::Whole(class)));
             self.costs.clear();
             self.always.clear();
         }
@@ -535,35 +539,36 @@ impl Governor {
     }
 
     pub(crate) fn forget(&mut self, pid: u32) {
-        self.told.remove(&pid);
+        self.reported.remove(&pid);
     }
 
     /// What these windows cost, by process.
-    pub(crate) fn bills(&self, windows: &[CallWindow]) -> Vec<Bill> {
+    pub(crate) fn tracing_costs(&self, windows: &[CallWindow]) -> Vec<TracingCost> {
         let mut threads: HashMap<(u64, u32, u32), u64> = HashMap::new();
-        let mut bills: BTreeMap<(u64, u32), Bill> = BTreeMap::new();
+        let mut tracing_costs: BTreeMap<(u64, u32), TracingCost> = BTreeMap::new();
         for window in windows.iter().filter(|window| window.cost_ns > 0) {
             let thread = threads.entry((window.window_start_ns, window.pid, window.tid)).or_default();
             *thread += window.cost_ns + window.beside_ns;
             let pct = 100.0 * *thread as f64 / window.window_ns.max(1) as f64;
-            let bill = bills.entry((window.window_start_ns, window.pid)).or_insert_with(|| Bill {
-                window_start_ns: window.window_start_ns,
-                window_ns: window.window_ns,
-                pid: window.pid,
-                calls: 0,
-                cost_ns: 0,
-                worst_thread_pct: 0.0,
-                level: self.level(window.pid),
-            });
-            bill.calls += window.count;
-            bill.cost_ns += window.cost_ns + window.beside_ns;
-            bill.worst_thread_pct = bill.worst_thread_pct.max(pct);
+            let cost =
+                tracing_costs.entry((window.window_start_ns, window.pid)).or_insert_with(|| TracingCost {
+                    window_start_ns: window.window_start_ns,
+                    window_ns: window.window_ns,
+                    pid: window.pid,
+                    calls: 0,
+                    cost_ns: 0,
+                    worst_thread_pct: 0.0,
+                    level: self.level(window.pid),
+                });
+            cost.calls += window.count;
+            cost.cost_ns += window.cost_ns + window.beside_ns;
+            cost.worst_thread_pct = cost.worst_thread_pct.max(pct);
         }
-        bills.into_values().collect()
+        tracing_costs.into_values().collect()
     }
 
     fn level(&self, pid: u32) -> Level {
-        match self.told.contains_key(&pid) {
+        match self.reported.contains_key(&pid) {
             _ if !self.sliced.is_empty() => Level::Sliced,
             true => Level::NoStacks,
             false => Level::Full,

@@ -53,7 +53,7 @@ pub use config::{CommandOutput, Config};
 pub use error::AgentError;
 pub use mask::words_masked;
 pub use overview::{
-    BillSum, Code, CollectiveSum, Collectives, CopySum, GpuSum, GraphSum, KernelSum, Lateness, LineSum,
+    Code, CollectiveSum, Collectives, CopySum, CostSum, GpuSum, GraphSum, KernelSum, Lateness, LineSum,
     MarkSum, MemorySum, Overview, Spread, Straggling, StreamBusy, StreamWindow,
 };
 pub use own::{OwnCost, OwnMeter};

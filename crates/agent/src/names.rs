@@ -4,7 +4,7 @@
 use crate::naming::name;
 use gpuwhy_confine::{Purpose, live};
 use gpuwhy_model::{Frame, Stack};
-use gpuwhy_symbols::{Answer, Limits, Met, Symbols, own_vdso};
+use gpuwhy_symbols::{Answer, Limits, Seen, Symbols, own_vdso};
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ pub(crate) struct Ran {
 #[derive(Debug)]
 pub(crate) enum Request {
     /// What a process executes; its end may come before its names are looked for.
-    Meet(u32, Met),
+    See(u32, Seen),
     /// A child has its parent's mappings.
     Inherit(u32, u32),
     Forget(u32),
@@ -145,9 +145,9 @@ impl Names {
     }
 
     /// Tells it of all processes again.
-    pub(crate) fn go_on(&mut self, met: Vec<Request>) {
+    pub(crate) fn go_on(&mut self, seen: Vec<Request>) {
         self.knows_nothing = false;
-        for request in met.into_iter().chain([Request::GoOn]) {
+        for request in seen.into_iter().chain([Request::GoOn]) {
             self.send(request);
         }
     }
@@ -207,7 +207,7 @@ fn run(
                 false => inbox.try_recv().ok(),
             };
             match next {
-                Some(Request::Meet(pid, met)) => symbols.take(pid, met),
+                Some(Request::See(pid, seen)) => symbols.take(pid, seen),
                 Some(Request::Inherit(parent, child)) => symbols.inherit(parent, child),
                 // Not before its stacks have their names.
                 Some(Request::Forget(pid)) => {

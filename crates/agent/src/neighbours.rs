@@ -18,7 +18,7 @@ pub(crate) struct Neighbours {
 
 impl Neighbours {
     pub(crate) fn take(&mut self, batch: &mut Batch, traced: &HashMap<u32, Process>, now_ns: u64) {
-        let mut met = 0;
+        let mut seen = 0;
         let behind = batch.waits.iter().filter(|wait| wait.by_pid != wait.pid);
         let behind = behind.map(|wait| (wait.by_pid, wait.by_comm.clone(), wait.by_cgroup_id));
         let waiting = batch.wait_events.iter().filter(|wait| !traced.contains_key(&wait.pid));
@@ -30,14 +30,14 @@ impl Neighbours {
                 continue;
             }
             let key = (pid, comm.clone());
-            if met == MAX_AT_ONCE || self.known.contains(&key) {
+            if seen == MAX_AT_ONCE || self.known.contains(&key) {
                 continue;
             }
             if self.known.len() >= MAX_KNOWN {
                 self.known.clear();
             }
             self.known.insert(key);
-            met += 1;
+            seen += 1;
             let cgroup = Cgroup::of(&Root::default(), pid).path;
             batch.neighbours.push(Neighbour {
                 pid,

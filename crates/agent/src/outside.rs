@@ -57,7 +57,7 @@ pub(crate) fn frames_of(
     pythons: &Pythons,
     reader: &Reader,
 ) -> Vec<Option<Vec<Frame>>> {
-    let thread = |met: &BetweenCalls| pythons.thread(met.pid, met.tid, met.thread_pointer);
+    let thread = |seen: &BetweenCalls| pythons.thread(seen.pid, seen.tid, seen.thread_pointer);
     let found: Vec<Option<(Arc<Runtime>, Thread)>> = threads.iter().map(thread).collect();
     if found.iter().all(Option::is_none) {
         return vec![None; threads.len()];

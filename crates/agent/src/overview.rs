@@ -1,17 +1,17 @@
 //! What was concluded so far, summed up for the live screen and the summary. Pure: batches and facts in.
 
-mod bill;
 mod code;
 mod collectives;
+mod cost;
 mod gpu;
 mod mark;
 mod memory;
 mod work;
 
-pub use bill::BillSum;
 pub(crate) use code::line_of;
 pub use code::{Code, LineSum};
 pub use collectives::{CollectiveSum, Collectives, Lateness, Straggling};
+pub use cost::CostSum;
 pub use gpu::{GpuSum, Spread};
 pub use mark::MarkSum;
 pub use memory::MemorySum;
@@ -58,7 +58,7 @@ pub struct Overview {
     pub fabric: BTreeMap<(String, String), u64>,
     pub code: Code,
     /// By process.
-    pub bills: BTreeMap<u32, BillSum>,
+    pub tracing_costs: BTreeMap<u32, CostSum>,
     /// How long calls were watched that were not watched all the time.
     pub watched_ns: BTreeMap<CallClass, u64>,
     /// By what is marked, and by process.
@@ -85,18 +85,18 @@ impl Overview {
         self.take_work(facts);
         self.collectives.take(facts);
         self.code.take(batch);
-        for bill in &batch.bills {
-            self.bills.entry(bill.pid).or_default().take(bill);
+        for cost in &batch.tracing_costs {
+            self.tracing_costs.entry(cost.pid).or_default().take(cost);
         }
         for slice in batch.slices.iter().filter(|slice| slice.pid.is_none()) {
             *self.watched_ns.entry(slice.class).or_default() += slice.span.ns();
         }
-        self.take_said(batch);
+        self.take_messages(batch);
         self.bound();
     }
 
     /// What programs and servers say of themselves.
-    fn take_said(&mut self, batch: &Batch) {
+    fn take_messages(&mut self, batch: &Batch) {
         for mark in &batch.annotations {
             self.marks.entry((mark.event.clone(), mark.pid)).or_default().take(mark);
         }
@@ -174,8 +174,8 @@ impl Overview {
         while self.servers.len() > MAX_ROWS {
             self.servers.pop_first();
         }
-        while self.bills.len() > MAX_ROWS {
-            self.bills.pop_first();
+        while self.tracing_costs.len() > MAX_ROWS {
+            self.tracing_costs.pop_first();
         }
         while self.older_graphs.len() > MAX_ROWS {
             self.older_graphs.pop_first();

@@ -62,7 +62,7 @@ impl Pythons {
                 }
                 // By its first call a program has loaded what it needs.
                 ProcessEventKind::Seen => {
-                    self.meet(event.pid, engine);
+                    self.see(event.pid, engine);
                     self.remember_without(event.pid);
                 }
                 ProcessEventKind::Fork => self.inherit(event.pid, event.child),
@@ -73,7 +73,7 @@ impl Pythons {
         // One that was still being loaded when it was last looked at; its first call, if it makes any, may be far.
         for wait in &batch.wait_events {
             if self.starting.contains(&wait.pid) {
-                self.meet_early(wait.pid, engine);
+                self.see_early(wait.pid, engine);
             }
         }
         for stack in batch.raw_stacks.iter().filter(|stack| stack.python_cut) {
@@ -92,21 +92,21 @@ impl Pythons {
             self.starting.clear();
         }
         self.starting.insert(pid);
-        self.meet_early(pid, engine);
+        self.see_early(pid, engine);
     }
 
     /// Looks while it is being loaded: what cannot be read then is no trouble yet.
-    fn meet_early(&mut self, pid: u32, engine: &Engine) {
+    fn see_early(&mut self, pid: u32, engine: &Engine) {
         if !self.processes.contains_key(&pid) {
             let looked_ns = engine.now_ns();
             let Ok(Some(interpreter)) = find(pid) else { return };
             self.insert(pid, looked_ns, interpreter);
         }
-        self.tell(pid, engine);
+        self.emit(pid, engine);
     }
 
     /// Looks for the interpreter of a process, unless it is known; its lock may have come since.
-    pub(crate) fn meet(&mut self, pid: u32, engine: &Engine) {
+    pub(crate) fn see(&mut self, pid: u32, engine: &Engine) {
         if self.without.contains(&pid) {
             return;
         }
@@ -133,7 +133,7 @@ impl Pythons {
                 }
             }
         }
-        self.tell(pid, engine);
+        self.emit(pid, engine);
     }
 
     /// Another program runs in the process.
@@ -145,7 +145,7 @@ impl Pythons {
             engine.forget_python(pid);
             self.replaced.insert(pid, python);
         }
-        self.meet_early(pid, engine);
+        self.see_early(pid, engine);
     }
 
     /// What a process ran at a time. The kernel reads frames only after it was told how, so older ones are not of what it
@@ -162,13 +162,13 @@ impl Pythons {
     }
 
     /// Tells the kernel, until all of it is known.
-    fn tell(&mut self, pid: u32, engine: &Engine) {
+    fn emit(&mut self, pid: u32, engine: &Engine) {
         let Some(python) = self.processes.get_mut(&pid) else { return };
         if python.gil.is_none() {
             let runtime = Arc::clone(&python.runtime);
             python.gil = gpuwhy_confine::parse(move || runtime.gil_address()).flatten();
-            let told = engine.add_python(pid, &python.runtime.interpreter, python.gil.unwrap_or(0));
-            if let Err(error) = told {
+            let reported = engine.add_python(pid, &python.runtime.interpreter, python.gil.unwrap_or(0));
+            if let Err(error) = reported {
                 self.trouble(pid, error);
             }
         }

@@ -4,13 +4,13 @@ use gpuwhy_model::Process;
 
 #[derive(Debug, Default)]
 pub(crate) struct Ranks {
-    told: Told,
+    reported: Reported,
     largest: Option<Largest>,
 }
 
 /// What the launcher's variables say.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Told {
+struct Reported {
     rank: Option<i32>,
     local_rank: Option<i32>,
     world_size: Option<i32>,
@@ -29,7 +29,7 @@ struct Largest {
 
 impl Ranks {
     pub(crate) fn of(process: &Process) -> Ranks {
-        let told = Told {
+        let reported = Reported {
             rank: process.rank,
             local_rank: process.local_rank,
             world_size: process.world_size,
@@ -37,7 +37,7 @@ impl Ranks {
             node_rank: process.node_rank,
             source: process.rank_source.clone(),
         };
-        Ranks { told, largest: None }
+        Ranks { reported, largest: None }
     }
 
     /// It takes part in a communicator; whether that tells something new. One of a single rank tells nothing.
@@ -56,34 +56,37 @@ impl Ranks {
     }
 
     pub(crate) fn put(&self, process: &mut Process) {
-        let told = match self.by_communicator() {
-            Some(told) => told,
-            None => self.told.clone(),
+        let reported = match self.by_communicator() {
+            Some(reported) => reported,
+            None => self.reported.clone(),
         };
-        process.rank = told.rank;
-        process.local_rank = told.local_rank;
-        process.world_size = told.world_size;
-        process.local_world_size = told.local_world_size;
-        process.node_rank = told.node_rank;
-        process.rank_source = told.source;
+        process.rank = reported.rank;
+        process.local_rank = reported.local_rank;
+        process.world_size = reported.world_size;
+        process.local_world_size = reported.local_world_size;
+        process.node_rank = reported.node_rank;
+        process.rank_source = reported.source;
     }
 
     /// Nothing where the launcher has said the same, or speaks of a larger job of which this is a part.
-    fn by_communicator(&self) -> Option<Told> {
+    fn by_communicator(&self) -> Option<Reported> {
         let largest = self.largest?;
         let Some(rank) = largest.rank else {
-            let several =
-                Told { world_size: Some(largest.nranks), source: Some("several".into()), ..Told::default() };
-            return self.told.rank.is_none().then_some(several);
+            let several = Reported {
+                world_size: Some(largest.nranks),
+                source: Some("several".into()),
+                ..Reported::default()
+            };
+            return self.reported.rank.is_none().then_some(several);
         };
-        let told = &self.told;
-        let same = told.rank == Some(rank);
-        if told.world_size.is_some_and(|size| size > largest.nranks || (same && size == largest.nranks)) {
+        let reported = &self.reported;
+        let same = reported.rank == Some(rank);
+        if reported.world_size.is_some_and(|size| size > largest.nranks || (same && size == largest.nranks)) {
             return None;
         }
         // Its place on the node is that of the rank the launcher gave it.
-        let place = if same { told.clone() } else { Told::default() };
-        Some(Told {
+        let place = if same { reported.clone() } else { Reported::default() };
+        Some(Reported {
             rank: Some(rank),
             world_size: Some(largest.nranks),
             source: Some("communicator".into()),
@@ -96,7 +99,7 @@ impl Ranks {
 mod tests {
     use super::*;
 
-    fn told(rank: i32, size: i32) -> Process {
+    fn reported(rank: i32, size: i32) -> Process {
         Process {
             rank: Some(rank),
             local_rank: Some(1),
@@ -129,12 +132,12 @@ mod tests {
         assert_eq!(after(nothing(), &[(0, 1)]), (None, None, None, String::new()));
         assert_eq!(after(nothing(), &[(9, 8), (-1, 8)]), (None, None, None, String::new()));
         // srun started one process a node, which started one a GPU.
-        assert_eq!(after(told(1, 2), &[(11, 16)]), (Some(11), Some(16), None, "communicator".into()));
-        assert_eq!(after(told(3, 8), &[(5, 8)]), (Some(5), Some(8), None, "communicator".into()));
-        assert_eq!(after(told(3, 8), &[(3, 8)]), (Some(3), Some(8), Some(1), "slurm".into()));
+        assert_eq!(after(reported(1, 2), &[(11, 16)]), (Some(11), Some(16), None, "communicator".into()));
+        assert_eq!(after(reported(3, 8), &[(5, 8)]), (Some(5), Some(8), None, "communicator".into()));
+        assert_eq!(after(reported(3, 8), &[(3, 8)]), (Some(3), Some(8), Some(1), "slurm".into()));
         // A part of the job.
-        assert_eq!(after(told(3, 8), &[(1, 2)]), (Some(3), Some(8), Some(1), "slurm".into()));
-        let rank_only = Process { world_size: None, ..told(3, 8) };
+        assert_eq!(after(reported(3, 8), &[(1, 2)]), (Some(3), Some(8), Some(1), "slurm".into()));
+        let rank_only = Process { world_size: None, ..reported(3, 8) };
         assert_eq!(after(rank_only, &[(3, 8)]), (Some(3), Some(8), Some(1), "communicator".into()));
     }
 
@@ -142,7 +145,7 @@ mod tests {
     fn one_process_with_all_ranks_is_none_of_them() {
         let all = [(0, 4), (1, 4), (2, 4), (3, 4)];
         assert_eq!(after(Process::default(), &all), (None, Some(4), None, "several".into()));
-        assert_eq!(after(told(1, 2), &all), (Some(1), Some(2), Some(1), "slurm".into()));
+        assert_eq!(after(reported(1, 2), &all), (Some(1), Some(2), Some(1), "slurm".into()));
     }
 
     #[test]

@@ -75,7 +75,7 @@ mod tests {
         // What it cannot open is opened for it, again after a panic.
         let own = std::process::id();
         let work = move |reading: &mut Reading| {
-            let steps = vec![Step::Meet(own, Answer::default())];
+            let steps = vec![Step::See(own, Answer::default())];
             reading.work(Work { steps, ..Work::default() }).requests.len()
         };
         assert_eq!(reader.run(work), Some(1));

@@ -39,7 +39,7 @@ pub(crate) enum Step {
     /// A stack, and what its process ran then.
     Stack(Box<RawStack>, Option<Arc<Runtime>>),
     /// What a process executes, as far as it was opened ahead.
-    Meet(u32, Answer),
+    See(u32, Answer),
     Inherit(u32, u32),
     Forget(u32),
 }
@@ -94,9 +94,9 @@ impl Reading {
                     read.numbers.push((raw.key, number));
                     read.requests.extend(unnamed.map(Request::Name));
                 }
-                Step::Meet(pid, ahead) => {
-                    self.symbols.meet_with(pid, ahead);
-                    read.requests.extend(self.met(pid));
+                Step::See(pid, ahead) => {
+                    self.symbols.see_with(pid, ahead);
+                    read.requests.extend(self.seen(pid));
                 }
                 Step::Inherit(parent, child) => {
                     self.symbols.inherit(parent, child);
@@ -111,13 +111,13 @@ impl Reading {
         read
     }
 
-    fn met(&self, pid: u32) -> Option<Request> {
-        Some(Request::Meet(pid, self.symbols.met(pid)?))
+    fn seen(&self, pid: u32) -> Option<Request> {
+        Some(Request::See(pid, self.symbols.seen(pid)?))
     }
 
     /// What all processes execute, for a thread that knows none.
-    pub(crate) fn all_met(&self) -> Vec<Request> {
-        self.symbols.processes().filter_map(|pid| self.met(pid)).collect()
+    pub(crate) fn all_seen(&self) -> Vec<Request> {
+        self.symbols.processes().filter_map(|pid| self.seen(pid)).collect()
     }
 
     /// The number of a stack; and the stack, where it is new.

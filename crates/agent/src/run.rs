@@ -218,7 +218,7 @@ impl Run {
         self.report(self.engine.statuses().to_vec(), updates)?;
         for pid in &self.config.pids {
             self.engine.add_target(*pid, false)?;
-            self.pythons.meet(*pid, &self.engine);
+            self.pythons.see(*pid, &self.engine);
             self.has_new_targets = true;
         }
         if let Some(annotating) = &self.annotating {
@@ -258,11 +258,11 @@ impl Run {
         let mut cgroup_read = Instant::now();
         let mut flights_read = Instant::now();
         let mut places_read: Option<Instant> = None;
-        let mut told_to_stop = false;
+        let mut asked_to_stop = false;
         loop {
-            told_to_stop |= stop.load(Ordering::Relaxed);
+            asked_to_stop |= stop.load(Ordering::Relaxed);
             let over = self.config.duration.is_some_and(|duration| began.elapsed() >= duration);
-            if told_to_stop || over || self.command.as_mut().is_some_and(Started::has_ended) {
+            if asked_to_stop || over || self.command.as_mut().is_some_and(Started::has_ended) {
                 break;
             }
             self.wait_for_news(updates)?;
@@ -296,7 +296,7 @@ impl Run {
                 self.follow_old_cgroup()?;
             }
         }
-        self.end(told_to_stop, updates)
+        self.end(asked_to_stop, updates)
     }
 }
 

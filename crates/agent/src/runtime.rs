@@ -39,10 +39,8 @@ impl Runtime {
 
     /// What a thread runs, innermost first.
     pub(crate) fn frames(&self, thread: Thread) -> Vec<Ran> {
-        let frames = self
-            .memory
-            .as_ref()
-            .and_then(|memory| stack(memory, &self.interpreter, thread, MAX_FRAMES).ok());
+        let frames =
+            self.memory.as_ref().and_then(|memory| stack(memory, &self.interpreter, thread, MAX_FRAMES).ok());
         let ran = |frame: &RawFrame| Ran { function: self.frame(frame), entry: frame.entry, foot: None };
         frames.iter().flatten().map(ran).collect()
     }

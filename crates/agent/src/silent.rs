@@ -43,28 +43,29 @@ impl Silent {
             return Vec::new();
         }
         let mut found = look();
-        found.retain(|met| {
-            let read_ns = self.threads.get_mut(&(met.pid, met.tid));
-            met.last_call_ns + LONG_NS < now_ns && read_ns.is_some_and(|read_ns| *read_ns + AGAIN_NS < now_ns)
+        found.retain(|seen| {
+            let read_ns = self.threads.get_mut(&(seen.pid, seen.tid));
+            seen.last_call_ns + LONG_NS < now_ns
+                && read_ns.is_some_and(|read_ns| *read_ns + AGAIN_NS < now_ns)
         });
         found.truncate(MAX_READS);
-        for met in &found {
-            self.threads.insert((met.pid, met.tid), now_ns);
+        for seen in &found {
+            self.threads.insert((seen.pid, seen.tid), now_ns);
         }
         found
     }
 
-    pub(crate) fn remember(&mut self, met: BetweenCalls, place: Option<Place>) {
-        self.read.extend(place.filter(|place| place.whole.is_some()).map(|place| (met, place)));
+    pub(crate) fn remember(&mut self, seen: BetweenCalls, place: Option<Place>) {
+        self.read.extend(place.filter(|place| place.whole.is_some()).map(|place| (seen, place)));
     }
 
     /// Those whose stacks are known whole by now, as `known` tells; what is only Python is met anyway.
-    pub(crate) fn told(&mut self, known: impl Fn(&Place) -> Option<i64>) -> Vec<BetweenCalls> {
+    pub(crate) fn reported(&mut self, known: impl Fn(&Place) -> Option<i64>) -> Vec<BetweenCalls> {
         let (ready, later) =
             std::mem::take(&mut self.read).into_iter().partition(|(_, place)| known(place) == place.whole);
         self.read = later;
-        let told = |(met, place): (BetweenCalls, Place)| BetweenCalls { stack_id: place.whole, ..met };
-        ready.into_iter().map(told).collect()
+        let reported = |(seen, place): (BetweenCalls, Place)| BetweenCalls { stack_id: place.whole, ..seen };
+        ready.into_iter().map(reported).collect()
     }
 }
 
@@ -75,7 +76,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn met(tid: u32, last_call_ns: u64) -> BetweenCalls {
+    fn seen(tid: u32, last_call_ns: u64) -> BetweenCalls {
         BetweenCalls {
             time_ns: 0,
             pid: 7,
@@ -103,8 +104,8 @@ mod tests {
         // The second goes on, the third never called a collective.
         let mut found = |second: u64| {
             let now_ns = second * SECOND;
-            let look = || vec![met(1, SECOND), met(2, now_ns - 1), met(3, SECOND)];
-            silent.find(now_ns, look).iter().map(|met| met.tid).collect::<Vec<_>>()
+            let look = || vec![seen(1, SECOND), seen(2, now_ns - 1), seen(3, SECOND)];
+            silent.find(now_ns, look).iter().map(|seen| seen.tid).collect::<Vec<_>>()
         };
         assert_eq!(found(3), [] as [u32; 0]);
         assert_eq!(found(6), [1]);
@@ -116,11 +117,11 @@ mod tests {
     fn one_that_was_read_is_told_once_when_its_names_have_come() {
         let mut silent = Silent::default();
         let place = Place { stack_id: Some(1), whole: Some(2), line: None };
-        silent.remember(met(1, 0), Some(place));
-        silent.remember(met(2, 0), Some(Place { stack_id: Some(1), whole: None, line: None }));
-        assert_eq!(silent.told(|place| place.stack_id), []);
-        let told = silent.told(|place| place.whole);
-        assert_eq!(told.iter().map(|met| (met.tid, met.stack_id)).collect::<Vec<_>>(), [(1, Some(2))]);
-        assert_eq!(silent.told(|place| place.whole), []);
+        silent.remember(seen(1, 0), Some(place));
+        silent.remember(seen(2, 0), Some(Place { stack_id: Some(1), whole: None, line: None }));
+        assert_eq!(silent.reported(|place| place.stack_id), []);
+        let reported = silent.reported(|place| place.whole);
+        assert_eq!(reported.iter().map(|seen| (seen.tid, seen.stack_id)).collect::<Vec<_>>(), [(1, Some(2))]);
+        assert_eq!(silent.reported(|place| place.whole), []);
     }
 }

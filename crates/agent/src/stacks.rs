@@ -65,8 +65,8 @@ impl Stacks {
         }
         batch.stacks.extend(self.names.take());
         if self.names.knows_nothing() {
-            let met = reader.run(|reading| reading.all_met()).unwrap_or_default();
-            self.names.go_on(met);
+            let seen = reader.run(|reading| reading.all_seen()).unwrap_or_default();
+            self.names.go_on(seen);
         }
         let nccl = batch.nccl_calls.iter_mut().map(|call| &mut call.call);
         for call in batch.calls.iter_mut().chain(nccl) {
@@ -136,8 +136,8 @@ impl Stacks {
             }
         }
         // After what the kernel said: an exec comes before what the new program maps.
-        let next = next_to_meet(&mut self.changed, raw_stacks).into_iter();
-        steps.extend(next.map(|pid| Step::Meet(pid, self.ahead.open(pid))));
+        let next = next_to_see(&mut self.changed, raw_stacks).into_iter();
+        steps.extend(next.map(|pid| Step::See(pid, self.ahead.open(pid))));
         steps
     }
 
@@ -180,7 +180,7 @@ pub(crate) fn stack_id<'a>(pid: u32, addresses: &[u64], python: impl Iterator<It
 }
 
 /// Those whose stacks are here first. Where processes come by the thousand, the others' turn is later.
-fn next_to_meet(changed: &mut BTreeSet<u32>, raw_stacks: &[RawStack]) -> Vec<u32> {
+fn next_to_see(changed: &mut BTreeSet<u32>, raw_stacks: &[RawStack]) -> Vec<u32> {
     let with_stacks: HashSet<u32> = raw_stacks.iter().map(|stack| stack.pid).collect();
     let (now, later): (Vec<u32>, Vec<u32>) = changed.iter().partition(|pid| with_stacks.contains(pid));
     let next: Vec<u32> = now.into_iter().chain(later).take(MAX_SEEN).collect();
@@ -209,10 +209,10 @@ mod tests {
         let most = MAX_SEEN as u32;
         let mut changed: BTreeSet<u32> = (1..=2 * most).collect();
         let stack = RawStack { pid: 2 * most, ..RawStack::default() };
-        let first = next_to_meet(&mut changed, &[stack]);
+        let first = next_to_see(&mut changed, &[stack]);
         assert_eq!((first.len(), first[0], first[1]), (MAX_SEEN, 2 * most, 1));
         let mut all: BTreeSet<u32> = first.into_iter().collect();
-        all.extend(next_to_meet(&mut changed, &[]));
+        all.extend(next_to_see(&mut changed, &[]));
         assert_eq!(all, (1..=2 * most).collect());
         assert!(changed.is_empty());
     }

@@ -30,14 +30,14 @@ pub(crate) struct Place {
 
 impl Stuck {
     /// Tells where calls that do not return were made. `read` gives the stack of a call's thread, nothing where it cannot
-    /// be read; `tell` makes it known. A thread in a call stays where it is, so what was read is right if the call is
+    /// be read; `emit` makes it known. A thread in a call stays where it is, so what was read is right if the call is
     /// still in flight afterwards, which is what `look_again` is for.
     pub(crate) fn complete<Read>(
         &mut self,
         batch: &mut Batch,
         mut read: impl FnMut(&InFlight) -> Option<Read>,
         look_again: impl FnOnce() -> Option<Vec<InFlight>>,
-        mut tell: impl FnMut(Read, &mut Batch) -> Option<Place>,
+        mut emit: impl FnMut(Read, &mut Batch) -> Option<Place>,
     ) {
         let Some(mut calls) = batch.in_flight.take() else { return };
         let seen: HashSet<Key> = calls.iter().map(key).collect();
@@ -51,7 +51,7 @@ impl Stuck {
         if !new.is_empty() {
             let still: HashSet<Key> = look_again().iter().flatten().map(key).collect();
             for (key, read) in new.into_iter().filter(|(key, _)| still.contains(key)) {
-                self.known.insert(key, tell(read, batch));
+                self.known.insert(key, emit(read, batch));
             }
         }
         for call in &mut calls {
@@ -63,7 +63,7 @@ impl Stuck {
     }
 
     /// The stacks of calls, as far as they are known by now.
-    pub(crate) fn tell_stacks(&self, batch: &mut Batch, known: impl Fn(&Place) -> Option<i64>) {
+    pub(crate) fn report_stacks(&self, batch: &mut Batch, known: impl Fn(&Place) -> Option<i64>) {
         for call in batch.in_flight.iter_mut().flatten() {
             if let Some(Some(place)) = self.known.get(&key(call)) {
                 call.stack_id = known(place);
@@ -104,7 +104,7 @@ mod tests {
                 Some(i64::from(call.tid))
             };
             stuck.complete(&mut batch, read, || Some(calls.to_vec()), place);
-            stuck.tell_stacks(&mut batch, |place| place.stack_id);
+            stuck.report_stacks(&mut batch, |place| place.stack_id);
             batch.in_flight.unwrap()
         };
         look(&[call(1, LONG_CALL_NS - 1)]);
@@ -124,12 +124,12 @@ mod tests {
         // Its thread is in the next call by then.
         let next = InFlight { start_ns: 5, ..call(1, LONG_CALL_NS) };
         stuck.complete(&mut returned, |_| Some(1), || Some(vec![next]), place);
-        stuck.tell_stacks(&mut returned, |place| place.stack_id);
+        stuck.report_stacks(&mut returned, |place| place.stack_id);
         let call = &returned.in_flight.unwrap()[0];
         assert_eq!((call.stack_id, &call.line, returned.stacks.len()), (None, &None, 0));
         let mut unseen = batch(&long);
         stuck.complete(&mut unseen, |_| Some(1), || None, place);
-        stuck.tell_stacks(&mut unseen, |place| place.stack_id);
+        stuck.report_stacks(&mut unseen, |place| place.stack_id);
         let call = &unseen.in_flight.unwrap()[0];
         assert_eq!((call.stack_id, &call.line, unseen.stacks.len()), (None, &None, 0));
     }

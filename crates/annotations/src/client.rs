@@ -14,7 +14,7 @@ const MAX_ANSWER_BYTES: u64 = 4096;
 #[derive(Debug)]
 pub enum SendError {
     /// Nobody listens at any of these.
-    NobodyListens(Vec<PathBuf>),
+    NoListener(Vec<PathBuf>),
     /// It was not taken, and why.
     Refused(String),
     Failed(PathBuf, std::io::Error),
@@ -23,7 +23,7 @@ pub enum SendError {
 impl fmt::Display for SendError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SendError::NobodyListens(paths) => {
+            SendError::NoListener(paths) => {
                 let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
                 write!(
                     out,
@@ -47,14 +47,14 @@ pub fn send(paths: &[PathBuf], line: &Line) -> Result<(), SendError> {
     for path in paths {
         match UnixStream::connect(path) {
             Ok(stream) => return ask(stream, path, &line),
-            Err(error) if nobody_listens(&error) => {}
+            Err(error) if has_no_listener(&error) => {}
             Err(error) => return Err(SendError::Failed(path.clone(), error)),
         }
     }
-    Err(SendError::NobodyListens(paths.to_vec()))
+    Err(SendError::NoListener(paths.to_vec()))
 }
 
-fn nobody_listens(error: &std::io::Error) -> bool {
+fn has_no_listener(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused)
 }
 

@@ -23,10 +23,12 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    pub(crate) fn moment(&self, said_ns: Option<u64>, now_ns: u64) -> Moment {
+    pub(crate) fn moment(&self, sent_ns: Option<u64>, now_ns: u64) -> Moment {
         let oldest = now_ns.saturating_sub(OLDEST_NS).max(self.began_ns);
-        match said_ns.filter(|said| (oldest..=now_ns).contains(said)) {
-            Some(said) => Moment { time_ns: said.wrapping_add(self.offset_ns), clock: MarkClock::Annotator },
+        match sent_ns.filter(|message| (oldest..=now_ns).contains(message)) {
+            Some(message) => {
+                Moment { time_ns: message.wrapping_add(self.offset_ns), clock: MarkClock::Annotator }
+            }
             None => Moment { time_ns: now_ns.wrapping_add(self.offset_ns), clock: MarkClock::Received },
         }
     }
@@ -39,13 +41,13 @@ mod tests {
     #[test]
     fn a_clock_is_believed_if_it_can_be_so() {
         let now = 100 * OLDEST_NS;
-        let at = |said| {
-            let moment = Clock { offset_ns: 7, began_ns: 0 }.moment(said, now);
+        let at = |message| {
+            let moment = Clock { offset_ns: 7, began_ns: 0 }.moment(message, now);
             (moment.time_ns, moment.clock)
         };
         assert_eq!(at(Some(now - 5)), (now - 5 + 7, MarkClock::Annotator));
-        for said in [None, Some(now + 1), Some(now - OLDEST_NS - 1), Some(u64::MAX)] {
-            assert_eq!(at(said), (now + 7, MarkClock::Received));
+        for message in [None, Some(now + 1), Some(now - OLDEST_NS - 1), Some(u64::MAX)] {
+            assert_eq!(at(message), (now + 7, MarkClock::Received));
         }
         let young = Clock { offset_ns: 0, began_ns: now - 10 };
         assert_eq!(young.moment(Some(now - 11), now).clock, MarkClock::Received, "before the trace began");

@@ -15,7 +15,7 @@ mod refusal;
 mod spans;
 
 pub use client::{SendError, send};
-pub use line::{Line, MAX_LABELS, MAX_LINE_BYTES, MAX_NAME_BYTES, MAX_VALUE_BYTES, What, Whose, label};
+pub use line::{Line, MAX_LABELS, MAX_LINE_BYTES, MAX_NAME_BYTES, MAX_VALUE_BYTES, Subject, What, label};
 pub use listener::Listener;
 pub use news::News;
 pub use paths::{ENVIRONMENT, default_path, paths_to_try};

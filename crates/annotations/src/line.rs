@@ -20,8 +20,8 @@ pub struct Line {
     /// In the order of the line: the first says what is marked.
     #[serde(with = "labels")]
     pub labels: Vec<(String, String)>,
-    #[serde(default, skip_serializing_if = "Whose::is_own")]
-    pub pid: Whose,
+    #[serde(default, skip_serializing_if = "Subject::is_own")]
+    pub pid: Subject,
     /// When it was, on CLOCK_MONOTONIC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub monotonic_ns: Option<u64>,
@@ -44,7 +44,7 @@ pub enum What {
 /// Whom it is about. Processes in a container do not know the number by which the host knows them: so nobody has to say
 /// his own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Whose {
+pub enum Subject {
     /// The field is not there: of whoever sends it.
     #[default]
     Own,
@@ -53,24 +53,24 @@ pub enum Whose {
     Process(u32),
 }
 
-impl Whose {
+impl Subject {
     fn is_own(&self) -> bool {
-        *self == Whose::Own
+        *self == Subject::Own
     }
 }
 
-impl Serialize for Whose {
+impl Serialize for Subject {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Whose::Own | Whose::All => serializer.serialize_none(),
-            Whose::Process(pid) => serializer.serialize_u32(*pid),
+            Subject::Own | Subject::All => serializer.serialize_none(),
+            Subject::Process(pid) => serializer.serialize_u32(*pid),
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Whose {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Whose, D::Error> {
-        Ok(Option::<u32>::deserialize(deserializer)?.map_or(Whose::All, Whose::Process))
+impl<'de> Deserialize<'de> for Subject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Subject, D::Error> {
+        Ok(Option::<u32>::deserialize(deserializer)?.map_or(Subject::All, Subject::Process))
     }
 }
 
@@ -177,20 +177,20 @@ mod tests {
         assert_eq!(line.what, What::Next);
         assert_eq!(line.labels[0], ("step".into(), "140".into()));
         assert_eq!(line.labels[2], ("warm".into(), "true".into()));
-        assert_eq!((line.pid, line.monotonic_ns, line.reply), (Whose::Own, Some(5), false));
+        assert_eq!((line.pid, line.monotonic_ns, line.reply), (Subject::Own, Some(5), false));
         let text = serde_json::to_vec(&line).unwrap();
         assert_eq!(Line::parse(&text).unwrap(), line);
     }
 
     #[test]
     fn whom_it_is_about_has_three_answers() {
-        let whose =
+        let subject =
             |rest: &str| Line::parse(format!(r#"{{"labels":{{"a":1}}{rest}}}"#).as_bytes()).unwrap().pid;
-        assert_eq!(whose(""), Whose::Own);
-        assert_eq!(whose(r#","pid":null"#), Whose::All);
-        assert_eq!(whose(r#","pid":42"#), Whose::Process(42));
-        let all = Line { pid: Whose::All, ..Line::parse(br#"{"labels":{"a":1}}"#).unwrap() };
-        assert_eq!(Line::parse(&serde_json::to_vec(&all).unwrap()).unwrap().pid, Whose::All);
+        assert_eq!(subject(""), Subject::Own);
+        assert_eq!(subject(r#","pid":null"#), Subject::All);
+        assert_eq!(subject(r#","pid":42"#), Subject::Process(42));
+        let all = Line { pid: Subject::All, ..Line::parse(br#"{"labels":{"a":1}}"#).unwrap() };
+        assert_eq!(Line::parse(&serde_json::to_vec(&all).unwrap()).unwrap().pid, Subject::All);
     }
 
     #[test]

@@ -95,19 +95,19 @@ fn run(socket: &UnixListener, tracer: u32, news: &Mutex<News>, stop: &AtomicBool
         let ready = wait(socket, &connections, last);
         accept(socket, &mut connections, tracer);
         let mut judge = Judge { spans: &mut spans, budget: &mut budget, tracer, clock };
-        let mut said = News::default();
+        let mut message = News::default();
         let mut left = MAX_AT_END;
         connections.retain_mut(|connection| {
             let mut turn = MAX_PER_TURN;
-            connection.read(&mut judge, &mut said, if last { &mut left } else { &mut turn })
+            connection.read(&mut judge, &mut message, if last { &mut left } else { &mut turn })
         });
-        if !said.is_empty() {
+        if !message.is_empty() {
             let mut news = news.lock().unwrap_or_else(PoisonError::into_inner);
-            for mark in said.annotations {
+            for mark in message.annotations {
                 news.take(&Ok(vec![mark]));
             }
-            news.lost += said.lost;
-            for (why, count) in said.refused {
+            news.lost += message.lost;
+            for (why, count) in message.refused {
                 *news.refused.entry(why).or_default() += count;
             }
         }
@@ -152,7 +152,7 @@ fn accept(socket: &UnixListener, connections: &mut Vec<Connection>, tracer: u32)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Line, What, Whose, send};
+    use crate::{Line, Subject, What, send};
     use std::io::{BufRead, BufReader, Write};
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::net::UnixStream;
@@ -239,22 +239,22 @@ mod tests {
     #[test]
     fn the_command_line_gets_an_answer() {
         let (_folder, listener) = listener();
-        let line = |whose, what| Line {
+        let line = |subject, what| Line {
             what,
             labels: vec![("step".into(), "1".into())],
-            pid: whose,
+            pid: subject,
             monotonic_ns: None,
             reply: false,
         };
         let paths = [listener.path().to_path_buf()];
-        send(&paths, &line(Whose::All, What::Begin)).unwrap();
-        send(&paths, &line(Whose::All, What::End)).unwrap();
-        let refused = send(&paths, &line(Whose::All, What::End)).unwrap_err();
+        send(&paths, &line(Subject::All, What::Begin)).unwrap();
+        send(&paths, &line(Subject::All, What::End)).unwrap();
+        let refused = send(&paths, &line(Subject::All, What::End)).unwrap_err();
         assert!(refused.to_string().contains("begin it first"), "{refused}");
-        let refused = send(&paths, &line(Whose::Process(u32::MAX), What::At)).unwrap_err();
+        let refused = send(&paths, &line(Subject::Process(u32::MAX), What::At)).unwrap_err();
         assert!(refused.to_string().contains("there is no process"), "{refused}");
         drop(listener);
-        let gone = send(&paths, &line(Whose::All, What::At)).unwrap_err();
+        let gone = send(&paths, &line(Subject::All, What::At)).unwrap_err();
         assert!(gone.to_string().contains("gpuwhy trace --annotate"), "{gone}");
     }
 

@@ -31,8 +31,8 @@ impl News {
         part
     }
 
-    pub(crate) fn take(&mut self, told: &Result<Vec<Annotation>, Refusal>) {
-        match told {
+    pub(crate) fn take(&mut self, reported: &Result<Vec<Annotation>, Refusal>) {
+        match reported {
             Ok(marks) if self.annotations.len() + marks.len() > MAX_PENDING => self.lost += 1,
             Ok(marks) => self.annotations.extend(marks.iter().cloned()),
             Err(Refusal::TooManyLines) => self.lost += 1,

@@ -1,7 +1,7 @@
 //! Who is on the other end, and whom he may speak for.
 
 use crate::spans::About;
-use crate::{Refusal, Whose};
+use crate::{Refusal, Subject};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use std::os::fd::AsFd;
 
@@ -27,17 +27,17 @@ impl Peer {
     /// Root and whoever traces may mark everything, others what is theirs.
     pub(crate) fn about(
         &self,
-        whose: Whose,
+        subject: Subject,
         tracer: u32,
         uid_of: impl Fn(u32) -> Option<u32>,
     ) -> Result<About, Refusal> {
         let may_all = self.uid == 0 || self.uid == tracer;
         let uid = if may_all { 0 } else { self.uid };
-        match whose {
-            Whose::Own => Ok(About { pid: self.pid, uid: self.uid }),
-            Whose::All => Ok(About { pid: None, uid }),
-            Whose::Process(pid) if self.pid == Some(pid) => Ok(About { pid: Some(pid), uid: self.uid }),
-            Whose::Process(pid) => match uid_of(pid) {
+        match subject {
+            Subject::Own => Ok(About { pid: self.pid, uid: self.uid }),
+            Subject::All => Ok(About { pid: None, uid }),
+            Subject::Process(pid) if self.pid == Some(pid) => Ok(About { pid: Some(pid), uid: self.uid }),
+            Subject::Process(pid) => match uid_of(pid) {
                 None => Err(Refusal::NoProcess(pid)),
                 Some(owner) if may_all || owner == self.uid => Ok(About { pid: Some(pid), uid: owner }),
                 Some(_) => Err(Refusal::NotTheirs(pid)),
@@ -72,17 +72,17 @@ mod tests {
     #[test]
     fn users_speak_for_themselves_and_root_for_all() {
         let user = Peer { pid: Some(10), uid: 1000 };
-        let ask = |peer: &Peer, whose| peer.about(whose, TRACER, owners);
-        assert_eq!(ask(&user, Whose::Own), Ok(About { pid: Some(10), uid: 1000 }));
-        assert_eq!(ask(&user, Whose::All), Ok(About { pid: None, uid: 1000 }));
-        assert_eq!(ask(&user, Whose::Process(11)), Ok(About { pid: Some(11), uid: 1000 }));
-        assert_eq!(ask(&user, Whose::Process(20)), Err(Refusal::NotTheirs(20)));
-        assert_eq!(ask(&user, Whose::Process(1)), Err(Refusal::NotTheirs(1)));
-        assert_eq!(ask(&user, Whose::Process(99)), Err(Refusal::NoProcess(99)));
+        let ask = |peer: &Peer, subject| peer.about(subject, TRACER, owners);
+        assert_eq!(ask(&user, Subject::Own), Ok(About { pid: Some(10), uid: 1000 }));
+        assert_eq!(ask(&user, Subject::All), Ok(About { pid: None, uid: 1000 }));
+        assert_eq!(ask(&user, Subject::Process(11)), Ok(About { pid: Some(11), uid: 1000 }));
+        assert_eq!(ask(&user, Subject::Process(20)), Err(Refusal::NotTheirs(20)));
+        assert_eq!(ask(&user, Subject::Process(1)), Err(Refusal::NotTheirs(1)));
+        assert_eq!(ask(&user, Subject::Process(99)), Err(Refusal::NoProcess(99)));
         for uid in [0, TRACER] {
             let root = Peer { pid: Some(5), uid };
-            assert_eq!(ask(&root, Whose::Process(20)), Ok(About { pid: Some(20), uid: 2000 }));
-            assert_eq!(ask(&root, Whose::All), Ok(About { pid: None, uid: 0 }));
+            assert_eq!(ask(&root, Subject::Process(20)), Ok(About { pid: Some(20), uid: 2000 }));
+            assert_eq!(ask(&root, Subject::All), Ok(About { pid: None, uid: 0 }));
         }
     }
 

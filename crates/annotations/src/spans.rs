@@ -58,13 +58,13 @@ impl Spans {
             What::Next => {
                 let process = self.process(about);
                 let same: Vec<_> = process.open.keys().filter(|open| open.0 == key.0).cloned().collect();
-                let mut told: Vec<Annotation> = same
+                let mut reported: Vec<Annotation> = same
                     .into_iter()
                     .filter_map(|open| process.open.remove(&open))
                     .map(|open| ended(open, at.time_ns))
                     .collect();
-                told.push(self.begin(about, key, mark)?);
-                Ok(told)
+                reported.push(self.begin(about, key, mark)?);
+                Ok(reported)
             }
             What::End => {
                 let open = self.process(about).open.remove(&key).ok_or(Refusal::NothingOpen)?;
@@ -108,7 +108,7 @@ fn ended(open: Annotation, end_ns: u64) -> Annotation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Whose;
+    use crate::Subject;
 
     const ME: About = About { pid: Some(7), uid: 1000 };
 
@@ -116,7 +116,7 @@ mod tests {
         let line = Line {
             what,
             labels: vec![("step".into(), step.into())],
-            pid: Whose::Own,
+            pid: Subject::Own,
             monotonic_ns: None,
             reply: false,
         };
@@ -143,8 +143,8 @@ mod tests {
     fn the_next_step_ends_the_one_before() {
         let mut spans = Spans::default();
         take(&mut spans, What::Next, "1", 10).unwrap();
-        let told = take(&mut spans, What::Next, "2", 30).unwrap();
-        assert_eq!(short(&told), [("1", 10, Some(20), "ended"), ("2", 30, None, "open")]);
+        let reported = take(&mut spans, What::Next, "2", 30).unwrap();
+        assert_eq!(short(&reported), [("1", 10, Some(20), "ended"), ("2", 30, None, "open")]);
         // A clock that went back makes no negative time.
         assert_eq!(short(&take(&mut spans, What::End, "2", 20).unwrap()), [("2", 30, Some(0), "ended")]);
     }

@@ -1,6 +1,6 @@
 //! The evidence in order: ledgers of operations, the path of each process, and who is who. Rules read it.
 
-use crate::evidence::{Arrival, Billed, ColdCall, Evidence};
+use crate::evidence::{Arrival, AttributedTime, ColdCall, Evidence};
 use crate::op_ledger::OpLedger;
 use crate::path::{ProcessPath, paths};
 use gpuwhy_model::{Cause, Family, Layer, OpInfo, Process, Span};
@@ -23,8 +23,8 @@ pub(crate) struct Case<'a> {
 
 impl<'a> Case<'a> {
     pub(crate) fn new(evidence: &'a Evidence) -> Case<'a> {
-        let mut by_op: BTreeMap<(u32, &str), Vec<&Billed>> = BTreeMap::new();
-        for row in &evidence.bills {
+        let mut by_op: BTreeMap<(u32, &str), Vec<&AttributedTime>> = BTreeMap::new();
+        for row in &evidence.attribution {
             if let Some(op) = &row.op {
                 by_op.entry((row.pid, op)).or_default().push(row);
             }
@@ -42,7 +42,7 @@ impl<'a> Case<'a> {
             wall.end_ns = wall.end_ns.max(sums.last_ns);
         }
         // A call that has not returned is in no sum yet, but its waits are billed.
-        for row in evidence.bills.iter().filter(|row| row.op.as_deref().is_some_and(is_library)) {
+        for row in evidence.attribution.iter().filter(|row| row.op.as_deref().is_some_and(is_library)) {
             if let Some(wall) = walls.get_mut(&row.pid) {
                 wall.end_ns = wall.end_ns.max(row.last_ns + WINDOW_NS);
             }
@@ -72,7 +72,7 @@ impl<'a> Case<'a> {
             processes: evidence.processes.iter().map(|process| (process.pid, process)).collect(),
             cgroups: cgroups(evidence),
         };
-        case.bill_driver_contention();
+        case.attribute_driver_contention();
         case
     }
 
@@ -145,23 +145,23 @@ impl<'a> Case<'a> {
     }
 
     /// Who waits in the driver for somebody else who is in it waits for him.
-    fn bill_driver_contention(&mut self) {
+    fn attribute_driver_contention(&mut self) {
         let users: BTreeSet<u32> = self.evidence.driver_users.iter().copied().collect();
         if users.is_empty() {
             return;
         }
-        let in_driver = |row: &&Billed| {
+        let in_driver = |row: &&AttributedTime| {
             row.by_pid != row.pid
                 && users.contains(&row.by_pid)
                 && matches!(row.cause, Cause::Unknown | Cause::GpuAlloc | Cause::GpuWait)
         };
-        for row in self.evidence.bills.iter().filter(in_driver) {
+        for row in self.evidence.attribution.iter().filter(in_driver) {
             let Some(op) = &row.op else { continue };
             let found =
                 self.ops.iter_mut().find(|ledger| ledger.sums.pid == row.pid && ledger.sums.op == *op);
             if let Some(ledger) = found {
                 let ns = ledger.excess.take(row.cause, row.ns);
-                ledger.excess.add_billed(Cause::DriverContention, &Billed { ns, ..row.clone() });
+                ledger.excess.add_attributed(Cause::DriverContention, &AttributedTime { ns, ..row.clone() });
             }
         }
     }

@@ -13,7 +13,8 @@ pub struct Comparison {
     pub operations: Vec<OpChange>,
     pub gpus: Vec<GpuChange>,
     /// What changed beyond noise, in sentences.
-    pub said: Vec<String>,
+    #[serde(rename = "said")]
+    pub message: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -65,8 +66,8 @@ pub fn compare(a: &Evidence, b: &Evidence) -> Comparison {
         names.into_iter().map(|op| change(op, (a, left.get(op)), (b, right.get(op)))).collect();
     operations.sort_by(|x, y| weight(y).total_cmp(&weight(x)).then_with(|| x.op.cmp(&y.op)));
     let gpus = gpus(a, b);
-    let said = said(&operations, &gpus);
-    Comparison { operations, gpus, said }
+    let message = message(&operations, &gpus);
+    Comparison { operations, gpus, message }
 }
 
 /// All processes together: other processes ran in the other trace.
@@ -165,11 +166,11 @@ fn gpus(a: &Evidence, b: &Evidence) -> Vec<GpuChange> {
     changes
 }
 
-fn said(operations: &[OpChange], gpus: &[GpuChange]) -> Vec<String> {
+fn message(operations: &[OpChange], gpus: &[GpuChange]) -> Vec<String> {
     const MIN_PCT: f64 = 5.0;
     const MIN_POINTS: f64 = 10.0;
     const MIN_CALLS: u64 = 100;
-    let mut said = Vec::new();
+    let mut message = Vec::new();
     for change in operations {
         let quantiles = [
             ("p50", change.beyond_noise, change.p50_change_pct),
@@ -177,7 +178,7 @@ fn said(operations: &[OpChange], gpus: &[GpuChange]) -> Vec<String> {
         ];
         for (quantile, beyond, pct) in quantiles {
             if let Some(pct) = pct.filter(|pct| beyond && pct.abs() >= MIN_PCT) {
-                said.push(format!("{} is {} at {quantile}{}", change.op, by_how_much(pct), why(change)));
+                message.push(format!("{} is {} at {quantile}{}", change.op, by_how_much(pct), why(change)));
                 break;
             }
         }
@@ -185,8 +186,8 @@ fn said(operations: &[OpChange], gpus: &[GpuChange]) -> Vec<String> {
             // What is called once or twice comes and goes with where a trace begins.
             (Some(OpSide { calls, .. }), None) | (None, Some(OpSide { calls, .. })) if *calls < MIN_CALLS => {
             }
-            (Some(a), None) => said.push(format!("{} is gone: {} calls before", change.op, a.calls)),
-            (None, Some(b)) => said.push(format!("{} is new: {} calls", change.op, b.calls)),
+            (Some(a), None) => message.push(format!("{} is gone: {} calls before", change.op, a.calls)),
+            (None, Some(b)) => message.push(format!("{} is new: {} calls", change.op, b.calls)),
             _ => {}
         }
     }
@@ -194,10 +195,10 @@ fn said(operations: &[OpChange], gpus: &[GpuChange]) -> Vec<String> {
         if let (Some(a), Some(b)) = (change.a, change.b)
             && (a - b).abs() >= MIN_POINTS
         {
-            said.push(format!("GPU {} was busy {b:.0}% of the time, {a:.0}% before", change.gpu));
+            message.push(format!("GPU {} was busy {b:.0}% of the time, {a:.0}% before", change.gpu));
         }
     }
-    said
+    message
 }
 
 fn by_how_much(pct: f64) -> String {
@@ -256,7 +257,7 @@ mod tests {
         let two = evidence((0..4000).map(|n| 4_010 + (n * 7) % 690), 0);
         let comparison = compare(&one, &two);
         assert!(!comparison.operations[0].beyond_noise);
-        assert!(comparison.said.is_empty(), "{:?}", comparison.said);
+        assert!(comparison.message.is_empty(), "{:?}", comparison.message);
     }
 
     #[test]
@@ -265,9 +266,13 @@ mod tests {
         let two = evidence((0..5000).map(|n| 8_000 + n % 700), 20_000_000);
         let comparison = compare(&one, &two);
         assert!(comparison.operations[0].beyond_noise);
-        assert!(comparison.said[0].contains("slower at p50: cpu.preempted is"), "{:?}", comparison.said);
+        assert!(
+            comparison.message[0].contains("slower at p50: cpu.preempted is"),
+            "{:?}",
+            comparison.message
+        );
         // And the other way round.
-        assert!(compare(&two, &one).said[0].contains("faster"));
+        assert!(compare(&two, &one).message[0].contains("faster"));
     }
 
     #[test]

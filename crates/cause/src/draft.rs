@@ -1,6 +1,6 @@
 //! A finding in the making: what a rule says, completed with what is known of its process.
 
-use crate::bills::Bills;
+use crate::attribution::Attribution;
 use crate::case::Case;
 use crate::evidence::Site;
 use crate::severity::percent;
@@ -19,7 +19,7 @@ pub(crate) struct Draft {
     pub(crate) window: Option<Span>,
     /// Of calls that have no ledger.
     pub(crate) impact: Impact,
-    pub(crate) bills: Bills,
+    pub(crate) attribution: Attribution,
     pub(crate) place: Place,
     pub(crate) fixes: Vec<String>,
     pub(crate) refuted_by: String,
@@ -48,8 +48,8 @@ impl Draft {
             .and_then(|(op, pid)| case.ops_of(pid).find(|ledger| ledger.sums.op == *op));
         let us = |ns: u64| ns as f64 / 1e3;
         let mut impact = Impact {
-            excess_ms: self.bills.total_ns() as f64 / 1e6,
-            wall_pct: percent(self.bills.total_ns(), self.of_ns.unwrap_or(wall.ns())).min(100.0),
+            excess_ms: self.attribution.total_ns() as f64 / 1e6,
+            wall_pct: percent(self.attribution.total_ns(), self.of_ns.unwrap_or(wall.ns())).min(100.0),
             ..self.impact
         };
         if let Some(ledger) = ledger {
@@ -75,8 +75,8 @@ impl Draft {
             node: case.evidence.node.clone(),
             window,
             impact,
-            causes: self.bills.shares(|id| case.cgroup(id)),
-            explained_pct: self.explained_pct.unwrap_or_else(|| self.bills.explained_pct()),
+            causes: self.attribution.shares(|id| case.cgroup(id)),
+            explained_pct: self.explained_pct.unwrap_or_else(|| self.attribution.explained_pct()),
             place: self.place,
             fixes: self.fixes,
             refuted_by: self.refuted_by,
@@ -182,7 +182,7 @@ pub(crate) fn seconds(ns: u64) -> String {
 }
 
 /// As `cpu.preempted by stress[99] and 2 others`.
-pub(crate) fn cause_in_words(case: &Case<'_>, bills: &Bills, cause: Cause) -> String {
+pub(crate) fn cause_in_words(case: &Case<'_>, attribution: &Attribution, cause: Cause) -> String {
     let mut words = match cause {
         Cause::CpuPreempted => "another task had the CPU".to_string(),
         Cause::CpuThrottled => "its cgroup's CPU quota was used up".to_string(),
@@ -190,13 +190,13 @@ pub(crate) fn cause_in_words(case: &Case<'_>, bills: &Bills, cause: Cause) -> St
         Cause::Unknown => "for a reason that was not observed".to_string(),
         other => other.about().to_string(),
     };
-    if let Some((_, share)) = bills.main_culprit(cause) {
+    if let Some((_, share)) = attribution.main_culprit(cause) {
         let who = match share.pid {
             Some(pid) if !share.comm.is_empty() => format!("{}[{pid}]", share.comm),
             Some(pid) => case.name(pid),
             None => share.comm.clone(),
         };
-        let others = bills.culprits(cause) - 1;
+        let others = attribution.culprits(cause) - 1;
         words += &match others {
             0 => format!(": {who}"),
             1 => format!(": {who} and one more"),

@@ -21,7 +21,7 @@ pub struct Evidence {
     pub stored: Vec<OpSums>,
     /// Calls by window, of launches, copies and graphs: what a process got done.
     pub paces: Vec<Pace>,
-    pub bills: Vec<Billed>,
+    pub attribution: Vec<AttributedTime>,
     pub sites: Vec<Site>,
     pub frames: BTreeMap<i64, Vec<Frame>>,
     pub waits: Vec<LongWait>,
@@ -201,7 +201,7 @@ pub struct Pace {
 
 /// Time of a thread billed to a cause and a culprit, summed over the windows.
 #[derive(Debug, Clone)]
-pub struct Billed {
+pub struct AttributedTime {
     pub pid: u32,
     pub tid: u32,
     /// Nothing between calls.

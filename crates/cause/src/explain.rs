@@ -8,7 +8,7 @@ use crate::ranks::join_ranks;
 use crate::rules::RULES;
 use crate::servers::{ServerReport, servers};
 use crate::severity::percent;
-use crate::steps::tell_steps;
+use crate::steps::report_steps;
 use crate::tail::{Tail, tails};
 use crate::twins::{OF_CALLS, join_twins};
 use gpuwhy_model::{Cause, Finding, Severity};
@@ -35,7 +35,7 @@ pub fn explain(evidence: &Evidence) -> Explanation {
     join_ranks(&case, &mut findings);
     findings.sort_by(worst_first);
     number_twins(&mut findings);
-    tell_steps(evidence, &mut findings);
+    report_steps(evidence, &mut findings);
     let servers = servers(evidence, &findings);
     let (steps, left) = (trees(&case), left(&case));
     Explanation { findings, idle: idle(&case), tail: tails(evidence), servers, steps, left }

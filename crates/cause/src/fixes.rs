@@ -1,18 +1,18 @@
 //! What to do about a cause: words, and commands with the real processes and cgroups in them, which stand between backticks and can be
 //! pasted as they are.
 
-use crate::bills::{Bills, Who};
+use crate::attribution::{Attribution, Who};
 use crate::case::Case;
 use gpuwhy_model::Cause;
 use gpuwhy_model::advice::plain;
 use gpuwhy_model::units::quoted;
 
 /// For the causes that have a good part in it, largest first.
-pub(crate) fn fixes(case: &Case<'_>, pid: u32, bills: &Bills) -> Vec<String> {
+pub(crate) fn fixes(case: &Case<'_>, pid: u32, attribution: &Attribution) -> Vec<String> {
     const MIN_SHARE_PCT: f64 = 15.0;
     let mut fixes: Vec<String> = Vec::new();
-    for share in bills.shares(|_| None).iter().filter(|share| share.share_pct >= MIN_SHARE_PCT) {
-        for fix in of(case, pid, bills, share.class) {
+    for share in attribution.shares(|_| None).iter().filter(|share| share.share_pct >= MIN_SHARE_PCT) {
+        for fix in of(case, pid, attribution, share.class) {
             if !fixes.contains(&fix) {
                 fixes.push(fix);
             }
@@ -21,10 +21,10 @@ pub(crate) fn fixes(case: &Case<'_>, pid: u32, bills: &Bills) -> Vec<String> {
     fixes
 }
 
-fn of(case: &Case<'_>, pid: u32, bills: &Bills, cause: Cause) -> Vec<String> {
+fn of(case: &Case<'_>, pid: u32, attribution: &Attribution, cause: Cause) -> Vec<String> {
     let process = case.process(pid);
     let cgroup = process.map(|process| process.cgroup.as_str()).unwrap_or_default();
-    let by = bills.main_culprit(cause).and_then(|(who, share)| match who {
+    let by = attribution.main_culprit(cause).and_then(|(who, share)| match who {
         Who::Process(pid) => Some((*pid, plain(&share.comm))),
         _ => None,
     });
@@ -163,7 +163,7 @@ fn preempted(case: &Case<'_>, pid: u32, by: Option<(u32, String)>) -> Vec<String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bills::Share;
+    use crate::attribution::Share;
     use crate::evidence::Evidence;
     use gpuwhy_model::advice::parts;
     use gpuwhy_model::{Process, units};
@@ -186,12 +186,12 @@ mod tests {
         let case = Case::new(&evidence);
         let mut commands = 0;
         for cause in Cause::ALL {
-            let mut bills = Bills::default();
-            bills.add(*cause, 1);
+            let mut attribution = Attribution::default();
+            attribution.add(*cause, 1);
             let share =
                 Share { comm: "`rm -rf ~`".into(), pid: Some(99), ns: 1, count: 1, ..Share::default() };
-            bills.blame(*cause, Who::Process(99), share);
-            for fix in of(&case, 7, &bills, *cause) {
+            attribution.blame(*cause, Who::Process(99), share);
+            for fix in of(&case, 7, &attribution, *cause) {
                 assert!(!fix.contains("`rm"), "{fix}");
                 for holder in ["PID", "CPUS", "DEVICE", "WATTS", "FILE"] {
                     assert!(!fix.contains(holder), "{fix}");
@@ -210,7 +210,7 @@ mod tests {
             }
         }
         assert!(commands >= 12, "{commands}");
-        let of_hang = of(&case, 0, &Bills::default(), Cause::RankHang);
+        let of_hang = of(&case, 0, &Attribution::default(), Cause::RankHang);
         assert!(of_hang.iter().all(|fix| parts(fix).is_none()), "{of_hang:?}");
     }
 }

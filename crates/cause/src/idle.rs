@@ -1,7 +1,7 @@
 //! The ledger of idle GPUs: how long a process left its GPU without work in its loop, and what its
 //! critical path was in meanwhile.
 
-use crate::bills::{Bills, Share, Who};
+use crate::attribution::{Attribution, Share, Who};
 use crate::case::Case;
 use crate::path::ProcessPath;
 use crate::severity::percent;
@@ -34,7 +34,7 @@ pub(crate) fn idle(case: &Case<'_>) -> Vec<Idle> {
 
 fn of_process(case: &Case<'_>, path: &ProcessPath) -> Idle {
     let window = path.phases.repeats;
-    let mut along = Bills::default();
+    let mut along = Attribution::default();
     for (key, part) in &path.loop_parts {
         along.add(key.class, part.ns);
         for ((pid, tid), ns) in &part.by {
@@ -75,11 +75,11 @@ fn of_process(case: &Case<'_>, path: &ProcessPath) -> Idle {
 }
 
 /// The same shares of another amount.
-fn scaled(bills: &Bills, ns: u64) -> Bills {
-    let total = bills.total_ns();
-    let mut scaled = bills.clone();
+fn scaled(attribution: &Attribution, ns: u64) -> Attribution {
+    let total = attribution.total_ns();
+    let mut scaled = attribution.clone();
     if total > ns {
-        for share in bills.shares(|_| None) {
+        for share in attribution.shares(|_| None) {
             let keep = (share.share_pct / 100.0 * ns as f64) as u64;
             scaled.take(share.class, ((share.ms * 1e6) as u64).saturating_sub(keep));
         }

@@ -1,7 +1,7 @@
 //! From calls and waits to causes. Everything here takes values and gives values.
 
 pub mod activity;
-mod bills;
+mod attribution;
 mod blame;
 mod case;
 mod compare;

@@ -1,7 +1,7 @@
 //! The ledger of one operation of one process: the time of its calls beyond what is normal, billed to causes.
 
-use crate::bills::Bills;
-use crate::evidence::{Billed, ColdCall, OpSums};
+use crate::attribution::Attribution;
+use crate::evidence::{AttributedTime, ColdCall, OpSums};
 use gpuwhy_model::{Cause, Family, OpInfo, Part, Reason, Role};
 
 /// A call several times as long as a normal one is slow; the factor is above ordinary jitter of calls.
@@ -20,7 +20,7 @@ pub(crate) struct OpLedger<'a> {
     pub(crate) info: &'a OpInfo,
     pub(crate) p50_ns: u64,
     pub(crate) slow_calls: u64,
-    pub(crate) excess: Bills,
+    pub(crate) excess: Attribution,
     /// Time the host waited for the GPU in calls that are there to wait, all of it.
     pub(crate) gpu_wait_ns: u64,
 }
@@ -29,7 +29,7 @@ impl<'a> OpLedger<'a> {
     pub(crate) fn new(
         sums: &'a OpSums,
         info: &'a OpInfo,
-        billed: &[&Billed],
+        attributed: &[&AttributedTime],
         cold: &[&ColdCall],
     ) -> OpLedger<'a> {
         let p50_ns = sums.quantile_ns(0.5);
@@ -37,15 +37,15 @@ impl<'a> OpLedger<'a> {
         // too, but as a wait outside of calls: so the rows themselves stay as they are.
         let factor = sums.factor();
         let scale = |number: u64| (number as f64 * factor).round() as u64;
-        let billed: Vec<Billed> = billed
+        let attributed: Vec<AttributedTime> = attributed
             .iter()
-            .map(|row| Billed { ns: scale(row.ns), count: scale(row.count), ..(*row).clone() })
+            .map(|row| AttributedTime { ns: scale(row.ns), count: scale(row.count), ..(*row).clone() })
             .collect();
-        let mut all = Bills::default();
-        for row in &billed {
+        let mut all = Attribution::default();
+        for row in &attributed {
             match info.waits_for_gpu && is_woken_by_no_holder(row) {
                 true => all.add(own_time(info), row.ns),
-                false => all.add_billed(row.cause, row),
+                false => all.add_attributed(row.cause, row),
             }
         }
         // What a wait is for may become known after the call: the sums of the calls are the measure.
@@ -60,13 +60,14 @@ impl<'a> OpLedger<'a> {
         let normal = normal_ns(info, p50_ns).saturating_mul(sums.count);
         // A normal call computes, waits for the GPU where it is there for that, and waits for nobody.
         excess.take(own_time(info), normal);
-        let faults: u64 = billed.iter().filter(|row| row.cause == Cause::MemFault).map(|row| row.count).sum();
+        let faults: u64 =
+            attributed.iter().filter(|row| row.cause == Cause::MemFault).map(|row| row.count).sum();
         excess.rename(Cause::CpuSelf, Cause::MemFault, faults.saturating_mul(BESIDE_A_FAULT_NS));
         if matches!(info.family, Family::Alloc | Family::Free) {
             excess.rename(Cause::CpuSelf, Cause::GpuAlloc, u64::MAX);
         }
         if !info.waits_for_gpu {
-            gpu_wait_ns += bill_full_queue(&mut excess, full_queue_ns(sums, info));
+            gpu_wait_ns += attribute_full_queue(&mut excess, full_queue_ns(sums, info));
         }
         let limit = normal_ns(info, p50_ns).saturating_mul(TIMES_NORMAL).max(SLOW_FLOOR_NS);
         OpLedger {
@@ -100,7 +101,7 @@ impl<'a> OpLedger<'a> {
 
 /// A lock has somebody in the same process who releases it. Who sleeps in a call that is there to wait for the GPU, and is
 /// woken by none of his own, waits for the GPU.
-fn is_woken_by_no_holder(row: &Billed) -> bool {
+fn is_woken_by_no_holder(row: &AttributedTime) -> bool {
     row.cause == Cause::LockFutex && row.by_pid != row.pid
 }
 
@@ -143,11 +144,11 @@ pub(crate) fn full_queue_ns(sums: &OpSums, info: &OpInfo) -> u64 {
     sums.busy_oncpu_ns.saturating_sub(sums.busy_count.saturating_mul(normal_ns))
 }
 
-fn bill_full_queue(excess: &mut Bills, longer: u64) -> u64 {
+fn attribute_full_queue(excess: &mut Attribution, longer: u64) -> u64 {
     let before = excess.ns(Cause::GpuWait);
     excess.rename(Cause::CpuSelf, Cause::GpuWait, longer);
     let waited = excess.ns(Cause::GpuWait) - before;
-    excess.say(
+    excess.note(
         Cause::GpuWait,
         "the GPU was busy meanwhile: a launch into a full queue spins until there is room".into(),
     );
@@ -156,7 +157,7 @@ fn bill_full_queue(excess: &mut Bills, longer: u64) -> u64 {
 
 /// A lock may be how the library's own thread tells that the GPU is done: where all calls are alike, it is that; only what
 /// made calls longer than they normally are was a lock.
-fn leave_to_the_gpu(excess: &mut Bills, own: Cause, sums: &OpSums) {
+fn leave_to_the_gpu(excess: &mut Attribution, own: Cause, sums: &OpSums) {
     let longer = sums.beyond_median_ns();
     let beside = [Cause::LockFutex, Cause::Unknown];
     let others = beside.map(|cause| (cause, excess.ns(cause)));
@@ -175,7 +176,7 @@ fn leave_to_the_gpu(excess: &mut Bills, own: Cause, sums: &OpSums) {
 /// what somebody took from them meanwhile is not.
 ///
 /// A first launch comes once: where calls were watched in slices it stands for no other, so what it was scaled to goes.
-fn take_cold(excess: &mut Bills, cold: &[&ColdCall], factor: f64) {
+fn take_cold(excess: &mut Attribution, cold: &[&ColdCall], factor: f64) {
     for call in cold {
         for (part, ns) in call.blame.parts() {
             let is_own = match part {
@@ -202,7 +203,7 @@ fn take_cold(excess: &mut Bills, cold: &[&ColdCall], factor: f64) {
             name => format!("{} of {name}", call.event.replace('_', " ")),
         };
         if excess.ns(Cause::GpuColdstart) > 0 {
-            excess.say(
+            excess.note(
                 Cause::GpuColdstart,
                 format!("{what} took {}", gpuwhy_model::units::duration(call.duration_ns)),
             );
@@ -238,8 +239,8 @@ mod tests {
         }
     }
 
-    fn billed(cause: Cause, by: (u32, &str), ns: u64) -> Billed {
-        Billed {
+    fn attributed(cause: Cause, by: (u32, &str), ns: u64) -> AttributedTime {
+        AttributedTime {
             pid: 7,
             tid: 7,
             op: Some("op".into()),
@@ -261,8 +262,8 @@ mod tests {
         calls.push(20_000_000);
         let sums = sums(&calls);
         let rows = [
-            billed(Cause::CpuSelf, (0, ""), 100 * 5_000),
-            billed(Cause::CpuPreempted, (9, "hog"), 19_995_000),
+            attributed(Cause::CpuSelf, (0, ""), 100 * 5_000),
+            attributed(Cause::CpuPreempted, (9, "hog"), 19_995_000),
         ];
         let info = info(Family::Launch, false);
         let ledger = OpLedger::new(&sums, &info, &rows.iter().collect::<Vec<_>>(), &[]);
@@ -277,7 +278,7 @@ mod tests {
     #[test]
     fn an_operation_all_of_whose_calls_burn_time_has_no_culprit() {
         let sums = sums(&[5_000_000; 50]);
-        let rows = [billed(Cause::CpuSelf, (0, ""), 250_000_000)];
+        let rows = [attributed(Cause::CpuSelf, (0, ""), 250_000_000)];
         let info = info(Family::Launch, false);
         let ledger = OpLedger::new(&sums, &info, &rows.iter().collect::<Vec<_>>(), &[]);
         assert_eq!(ledger.excess.main(), Some(Cause::CpuSelf));
@@ -289,15 +290,18 @@ mod tests {
     fn small_pages_cost_more_than_the_fault_itself() {
         let sums = sums(&[2_000_000; 10]);
         let rows = [
-            Billed { count: 10_000, ..billed(Cause::MemFault, (0, ""), 10_000_000) },
-            Billed { count: 10, ..billed(Cause::CpuSelf, (0, ""), 10_000_000) },
+            AttributedTime { count: 10_000, ..attributed(Cause::MemFault, (0, ""), 10_000_000) },
+            AttributedTime { count: 10, ..attributed(Cause::CpuSelf, (0, ""), 10_000_000) },
         ];
         let info = info(Family::Launch, false);
         let ledger = OpLedger::new(&sums, &info, &rows.iter().collect::<Vec<_>>(), &[]);
         assert_eq!(ledger.excess.ns(Cause::MemFault), 16_000_000);
         assert!(ledger.excess.explained_pct() > 75.0);
         // A large page's price is in its fault.
-        let rows = [Billed { count: 10, ..billed(Cause::MemFault, (0, ""), 10_000_000) }, rows[1].clone()];
+        let rows = [
+            AttributedTime { count: 10, ..attributed(Cause::MemFault, (0, ""), 10_000_000) },
+            rows[1].clone(),
+        ];
         let ledger = OpLedger::new(&sums, &info, &rows.iter().collect::<Vec<_>>(), &[]);
         assert_eq!(ledger.excess.ns(Cause::MemFault), 10_006_000);
     }
@@ -305,7 +309,7 @@ mod tests {
     #[test]
     fn a_sync_that_always_waits_alike_has_no_excess() {
         let sums = sums(&[10_000_000; 50]);
-        let rows = [billed(Cause::GpuWait, (0, ""), 500_000_000)];
+        let rows = [attributed(Cause::GpuWait, (0, ""), 500_000_000)];
         let info = info(Family::Sync, true);
         let ledger = OpLedger::new(&sums, &info, &rows.iter().collect::<Vec<_>>(), &[]);
         assert!(ledger.excess.total_ns() < 50_000_000, "{:?}", ledger.excess);
@@ -316,7 +320,7 @@ mod tests {
     fn a_launch_that_spins_while_the_gpu_is_busy_waits_for_it() {
         let mut calls = vec![5_000; 50];
         calls.extend([1_400_000; 40]);
-        let rows = [billed(Cause::CpuSelf, (0, ""), calls.iter().sum())];
+        let rows = [attributed(Cause::CpuSelf, (0, ""), calls.iter().sum())];
         let busy = OpSums { busy_count: 80, busy_oncpu_ns: 50_000_000, ..sums(&calls) };
         let info = info(Family::Launch, false);
         let ledger = OpLedger::new(&busy, &info, &rows.iter().collect::<Vec<_>>(), &[]);
@@ -336,8 +340,8 @@ mod tests {
         calls.push(30_000_000);
         let sums = sums(&calls);
         let rows = [
-            billed(Cause::GpuWait, (0, ""), 260_000_000),
-            billed(Cause::CpuPreempted, (9, "hog"), 260_000_000),
+            attributed(Cause::GpuWait, (0, ""), 260_000_000),
+            attributed(Cause::CpuPreempted, (9, "hog"), 260_000_000),
         ];
         let info = info(Family::Sync, true);
         let ledger = OpLedger::new(&sums, &info, &rows.iter().collect::<Vec<_>>(), &[]);
@@ -351,9 +355,9 @@ mod tests {
     fn a_sync_that_sleeps_until_nobody_wakes_it_waits_for_the_gpu() {
         let sums = sums(&[10_000_000; 50]);
         let rows = [
-            billed(Cause::LockFutex, (0, ""), 200_000_000),
-            billed(Cause::LockFutex, (99, "bystander"), 100_000_000),
-            billed(Cause::LockFutex, (7, "worker"), 200_000_000),
+            attributed(Cause::LockFutex, (0, ""), 200_000_000),
+            attributed(Cause::LockFutex, (99, "bystander"), 100_000_000),
+            attributed(Cause::LockFutex, (7, "worker"), 200_000_000),
         ];
         let info = info(Family::Sync, true);
         let ledger = OpLedger::new(&sums, &info, &rows.iter().collect::<Vec<_>>(), &[]);
@@ -367,8 +371,8 @@ mod tests {
         calls.push(300_000_000);
         let sums = sums(&calls);
         let rows = [
-            billed(Cause::CpuSelf, (0, ""), 250_495_000),
-            billed(Cause::CpuPreempted, (9, "hog"), 50_000_000),
+            attributed(Cause::CpuSelf, (0, ""), 250_495_000),
+            attributed(Cause::CpuPreempted, (9, "hog"), 50_000_000),
         ];
         let cold = ColdCall {
             pid: 7,

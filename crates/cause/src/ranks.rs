@@ -23,7 +23,7 @@ pub(crate) fn join_ranks(case: &Case<'_>, findings: &mut Vec<Finding>) {
     for (pid, rank) in late {
         let peers: BTreeSet<u32> =
             members(case, pid, rank).into_iter().filter(|member| Some(*member) != pid).collect();
-        let own = pid.and_then(|pid| keeps(case, pid)).map(|(class, _)| class);
+        let own = pid.and_then(|pid| holds(case, pid)).map(|(class, _)| class);
         findings.retain(|finding| {
             let is_why = finding.rule == OF_PATH && finding.pid == pid && class_of(finding) == own;
             // Who waits for the late rank says nothing new.
@@ -39,7 +39,7 @@ pub(crate) fn join_ranks(case: &Case<'_>, findings: &mut Vec<Finding>) {
 
 /// What keeps a rank longer than its peers: of its own path the class, and in which part of it. Waits for peers and for the GPU
 /// are no reason.
-pub(crate) fn keeps<'a>(
+pub(crate) fn holds<'a>(
     case: &'a Case<'_>,
     pid: u32,
 ) -> Option<(Cause, (&'a crate::path::Key, &'a crate::path::Part))> {

@@ -97,11 +97,11 @@ fn report(
 ) -> Option<ServerReport> {
     samples.sort_by_key(|sample| sample.time_ns);
     let (first, last) = (samples.first()?, samples.last()?);
-    let told =
+    let reported =
         |value: fn(&ServerSample) -> Option<f64>| samples.iter().filter_map(move |sample| value(sample));
-    let most = |value| told(value).reduce(f64::max);
+    let most = |value| reported(value).reduce(f64::max);
     let mean = |value| {
-        let (count, sum) = told(value).fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + value));
+        let (count, sum) = reported(value).fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + value));
         (count > 0.0).then(|| sum / count)
     };
     let sum = |value: fn(&ServerSample) -> Option<u64>| {
@@ -310,8 +310,8 @@ mod tests {
         assert_eq!(bounds(worst.else_p99), Some((1e4, Some(5e4))));
         assert_eq!(worst.windows.len(), 1);
         assert!(worst.windows[0].start_ns < 12 * SECOND, "it had begun before it was counted");
-        let said: Vec<_> = worst.findings.iter().map(|f| (f.id.as_str(), f.same_process, f.ms)).collect();
-        assert_eq!(said, [("engine", true, 400.0), ("other", false, 50.0)]);
+        let message: Vec<_> = worst.findings.iter().map(|f| (f.id.as_str(), f.same_process, f.ms)).collect();
+        assert_eq!(message, [("engine", true, 400.0), ("other", false, 50.0)]);
         assert!((worst.findings[0].share_pct - 80.0).abs() < 0.01 && worst.findings[0].time_pct < 20.0);
     }
 

@@ -14,7 +14,7 @@ const MAX_RANGES: usize = 8;
 /// Names of marks told for a finding.
 const MAX_EVENTS: usize = 4;
 
-pub(crate) fn tell_steps(evidence: &Evidence, findings: &mut [Finding]) {
+pub(crate) fn report_steps(evidence: &Evidence, findings: &mut [Finding]) {
     if evidence.marks.is_empty() {
         return;
     }
@@ -259,22 +259,22 @@ mod tests {
         LostAt { pid: 7, op: Some("cudaMalloc".into()), cause: None, start_ns, end_ns, ns }
     }
 
-    fn told(evidence: &Evidence, pid: Option<u32>) -> Vec<Touched> {
+    fn reported(evidence: &Evidence, pid: Option<u32>) -> Vec<Touched> {
         let mut findings = [finding(pid)];
-        tell_steps(evidence, &mut findings);
+        report_steps(evidence, &mut findings);
         let [finding] = findings;
         finding.steps
     }
 
     fn values(evidence: &Evidence) -> Vec<String> {
-        told(evidence, Some(7)).into_iter().map(|touched| touched.values).collect()
+        reported(evidence, Some(7)).into_iter().map(|touched| touched.values).collect()
     }
 
     #[test]
     fn the_steps_with_most_of_the_lost_time_are_named() {
         let losses = vec![lost(210, 290, 800), lost(310, 390, 800), lost(710, 720, 400), lost(900, 950, 10)];
         let evidence = Evidence { marks: steps(Some(7)), losses, ..Evidence::default() };
-        let [touched] = told(&evidence, Some(7)).try_into().unwrap();
+        let [touched] = reported(&evidence, Some(7)).try_into().unwrap();
         assert_eq!((touched.event.as_str(), touched.values.as_str()), ("step", "142-143, 147"));
         assert_eq!((touched.count, touched.of), (3, 10));
         assert!((touched.share_pct.unwrap() - 99.5).abs() < 0.1, "{touched:?}");
@@ -294,7 +294,7 @@ mod tests {
         assert!(values(&evidence).is_empty(), "all the time says nothing");
         let mut late = [finding(None)];
         late[0].window = Span { start_ns: 850, end_ns: 1000 };
-        tell_steps(&evidence, &mut late);
+        report_steps(&evidence, &mut late);
         assert_eq!((late[0].steps[0].values.as_str(), late[0].steps[0].share_pct), ("148-149", None));
     }
 
@@ -314,7 +314,7 @@ mod tests {
         };
         let marks = vec![request("a", 0, 1000), request("b", 300, 400), request("c", 500, 600)];
         let evidence = Evidence { marks, losses: vec![lost(330, 340, 5)], ..Evidence::default() };
-        let [touched] = told(&evidence, Some(7)).try_into().unwrap();
+        let [touched] = reported(&evidence, Some(7)).try_into().unwrap();
         assert_eq!((touched.values.as_str(), touched.share_pct), ("a", Some(100.0)), "counted once");
     }
 
@@ -345,10 +345,14 @@ mod tests {
 
     #[test]
     fn what_was_lost_in_half_seconds_is_told_by_its_causes() {
-        let billed = |cause, start_ns, ns| LostAt { cause: Some(cause), ..lost(start_ns, start_ns + 50, ns) };
+        let attributed =
+            |cause, start_ns, ns| LostAt { cause: Some(cause), ..lost(start_ns, start_ns + 50, ns) };
         // The slow calls have less than half of it.
-        let losses =
-            vec![lost(0, 10, 100), billed(Cause::IoBlock, 600, 900), billed(Cause::CpuSelf, 200, 90_000)];
+        let losses = vec![
+            lost(0, 10, 100),
+            attributed(Cause::IoBlock, 600, 900),
+            attributed(Cause::CpuSelf, 200, 90_000),
+        ];
         let evidence = Evidence { marks: steps(Some(7)), losses, ..Evidence::default() };
         assert_eq!(values(&evidence), ["146"]);
     }

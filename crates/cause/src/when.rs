@@ -24,11 +24,11 @@ pub(crate) fn losses_of<'a>(evidence: &'a Evidence, finding: &Finding, known: Kn
     let calls: Vec<&LostAt> = own.iter().copied().filter(|lost| lost.cause.is_none()).collect();
     let in_calls: u64 = calls.iter().map(|lost| lost.ns).sum();
     let classes: Vec<_> = finding.causes.iter().map(|share| share.class).collect();
-    let billed: Vec<&LostAt> =
+    let attributed: Vec<&LostAt> =
         own.into_iter().filter(|lost| lost.cause.is_some_and(|cause| classes.contains(&cause))).collect();
     let is_enough =
         known == Known::Finely && in_calls as f64 / 1e6 >= MIN_SHARE_IN_CALLS * finding.impact.excess_ms;
-    if !calls.is_empty() && (is_enough || billed.is_empty()) { calls } else { billed }
+    if !calls.is_empty() && (is_enough || attributed.is_empty()) { calls } else { attributed }
 }
 
 /// How much of a loss lies in a time, if it was lost evenly.

@@ -1,7 +1,7 @@
 //! Ranks compared with their peers. Samples and collective records come in, with the time; verdicts, clocks, autopsies and
 //! costs come out. Nothing here reads a clock, a file or a socket, so everything can be replayed.
 //!
-//! [`Cohorts`] is the door: it holds a bounded state for each (cluster, job).
+//! [`Cohorts`] is the entry point: it holds a bounded state for each (cluster, job).
 
 pub mod cohort;
 pub mod collectives;

@@ -12,7 +12,7 @@ const FIRST_FREE: u32 = 0x7000_0000;
 
 /// Becomes the agent's own user, without groups. Whether that was possible: it is nothing for who is not root.
 ///
-/// `nobody` would not do: its other processes may send signals to a thread that is theirs, and so end the agent.
+/// `unprivileged` would not do: its other processes may send signals to a thread that is theirs, and so end the agent.
 pub(crate) fn change() -> bool {
     static OWN: OnceLock<(u32, u32)> = OnceLock::new();
     if !geteuid().is_root() {

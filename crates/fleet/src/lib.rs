@@ -16,7 +16,7 @@ pub mod tally;
 mod tokens;
 
 pub use gpuwhy_cohort::Rates;
-pub use gpuwhy_door::{DoorError, Tls};
+pub use gpuwhy_http::{HttpError, Tls};
 pub use limits::Limits;
 pub use point::{Batch, BatchId, Collective, Event, Found, Kind, Origin, Seen};
 pub use serve::{Addresses, FleetError, Serve, serve};

@@ -11,7 +11,7 @@ use crate::store::{Filter, Retention, Stop, Store, StoreError};
 use crate::tally::Tally;
 use crate::tokens::Tokens;
 use gpuwhy_cohort::Rates;
-use gpuwhy_door::{Door, DoorError, Protocol, Tls, addresses, bind, told_to_end};
+use gpuwhy_http::{HttpError, ListenOptions, Protocol, Tls, addresses, bind, until_asked_to_end};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub struct Serve {
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
     #[error(transparent)]
-    Door(#[from] DoorError),
+    ListenOptions(#[from] HttpError),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("{0}")]
@@ -93,10 +93,11 @@ pub fn serve(options: &Serve, ready: impl FnOnce(&Addresses)) -> Result<(), Flee
         let descriptors = raise_descriptors().saturating_sub(OWN_DESCRIPTORS);
         let (pushing, asking) =
             (PUSHING.min(descriptors / 5 * 2).max(PART), ASKING.min(descriptors / 5).max(PART));
-        let door = Door { tls: options.tls.clone(), protocol: Protocol::Http1, connections: asking };
-        let other = Door { connections: pushing, ..door.clone() };
+        let options_api =
+            ListenOptions { tls: options.tls.clone(), protocol: Protocol::Http1, connections: asking };
+        let other = ListenOptions { connections: pushing, ..options_api.clone() };
         let tls = options.tls.as_ref().map(Tls::for_http2);
-        let h2 = Door { tls, protocol: Protocol::Http2, connections: pushing };
+        let h2 = ListenOptions { tls, protocol: Protocol::Http2, connections: pushing };
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(SETTLE_EVERY).await;
@@ -107,7 +108,7 @@ pub fn serve(options: &Serve, ready: impl FnOnce(&Addresses)) -> Result<(), Flee
         let (never, each) = (std::future::pending::<()>, pushing / PART);
         tokio::spawn(async move { h2.serve_shared(grpc, calls, never(), each).await });
         tokio::spawn(async move { other.serve_shared(http, pushes, never(), each).await });
-        door.serve_shared(api, router(site), told_to_end(), asking / PART).await.transpose()?;
+        options_api.serve_shared(api, router(site), until_asked_to_end(), asking / PART).await.transpose()?;
         Ok(())
     });
     // Whoever waits for an answer is told to come later; what was acknowledged is on disk.
@@ -137,8 +138,8 @@ fn raise_descriptors() -> usize {
     now.current.map_or(usize::MAX, |max| usize::try_from(max).unwrap_or(usize::MAX))
 }
 
-async fn listener(address: &str, secure: bool) -> Result<(TcpListener, String), DoorError> {
+async fn listener(address: &str, secure: bool) -> Result<(TcpListener, String), HttpError> {
     let listener = bind(address, &addresses(address)?).await?;
-    let at = listener.local_addr().map_err(|error| DoorError::Failed(error.to_string()))?;
+    let at = listener.local_addr().map_err(|error| HttpError::Failed(error.to_string()))?;
     Ok((listener, format!("{}://{at}", if secure { "https" } else { "http" })))
 }

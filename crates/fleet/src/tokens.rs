@@ -1,7 +1,7 @@
 //! Who may do what: tokens of a file, each with clusters and scopes, known by their digests only.
 
 use gpuwhy_cohort::shares::Sharing;
-use gpuwhy_door::{Digest, DoorError, lines_of};
+use gpuwhy_http::{Digest, HttpError, lines_of};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -60,8 +60,8 @@ pub struct Tokens(Vec<(Digest, Arc<Grant>)>);
 
 impl Tokens {
     /// One a line: `TOKEN CLUSTERS SCOPES`, both lists with commas, `*` for all clusters.
-    pub fn read(path: &Path) -> Result<Tokens, DoorError> {
-        let wrong = |line: usize, why: &str| DoorError::TokenFile {
+    pub fn read(path: &Path) -> Result<Tokens, HttpError> {
+        let wrong = |line: usize, why: &str| HttpError::TokenFile {
             path: path.into(),
             why: format!(
                 "token {line} {why}; a line is TOKEN CLUSTERS SCOPES, as in `TOKEN training push,read`"
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    fn read(text: &str) -> Result<Tokens, DoorError> {
+    fn read(text: &str) -> Result<Tokens, HttpError> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
         std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o600)).unwrap();
@@ -164,8 +164,8 @@ mod tests {
             ("short a push", "less than 16 characters"),
             ("# nothing\n", "no token in it"),
         ] {
-            let said = read(text).unwrap_err().to_string();
-            assert!(said.contains(why) && !said.contains("0123456789abcdef"), "{said}");
+            let message = read(text).unwrap_err().to_string();
+            assert!(message.contains(why) && !message.contains("0123456789abcdef"), "{message}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! How a command fails: one sentence on stderr and the right exit status.
 
 use clap::error::ErrorKind;
-use gpuwhy_fleet_core::{DoorError, FleetError};
+use gpuwhy_fleet_core::{FleetError, HttpError};
 use std::process::ExitCode;
 
 /// Why a command did not do what it was asked.
@@ -41,14 +41,14 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
 impl From<FleetError> for Failure {
     fn from(error: FleetError) -> Self {
         match error {
-            FleetError::Door(DoorError::Address { .. }) => Failure::Usage(error.to_string()),
+            FleetError::ListenOptions(HttpError::Address { .. }) => Failure::Usage(error.to_string()),
             _ => Failure::Failed(error.to_string()),
         }
     }
 }
 
-impl From<DoorError> for Failure {
-    fn from(error: DoorError) -> Self {
+impl From<HttpError> for Failure {
+    fn from(error: HttpError) -> Self {
         FleetError::from(error).into()
     }
 }

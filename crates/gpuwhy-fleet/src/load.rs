@@ -41,7 +41,7 @@ pub(crate) fn run(options: &LoadOptions) -> Result<(), Failure> {
         true => format!("{}\n", serde_json::to_string_pretty(&report).unwrap_or_default()),
         false => report.to_string(),
     };
-    crate::said(&text)?;
+    crate::print_out(&text)?;
     if report.is_good() {
         return Ok(());
     }

@@ -20,11 +20,11 @@ fn main() -> ExitCode {
         Command::SqlWorker => return gpuwhy_fleet_core::sql_worker(),
         Command::Serve(options) => serve::run(&options),
         Command::Load(options) => load::run(&options),
-        Command::Version => said(&format!("gpuwhy-fleet {}\n", env!("CARGO_PKG_VERSION"))),
+        Command::Version => print_out(&format!("gpuwhy-fleet {}\n", env!("CARGO_PKG_VERSION"))),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "gpuwhy-fleet", &mut script);
-            said(&String::from_utf8_lossy(&script))
+            print_out(&String::from_utf8_lossy(&script))
         }
     };
     match result {
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
 }
 
 /// A reader that went away is nobody's fault.
-fn said(text: &str) -> Result<(), Failure> {
+fn print_out(text: &str) -> Result<(), Failure> {
     let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(())
 }

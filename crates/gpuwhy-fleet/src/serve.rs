@@ -68,7 +68,7 @@ fn rates(path: Option<&Path>) -> Result<Rates, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::Failed(format!("the rates {} cannot be read: {error}", path.display())))?;
     Rates::parse(&text).map_err(|errors| {
-        let said: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        Failure::Failed(format!("{}: {}", path.display(), said.join("; ")))
+        let print_out: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        Failure::Failed(format!("{}: {}", path.display(), print_out.join("; ")))
     })
 }

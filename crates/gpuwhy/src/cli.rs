@@ -571,7 +571,7 @@ pub(crate) struct McpOptions {
     #[arg(long, value_name = "ADDR")]
     pub(crate) http: Option<String>,
     #[command(flatten)]
-    pub(crate) door: DoorOptions,
+    pub(crate) access: AccessOptions,
 }
 
 #[derive(Debug, Args)]
@@ -603,12 +603,12 @@ pub(crate) struct DashboardOptions {
     #[arg(long)]
     pub(crate) browse: bool,
     #[command(flatten)]
-    pub(crate) door: DoorOptions,
+    pub(crate) access: AccessOptions,
 }
 
 /// Who may come in, and how.
 #[derive(Debug, Args)]
-pub(crate) struct DoorOptions {
+pub(crate) struct AccessOptions {
     /// The TLS certificate and its chain, a PEM file
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(crate) tls_cert: Option<PathBuf>,

@@ -141,13 +141,13 @@ type Numbered<'a> = Vec<(usize, &'a Finding)>;
 /// The first ones, and of those that say the same of a process only the first: where the GPU is the limit, every operation
 /// waits for it.
 fn in_full<'a>(findings: &[&'a Finding], most: usize) -> (Numbered<'a>, Numbered<'a>) {
-    let mut said: Vec<(Option<u32>, &str, Option<Cause>)> = Vec::new();
+    let mut message: Vec<(Option<u32>, &str, Option<Cause>)> = Vec::new();
     let (mut full, mut rest) = (Vec::new(), Vec::new());
     for (number, finding) in findings.iter().enumerate() {
         let class = finding.causes.first().map(|cause| cause.class);
         let what = (finding.pid, finding.severity.name(), class);
-        if full.len() < most && (finding.severity != Severity::Low || !said.contains(&what)) {
-            said.push(what);
+        if full.len() < most && (finding.severity != Severity::Low || !message.contains(&what)) {
+            message.push(what);
             full.push((number, *finding));
         } else {
             rest.push((number, *finding));
@@ -244,7 +244,7 @@ fn cause_line(share: &CauseShare, own_pid: Option<u32>, max_culprits: usize) -> 
         .iter()
         .take(max_culprits)
         .map(|by| {
-            let whose = if by.pid.is_some() && by.pid == own_pid && by.rank.is_none() {
+            let owner = if by.pid.is_some() && by.pid == own_pid && by.rank.is_none() {
                 "its own thread "
             } else {
                 ""
@@ -254,7 +254,7 @@ fn cause_line(share: &CauseShare, own_pid: Option<u32>, max_culprits: usize) -> 
             // What costs no time has a culprit all the same.
             let took =
                 if by.ms < MIN_MS { String::new() } else { format!(" {}", duration((by.ms * 1e6) as u64)) };
-            format!("{whose}{rank}{}{pid}{took}", printable(&by.comm))
+            format!("{owner}{rank}{}{pid}{took}", printable(&by.comm))
         })
         .collect();
     if !culprits.is_empty() {

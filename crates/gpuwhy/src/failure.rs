@@ -7,7 +7,7 @@ use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use gpuwhy_agent::AgentError;
 use gpuwhy_query::QueryError;
-use gpuwhy_serve::{DoorError, ServeError};
+use gpuwhy_serve::{HttpError, ServeError};
 use gpuwhy_store::StoreError;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitCode, ExitStatus};
@@ -139,7 +139,9 @@ impl From<ServeError> for Failure {
     fn from(error: ServeError) -> Self {
         let sentence = error.to_string();
         match error {
-            ServeError::Open { .. } | ServeError::Door(DoorError::Address { .. }) => Failure::Usage(sentence),
+            ServeError::Open { .. } | ServeError::ListenOptions(HttpError::Address { .. }) => {
+                Failure::Usage(sentence)
+            }
             _ => Failure::Failed(sentence),
         }
     }

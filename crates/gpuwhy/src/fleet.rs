@@ -1,8 +1,8 @@
 //! What a fleet is told while a trace runs, and what it answers. The agent does not wait for it.
 
 use crate::failure::Failure;
+use crate::push_news::PushNews;
 use crate::telemetry::Delivered;
-use crate::told::Told;
 use gpuwhy_agent::Update;
 use gpuwhy_metrics::otlp::{Request, Resource};
 use gpuwhy_metrics::ranks::{Ranks, Standing};
@@ -27,7 +27,7 @@ pub(crate) struct Fleet {
     pushed: Instant,
     /// Lines to be said.
     news: Vec<String>,
-    told: Told,
+    reported: PushNews,
 }
 
 impl Fleet {
@@ -61,7 +61,7 @@ impl Fleet {
             standing: Standing::default(),
             pushed: Instant::now(),
             news: Vec::new(),
-            told: Told::default(),
+            reported: PushNews::default(),
         })
     }
 
@@ -86,8 +86,8 @@ impl Fleet {
         if let Some(advice) = self.pusher.advice() {
             self.standing.advise(advice, now_ns);
         }
-        let told = self.standing.see(&report.healths, now_ns);
-        self.news.extend(told.iter().map(|told| format!("fleet: {}", told.said())));
+        let reported = self.standing.see(&report.healths, now_ns);
+        self.news.extend(reported.iter().map(|reported| format!("fleet: {}", reported.message())));
     }
 
     /// Findings, as log records about this host.
@@ -102,8 +102,8 @@ impl Fleet {
     /// What is worth a line since the last time.
     pub(crate) fn news(&mut self) -> Vec<String> {
         let mut news = std::mem::take(&mut self.news);
-        let told = self.told.news(&self.pusher.delivery().now(), "waits on disk");
-        news.extend(told.iter().map(|words| format!("fleet at {}: {words}", self.target.url())));
+        let reported = self.reported.news(&self.pusher.delivery().now(), "waits on disk");
+        news.extend(reported.iter().map(|words| format!("fleet at {}: {words}", self.target.url())));
         news
     }
 

@@ -14,13 +14,13 @@ mod panels;
 mod paths;
 mod progress;
 mod progress_lines;
+mod push_news;
 mod report;
 mod screen;
 mod shell;
 mod stream;
 mod summary;
 mod telemetry;
-mod told;
 
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};

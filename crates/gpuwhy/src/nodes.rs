@@ -127,9 +127,9 @@ impl Asked {
     }
 
     /// For people: what was done to clocks, and how many are in the answer.
-    pub(crate) fn tell(&self) {
+    pub(crate) fn report(&self) {
         let Some(nodes) = &self.nodes else { return };
-        tell(nodes);
+        report(nodes);
     }
 }
 
@@ -245,9 +245,9 @@ impl Gathered {
                 for file in &self.files {
                     std::fs::remove_file(file)?;
                 }
-                self.told(merged)
+                self.reported(merged)
             }
-            None => self.told(&self.alone()?),
+            None => self.reported(&self.alone()?),
         };
         Ok((reports, self.folder))
     }
@@ -265,7 +265,7 @@ impl Gathered {
         self.files.iter().map(alone).collect()
     }
 
-    pub(crate) fn told(&self, merged: &[MergedFile]) -> Vec<NodeReport> {
+    pub(crate) fn reported(&self, merged: &[MergedFile]) -> Vec<NodeReport> {
         let of = |(node, result): &(Node, Result<Fetched, String>)| {
             let outcome = match result {
                 Err(error) => Outcome::Failed { error: error.clone() },
@@ -287,14 +287,14 @@ impl Gathered {
 }
 
 /// On stderr: whose times were changed by how much, and how many nodes are in the answer.
-pub(crate) fn tell(nodes: &[NodeReport]) {
+pub(crate) fn report(nodes: &[NodeReport]) {
     let answered: Vec<(&NodeReport, (u64, u64, Clock))> =
         nodes.iter().filter_map(|node| Some((node, node.answered()?))).collect();
     let reference = answered.iter().find(|(_, (.., clock))| clock.source == ClockSource::Reference);
     let reference = reference.map_or("the others", |(node, _)| node.node.as_str());
     for (node, (.., clock)) in answered.iter().filter(|(_, (.., clock))| clock.shift_ns != 0) {
         let way = if clock.shift_ns < 0 { "ahead of" } else { "behind" };
-        let told = match clock.source {
+        let reported = match clock.source {
             ClockSource::Collectives => format!("by {} collectives", count(clock.collectives)),
             _ => "measured now".into(),
         };
@@ -303,11 +303,11 @@ pub(crate) fn tell(nodes: &[NodeReport]) {
             |ns| format!("right within {}", duration(ns.unsigned_abs())),
         );
         let apart = duration(clock.shift_ns.unsigned_abs());
-        let said = format!(
-            "{}: its clock is {apart} {way} that of {reference} ({told}, {error}); its times were corrected",
+        let message = format!(
+            "{}: its clock is {apart} {way} that of {reference} ({reported}, {error}); its times were corrected",
             node.node
         );
-        log!("{}", printable(&said));
+        log!("{}", printable(&message));
     }
     let sum = |of: fn(&(u64, u64, Clock)) -> u64| answered.iter().map(|(_, one)| of(one)).sum::<u64>();
     let errors: Option<Vec<i64>> = answered.iter().map(|(_, (.., clock))| clock.error_ns).collect();

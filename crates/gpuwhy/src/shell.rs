@@ -65,8 +65,8 @@ mod tests {
     fn a_shell_reads_one_word() {
         for word in ["run.db", "/tmp/a b.db", "it's", "$HOME", "SELECT * FROM \"x\"", "", "-n x", "a`b"] {
             let script = format!("printf %s {}", quoted(word));
-            let said = std::process::Command::new("sh").arg("-c").arg(script).output().unwrap();
-            assert_eq!(String::from_utf8(said.stdout).unwrap(), word, "{}", quoted(word));
+            let message = std::process::Command::new("sh").arg("-c").arg(script).output().unwrap();
+            assert_eq!(String::from_utf8(message.stdout).unwrap(), word, "{}", quoted(word));
         }
         assert_eq!(quoted("run.db"), "run.db");
         assert_eq!(quoted("a b"), "'a b'");

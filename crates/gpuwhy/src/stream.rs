@@ -20,7 +20,7 @@ pub(crate) fn run(
     mut telemetry: Telemetry,
 ) -> Result<(), Failure> {
     let mut ops: Vec<OpInfo> = Vec::new();
-    let mut told: BTreeMap<String, Severity> = BTreeMap::new();
+    let mut reported: BTreeMap<String, Severity> = BTreeMap::new();
     for update in agent.updates().iter() {
         telemetry.take(&update);
         for news in telemetry.news() {
@@ -50,7 +50,7 @@ pub(crate) fn run(
             telemetry.take_findings(&newest.findings);
         }
         let newest = newest.map(|explained| explained.findings).unwrap_or_default();
-        for finding in newest.iter().filter(|finding| is_news(finding, &mut told)) {
+        for finding in newest.iter().filter(|finding| is_news(finding, &mut reported)) {
             lines.push(lines::line("finding", finding, &ops)?);
         }
         if let Err(failure) = print(&lines) {
@@ -105,10 +105,10 @@ fn snapshot_line(snapshot: &Snapshot, ops: &[OpInfo]) -> Value {
 }
 
 /// Told when it is found, and again when it gets worse.
-fn is_news(finding: &Finding, told: &mut BTreeMap<String, Severity>) -> bool {
-    let worse = told.get(&finding.id).is_none_or(|known| finding.severity < *known);
+fn is_news(finding: &Finding, reported: &mut BTreeMap<String, Severity>) -> bool {
+    let worse = reported.get(&finding.id).is_none_or(|known| finding.severity < *known);
     if worse {
-        told.insert(finding.id.clone(), finding.severity);
+        reported.insert(finding.id.clone(), finding.severity);
     }
     worse
 }

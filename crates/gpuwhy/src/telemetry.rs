@@ -4,7 +4,7 @@
 use crate::failure::Failure;
 use crate::fleet::Fleet;
 use crate::log::log;
-use crate::told::Told;
+use crate::push_news::PushNews;
 use gpuwhy_agent::{Snapshot, Summary, Update};
 use gpuwhy_metrics::otlp::{self, Resource, Signal};
 use gpuwhy_metrics::push::{DeliveryNow, GivenUp};
@@ -38,7 +38,7 @@ struct Push {
     target: Target,
     resource: Resource,
     pushed: Instant,
-    told: Told,
+    reported: PushNews,
 }
 
 /// What became of everything, by where it went.
@@ -164,8 +164,8 @@ impl Telemetry {
         let mut news = self.fleet.as_mut().map(Fleet::news).unwrap_or_default();
         if let Some(push) = &mut self.push {
             let now = push.pusher.delivery().now();
-            let told = push.told.news(&now, "is counted");
-            news.extend(told.iter().map(|words| format!("OTLP to {}: {words}", push.target.url())));
+            let reported = push.reported.news(&now, "is counted");
+            news.extend(reported.iter().map(|words| format!("OTLP to {}: {words}", push.target.url())));
         }
         news
     }
@@ -209,7 +209,7 @@ impl Push {
         let pusher = Pusher::start(&target)
             .map_err(|why| Failure::Failed(format!("nothing can be sent to {}: {why}", target.url())))?;
         let resource = Resource::new(host, &target.resource);
-        Ok(Push { pusher, target, resource, pushed: Instant::now(), told: Told::default() })
+        Ok(Push { pusher, target, resource, pushed: Instant::now(), reported: PushNews::default() })
     }
 }
 

@@ -20,8 +20,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let samples = meter.read(now_ns);
         let read = began.elapsed();
         let errors = meter.errors(now_ns);
-        let told = began.elapsed() - read;
-        eprintln!("read in {:.2} ms, errors in {:.3} ms", read.as_secs_f64() * 1e3, told.as_secs_f64() * 1e3);
+        let reported = began.elapsed() - read;
+        eprintln!(
+            "read in {:.2} ms, errors in {:.3} ms",
+            read.as_secs_f64() * 1e3,
+            reported.as_secs_f64() * 1e3
+        );
         for sample in samples {
             println!("{}", serde_json::to_string(&sample)?);
         }

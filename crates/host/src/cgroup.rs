@@ -36,11 +36,11 @@ impl Cgroup {
         let mut path = None;
         let mut owner = Owner::default();
         for (_, of) in &lines {
-            let told = Owner::of(of);
-            if told.is_known() && path.is_none() {
+            let reported = Owner::of(of);
+            if reported.is_known() && path.is_none() {
                 path = Some(*of);
             }
-            owner.complete(told);
+            owner.complete(reported);
         }
         let path = path.or(lines.first().map(|(_, path)| *path)).unwrap_or_default();
         Cgroup { path: path.to_string(), owner }

@@ -44,9 +44,9 @@ pub(crate) fn take_socket(container: &mut Container, host: &Inside) {
         return;
     }
     for socket in SOCKETS {
-        if let Some(told) = inspect(&host.shown().join(socket), &container.container_id, host.reader()) {
+        if let Some(reported) = inspect(&host.shown().join(socket), &container.container_id, host.reader()) {
             let runtime = if socket.contains("podman") { "podman" } else { "docker" };
-            return take_docker(container, &told, runtime, host.reader());
+            return take_docker(container, &reported, runtime, host.reader());
         }
     }
 }
@@ -59,22 +59,24 @@ fn docker(container: &mut Container, host: &Inside, home: Option<&str>) {
     let of_user = home.map(|home| format!("{home}/.local/share/docker"));
     let roots = elsewhere.into_iter().chain(["var/lib/docker".to_string()]).chain(of_user);
     for root in roots {
-        if let Some(told) = host.json(&format!("{root}/containers/{}/config.v2.json", container.container_id))
+        if let Some(reported) =
+            host.json(&format!("{root}/containers/{}/config.v2.json", container.container_id))
         {
-            return take_docker(container, &told, "docker", host.reader());
+            return take_docker(container, &reported, "docker", host.reader());
         }
     }
 }
 
-fn take_docker(container: &mut Container, told: &Value, runtime: &str, reader: &Reader) {
+fn take_docker(container: &mut Container, reported: &Value, runtime: &str, reader: &Reader) {
     container.runtime.get_or_insert_with(|| runtime.to_string());
-    let name = told.get("Name").and_then(Value::as_str).and_then(|name| word(name.trim_start_matches('/')));
-    let config = told.get("Config");
+    let name =
+        reported.get("Name").and_then(Value::as_str).and_then(|name| word(name.trim_start_matches('/')));
+    let config = reported.get("Config");
     let image = config.and_then(|config| word(config.get("Image")?.as_str()?));
     if let Some(labels) = config.and_then(|config| config.get("Labels")) {
         // Kubernetes over Docker says in labels what others say in annotations.
         take_annotations(container, labels, reader);
-        container.labels = tame_json(labels);
+        container.labels = sanitize_json(labels);
     }
     fill(&mut container.name, name);
     fill(&mut container.image, image);
@@ -173,16 +175,16 @@ fn take_annotations(container: &mut Container, annotations: &Value, reader: &Rea
 /// CRI-O writes them as JSON in one annotation.
 fn of_labels(annotations: &Value, reader: &Reader) -> BTreeMap<String, String> {
     let text = annotations.get("io.kubernetes.cri-o.Labels").and_then(Value::as_str).unwrap_or_default();
-    reader.json(text.to_string()).map(|labels| tame_json(&labels)).unwrap_or_default()
+    reader.json(text.to_string()).map(|labels| sanitize_json(&labels)).unwrap_or_default()
 }
 
-fn tame_json(labels: &Value) -> BTreeMap<String, String> {
+fn sanitize_json(labels: &Value) -> BTreeMap<String, String> {
     let pairs = labels.as_object().into_iter().flatten();
-    tame(pairs.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?))))
+    sanitize(pairs.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?))))
 }
 
 /// Labels are anybody's words: not too many, and each of them one word.
-pub(crate) fn tame<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>) -> BTreeMap<String, String> {
+pub(crate) fn sanitize<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>) -> BTreeMap<String, String> {
     labels.filter_map(|(name, value)| Some((word(name)?, word(value)?))).take(MAX_LABELS).collect()
 }
 

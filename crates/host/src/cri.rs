@@ -1,7 +1,7 @@
 //! The word of a Kubernetes node's container runtime, over its socket on this host (CRI, gRPC): the names and the labels
 //! of a pod as the API server has them, without a connection to anywhere.
 
-use crate::container::{fill, tame};
+use crate::container::{fill, sanitize};
 use crate::owner::is_id;
 use crate::root::{Inside, word};
 use gpuwhy_model::Container;
@@ -41,21 +41,21 @@ pub(crate) fn take(container: &mut Container, host: &Inside) {
     for (socket, runtime) in SOCKETS {
         let id = container.container_id.clone();
         if let Ok(stream) = UnixStream::connect(host.shown().join(socket))
-            && let Some(told) = host.reader().read(move || ask(stream, &id)).flatten()
+            && let Some(reported) = host.reader().read(move || ask(stream, &id)).flatten()
         {
-            return told.fill(container, runtime);
+            return reported.fill(container, runtime);
         }
     }
 }
 
 /// What was told of a container, and of its pod where the runtime knows it.
 #[derive(Debug)]
-struct Told {
+struct Reported {
     container: ContainerEntry,
     pod: Option<SandboxEntry>,
 }
 
-impl Told {
+impl Reported {
     fn fill(self, container: &mut Container, runtime: &str) {
         let label = |name: &str| word(self.container.labels.get(name)?);
         let of_pod = self.pod.as_ref().and_then(|pod| pod.metadata.as_ref());
@@ -76,17 +76,17 @@ impl Told {
         fill(&mut container.pod_uid, uid);
         let mut labels = self.container.labels;
         labels.extend(self.pod.map(|pod| pod.labels).unwrap_or_default());
-        container.labels.extend(tame(labels.iter().map(|(name, value)| (name.as_str(), value.as_str()))));
+        container.labels.extend(sanitize(labels.iter().map(|(name, value)| (name.as_str(), value.as_str()))));
     }
 }
 
-fn ask(stream: UnixStream, id: &str) -> Option<Told> {
+fn ask(stream: UnixStream, id: &str) -> Option<Reported> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().ok()?;
     let answer = async { tokio::time::timeout(PATIENCE, ask_both(stream, id)).await.ok()? };
     runtime.block_on(answer)
 }
 
-async fn ask_both(stream: UnixStream, id: &str) -> Option<Told> {
+async fn ask_both(stream: UnixStream, id: &str) -> Option<Reported> {
     stream.set_nonblocking(true).ok()?;
     let mut stream = Some(tokio::net::UnixStream::from_std(stream).ok()?);
     // There is this connection alone: when it breaks there is no other.
@@ -102,8 +102,8 @@ async fn ask_both(stream: UnixStream, id: &str) -> Option<Told> {
     let sandbox = container.pod_sandbox_id.clone();
     let asked = ById { filter: Some(Filter { id: sandbox.clone() }) };
     let sandboxes: Option<Sandboxes> = call(&channel, "ListPodSandbox", asked).await;
-    let pod = sandboxes.and_then(|told| told.items.into_iter().find(|entry| entry.id == sandbox));
-    Some(Told { container, pod })
+    let pod = sandboxes.and_then(|reported| reported.items.into_iter().find(|entry| entry.id == sandbox));
+    Some(Reported { container, pod })
 }
 
 /// By the version runtimes have spoken since 2021, else by the one before it: what is read here is the same in both.

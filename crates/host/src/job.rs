@@ -79,10 +79,10 @@ impl Job {
     /// The kernel's word on which job it is goes before the environment's, whose words are then only taken if they are
     /// of the same job.
     pub(crate) fn of(owner: &Owner, environment: &Environment) -> Job {
-        let said: Vec<Job> = SYSTEMS.iter().filter_map(|system| system.said(environment)).collect();
+        let message: Vec<Job> = SYSTEMS.iter().filter_map(|system| system.message(environment)).collect();
         if let (Some(name), Some(id)) = (owner.job_system, &owner.job_id) {
             let same = |job: &&Job| job.system == Some(name) && job.id.as_deref() == Some(id.as_str());
-            let more = said.iter().find(same).cloned().unwrap_or_default();
+            let more = message.iter().find(same).cloned().unwrap_or_default();
             return Job {
                 system: Some(name),
                 id: Some(id.clone()),
@@ -95,8 +95,8 @@ impl Job {
             id: Some(task.clone()),
             ..Job::default()
         });
-        let batch = said.iter().find(|job| !matches!(job.system, Some("ray" | "torchelastic")));
-        batch.cloned().or(ecs).or(said.first().cloned()).unwrap_or_default()
+        let batch = message.iter().find(|job| !matches!(job.system, Some("ray" | "torchelastic")));
+        batch.cloned().or(ecs).or(message.first().cloned()).unwrap_or_default()
     }
 
     pub(crate) fn put(self, process: &mut Process) {
@@ -110,7 +110,7 @@ impl Job {
 }
 
 impl System {
-    fn said(&self, environment: &Environment) -> Option<Job> {
+    fn message(&self, environment: &Environment) -> Option<Job> {
         // torchrun's name for a run that was given none.
         let id = environment.word(self.id).filter(|id| id != "none")?;
         Some(Job {
@@ -149,10 +149,10 @@ pub(crate) fn take_ecs(process: &mut Process, environment: &Environment, inside:
     }
     if matches!(process.job_system.as_deref(), None | Some("ecs" | "ray" | "torchelastic")) {
         let task = of("TaskARN").and_then(|name| name.rsplit('/').next().map(str::to_string));
-        let told = process.job_id.take().filter(|_| process.job_system.as_deref() == Some("ecs"));
+        let reported = process.job_id.take().filter(|_| process.job_system.as_deref() == Some("ecs"));
         Job {
             system: Some("ecs"),
-            id: told.or(task),
+            id: reported.or(task),
             name: of("TaskDefinitionFamily"),
             queue: of("Cluster"),
             ..Job::default()

@@ -47,7 +47,7 @@ impl Lookup {
             self.take_hosts_word(&mut container, &process.cgroup);
             if described {
                 let before = start_ticks(&self.root, process.pid);
-                let mut said = container.clone();
+                let mut message = container.clone();
                 let environment = Environment::of(&self.root, process.pid);
                 let inside = self.root.inside(process.pid);
                 let is_pod =
@@ -56,15 +56,15 @@ impl Lookup {
                 if let Some(inside) = &inside {
                     if is_pod {
                         let node = self.root.text("proc/sys/kernel/hostname").unwrap_or_default();
-                        pod::take_own_words(&mut said, inside, &environment, node.trim());
+                        pod::take_own_words(&mut message, inside, &environment, node.trim());
                     }
-                    with_job.container = Some(said);
+                    with_job.container = Some(message);
                     let _ = take_ecs(&mut with_job, &environment, inside);
-                    said = with_job.container.take().unwrap_or_default();
+                    message = with_job.container.take().unwrap_or_default();
                 }
                 // The number may have been given to another between the first word and the last.
                 if before.is_some() && start_ticks(&self.root, process.pid) == before {
-                    (*process, container) = (with_job, said);
+                    (*process, container) = (with_job, message);
                 }
             }
             take_labels(process, &container.labels);

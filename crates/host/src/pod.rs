@@ -57,7 +57,7 @@ pub(crate) fn take_own_words(
     let (file_uid, own_uid) = (file(UID), environment.word(&["POD_UID", "MY_POD_UID"]));
     // Words about another pod were inherited, or are lies.
     let is_other = |uid: &Option<String>| {
-        uid.as_ref().zip(container.pod_uid.as_ref()).is_some_and(|(said, known)| said != known)
+        uid.as_ref().zip(container.pod_uid.as_ref()).is_some_and(|(message, known)| message != known)
     };
     let (ignore_files, ignore_variables) = (is_other(&file_uid), is_other(&own_uid));
     if !ignore_files {

@@ -111,11 +111,12 @@ const LAUNCHERS: &[Launcher] = &[
 impl Rank {
     /// One launcher's word: the first that knows rank and size, else the first that knows a rank.
     pub(crate) fn of(environment: &Environment) -> Rank {
-        let said: Vec<Rank> = LAUNCHERS.iter().filter_map(|launcher| launcher.said(environment)).collect();
-        let whole = said.iter().find(|rank| rank.world_size.is_some());
-        let Some(chosen) = whole.or(said.first()) else { return Rank::default() };
+        let message: Vec<Rank> =
+            LAUNCHERS.iter().filter_map(|launcher| launcher.message(environment)).collect();
+        let whole = message.iter().find(|rank| rank.world_size.is_some());
+        let Some(chosen) = whole.or(message.first()) else { return Rank::default() };
         // srun speaks PMI too, but then knows more: its own words are better where they say the same.
-        let slurm = said.iter().find(|rank| rank.source == Some("slurm"));
+        let slurm = message.iter().find(|rank| rank.source == Some("slurm"));
         let by_srun = slurm.filter(|slurm| {
             chosen.source == Some("pmi") && (slurm.rank, slurm.world_size) == (chosen.rank, chosen.world_size)
         });
@@ -124,7 +125,7 @@ impl Rank {
 }
 
 impl Launcher {
-    fn said(&self, environment: &Environment) -> Option<Rank> {
+    fn message(&self, environment: &Environment) -> Option<Rank> {
         let rank = environment.number(self.rank).filter(|rank| (0..MAX_RANKS).contains(rank))?;
         let world_size = environment.number(self.size).filter(|size| (1..MAX_RANKS).contains(size));
         if world_size.is_some_and(|size| rank >= size)

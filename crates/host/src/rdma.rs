@@ -116,7 +116,7 @@ fn delta(before: u64, now: u64) -> Option<u64> {
 }
 
 /// Whether a counter is worth an event: everything but traffic, since a name nobody foresaw may be an error's.
-fn is_told(name: &str) -> bool {
+fn is_reported(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let speaks_of = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
     TRAFFIC_COUNTERS.contains(&name.as_str()) || speaks_of(TROUBLE) || !speaks_of(TRAFFIC)
@@ -125,7 +125,7 @@ fn is_told(name: &str) -> bool {
 fn read_folder(counters: &mut HashMap<Key, u64>, device: &str, port: Option<u32>, folder: &Path) {
     for (name, path) in entries(folder) {
         // Each file read asks the card, so what will not be told is not read.
-        if !is_told(&name) {
+        if !is_reported(&name) {
             continue;
         }
         let Ok(text) = fs::read_to_string(&path) else { continue };
@@ -269,7 +269,7 @@ mod tests {
             "ip4InDiscards",
             "rx_ecn_marked_pkts",
         ] {
-            assert!(is_told(name), "{name}");
+            assert!(is_reported(name), "{name}");
         }
         for name in [
             "port_xmit_packets",
@@ -290,7 +290,7 @@ mod tests {
             "active_qps",
             "lifespan",
         ] {
-            assert!(!is_told(name), "{name}");
+            assert!(!is_reported(name), "{name}");
         }
     }
 }

@@ -126,20 +126,20 @@ mod tests {
 
     #[test]
     fn bytes_are_elements_times_their_size() {
-        let told = |nccl: NcclCall| {
+        let reported = |nccl: NcclCall| {
             let row = collective(&nccl, "ALL_REDUCE");
             (row.bytes, row.call.bytes, row.datatype, row.reduce_op)
         };
         let text = |text: &str| Some(text.to_string());
         let call = nccl("ncclAllReduce", 9);
-        assert_eq!(told(call.clone()), (Some(40), 40, text("float32"), text("sum")));
+        assert_eq!(reported(call.clone()), (Some(40), 40, text("float32"), text("sum")));
         let half = NcclCall { datatype: Some(9), reduce_op: Some(4), ..call.clone() };
-        assert_eq!(told(half), (Some(20), 20, text("bfloat16"), text("avg")));
+        assert_eq!(reported(half), (Some(20), 20, text("bfloat16"), text("avg")));
         let future = NcclCall { datatype: Some(12), reduce_op: Some(7), ..call.clone() };
-        assert_eq!(told(future), (None, 0, text("12"), text("custom")));
+        assert_eq!(reported(future), (None, 0, text("12"), text("custom")));
         let huge = NcclCall { count: Some(u64::MAX), ..call.clone() };
-        assert_eq!(told(huge).0, Some(u64::MAX));
+        assert_eq!(reported(huge).0, Some(u64::MAX));
         let unknown = NcclCall { datatype: None, reduce_op: None, count: None, ..call };
-        assert_eq!(told(unknown), (None, 0, None, None));
+        assert_eq!(reported(unknown), (None, 0, None, None));
     }
 }

@@ -138,7 +138,7 @@ impl Kernels {
         }
     }
 
-    pub(crate) fn tell(&mut self, facts: &mut Facts) {
+    pub(crate) fn emit(&mut self, facts: &mut Facts) {
         for handle in std::mem::take(&mut self.changed) {
             let Some(function) = self.functions.get(&handle) else { continue };
             facts.kernels.push(Kernel {
@@ -196,9 +196,9 @@ mod tests {
         LaunchCount { time_ns: 1_000, pid: PID, handle, graph: false, count, sum_ns }
     }
 
-    fn told(kernels: &mut Kernels) -> Vec<Kernel> {
+    fn reported(kernels: &mut Kernels) -> Vec<Kernel> {
         let mut facts = Facts::default();
-        kernels.tell(&mut facts);
+        kernels.emit(&mut facts);
         facts.kernels
     }
 
@@ -222,16 +222,16 @@ mod tests {
             launch_ns: 300,
             last_ns: 1_000,
         };
-        assert_eq!(told(&mut kernels), [row]);
+        assert_eq!(reported(&mut kernels), [row]);
         kernels.launched(&LaunchCount { time_ns: 2_000, ..count(0x50, 3, 300) });
         kernels.named(&named(0x50, 0x40, "_Z3addPf", 20), &mut names);
-        assert_eq!(told(&mut kernels), []);
+        assert_eq!(reported(&mut kernels), []);
         kernels.launched(&LaunchCount { time_ns: 3_000, ..count(0x50, 5, 400) });
-        let risen = told(&mut kernels);
+        let risen = reported(&mut kernels);
         assert_eq!((risen[0].launches, risen[0].last_ns), (5, 3_000));
         // The kernel gave its place to it anew.
         kernels.launched(&count(0x50, 1, 10));
-        assert_eq!(told(&mut kernels)[0].launches, 6);
+        assert_eq!(reported(&mut kernels)[0].launches, 6);
         assert!(kernels.take_unnamed().is_empty());
     }
 
@@ -240,13 +240,13 @@ mod tests {
         let (mut kernels, mut names) = (Kernels::new(PID), Names::new());
         let of_kernel = |function, kernel| Call { aux: kernel, ..handle("cuKernelGetFunction", 9, function) };
         kernels.function_of_kernel(&of_kernel(0x51, 0x61));
-        assert_eq!(told(&mut kernels), []);
+        assert_eq!(reported(&mut kernels), []);
         kernels.named(&named(0x61, 0, "late", 10), &mut names);
         kernels.named(&named(0x62, 0, "early", 10), &mut names);
         kernels.function_of_kernel(&of_kernel(0x52, 0x62));
         let known: BTreeSet<_> = kernels.known_names().collect();
         assert_eq!(known, BTreeSet::from([(0x51, "late"), (0x61, "late"), (0x52, "early"), (0x62, "early")]));
-        assert_eq!(told(&mut kernels).len(), 4);
+        assert_eq!(reported(&mut kernels).len(), 4);
     }
 
     #[test]
@@ -254,14 +254,14 @@ mod tests {
         let (mut kernels, mut names) = (Kernels::new(PID), Names::new());
         kernels.launched(&count(0x50, 1, 1));
         kernels.launched(&count(0x51, 1, 1));
-        assert_eq!(told(&mut kernels)[0].name, "");
+        assert_eq!(reported(&mut kernels)[0].name, "");
         kernels.named(&named(0x51, 0, "told", 10), &mut names);
         assert_eq!(kernels.take_unnamed(), [0x50]);
         kernels.launched(&count(0x50, 2, 1));
         assert!(kernels.take_unnamed().is_empty());
         kernels.named_elsewhere(0x50, &names.of("_Z1fv"), 20);
         kernels.named_elsewhere(0x51, &names.of("other"), 20);
-        let rows = told(&mut kernels);
+        let rows = reported(&mut kernels);
         assert_eq!((rows[0].name.as_str(), rows[1].name.as_str()), ("f()", "told"));
     }
 
@@ -271,6 +271,6 @@ mod tests {
         kernels.module_loaded(&Call { name: Some("a".into()), ..handle("cuModuleLoadData", 5, 0x40) });
         kernels.module_loaded(&handle("cuModuleLoadData", 6, 0x40));
         kernels.named(&named(0x50, 0x40, "k", 10), &mut names);
-        assert_eq!(told(&mut kernels)[0].module, "");
+        assert_eq!(reported(&mut kernels)[0].module, "");
     }
 }

@@ -55,7 +55,7 @@ impl Ledger {
         if let Some(seen) = &batch.in_flight {
             self.long_calls.look(seen, self.newest_ns, &self.lives, &mut facts);
         }
-        self.lives.tell(&mut facts, self.newest_ns);
+        self.lives.emit(&mut facts, self.newest_ns);
         facts
     }
 

@@ -100,10 +100,10 @@ impl Lives {
     }
 
     /// A batch is over: all say what has changed, and what ended is dropped when nothing more can come.
-    pub(crate) fn tell(&mut self, facts: &mut Facts, newest_ns: u64) {
+    pub(crate) fn emit(&mut self, facts: &mut Facts, newest_ns: u64) {
         for closed in &mut self.closed {
             closed.process.close(closed.ended_ns);
-            closed.process.tell(facts, newest_ns);
+            closed.process.emit(facts, newest_ns);
             closed.batches += 1;
         }
         self.closed.retain(|closed| {
@@ -112,7 +112,7 @@ impl Lives {
         let pids: Vec<u32> = self.open.keys().copied().collect();
         for pid in pids {
             if let Some(process) = self.open.get_mut(&pid) {
-                process.tell(facts, newest_ns);
+                process.emit(facts, newest_ns);
             }
         }
     }

@@ -21,7 +21,7 @@ pub(crate) struct Pending {
 #[derive(Debug, Default)]
 struct Stream {
     waiting: VecDeque<Waiting>,
-    told: VecDeque<Completion>,
+    reported: VecDeque<Completion>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -60,8 +60,8 @@ impl Pending {
         let stream = self.streams.get_or_insert_with(nccl.stream_slot, Stream::default);
         let Span { start_ns, .. } = Span::of(&nccl.call);
         let waiting = Waiting { mark: nccl.mark, start_ns, tid: nccl.call.tid };
-        let told = stream.told.iter().filter(|completion| waiting.is_done_by(completion));
-        if let Some(first) = told.min_by_key(|completion| completion.time_ns) {
+        let reported = stream.reported.iter().filter(|completion| waiting.is_done_by(completion));
+        if let Some(first) = reported.min_by_key(|completion| completion.time_ns) {
             facts.collective_waits.push(waiting.done(self.pid, first));
             return;
         }
@@ -81,10 +81,10 @@ impl Pending {
             }
             !done
         });
-        if stream.told.len() == MAX_TOLD {
-            stream.told.pop_front();
+        if stream.reported.len() == MAX_TOLD {
+            stream.reported.pop_front();
         }
-        stream.told.push_back(completion.clone());
+        stream.reported.push_back(completion.clone());
     }
 }
 

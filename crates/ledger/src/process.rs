@@ -115,10 +115,10 @@ impl Process {
     }
 
     /// Says what has changed since it last did, and forgets what is over.
-    pub(crate) fn tell(&mut self, facts: &mut Facts, newest_ns: u64) {
-        self.kernels.tell(facts);
-        self.graphs.tell(facts);
-        self.memory.tell(facts);
+    pub(crate) fn emit(&mut self, facts: &mut Facts, newest_ns: u64) {
+        self.kernels.emit(facts);
+        self.graphs.emit(facts);
+        self.memory.emit(facts);
         self.graphs.forget(newest_ns);
         self.captures.forget(newest_ns);
     }

@@ -19,7 +19,7 @@ struct Last {
     state: StreamState,
     /// How much of the lower bound was told. A wait that lasts is counted while it does, and when it is over less of
     /// it may prove that the stream was busy: then more was told than there is, and later windows make up for it.
-    told_lower_ns: u64,
+    reported_lower_ns: u64,
 }
 
 impl Streams {
@@ -41,10 +41,10 @@ impl Streams {
         let before = &last.state;
         let window_ns = state.time_ns - before.time_ns;
         let busy_upper_ns = state.busy_upper_ns.saturating_sub(before.busy_upper_ns).min(window_ns);
-        let busy_lower_ns = state.busy_lower_ns.saturating_sub(last.told_lower_ns).min(busy_upper_ns);
-        tell(state, before, window_ns, busy_lower_ns, busy_upper_ns, facts);
-        let told_lower_ns = last.told_lower_ns + busy_lower_ns;
-        self.last.insert(state.stream_slot, Last { state: state.clone(), told_lower_ns });
+        let busy_lower_ns = state.busy_lower_ns.saturating_sub(last.reported_lower_ns).min(busy_upper_ns);
+        emit(state, before, window_ns, busy_lower_ns, busy_upper_ns, facts);
+        let reported_lower_ns = last.reported_lower_ns + busy_lower_ns;
+        self.last.insert(state.stream_slot, Last { state: state.clone(), reported_lower_ns });
     }
 
     fn begin(&mut self, state: &StreamState, facts: &mut Facts) {
@@ -58,9 +58,9 @@ impl Streams {
         };
         let busy_upper_ns = state.busy_upper_ns.min(FIRST_WINDOW_NS);
         let busy_lower_ns = state.busy_lower_ns.min(busy_upper_ns);
-        tell(state, &nothing, FIRST_WINDOW_NS, busy_lower_ns, busy_upper_ns, facts);
-        let told_lower_ns = state.busy_lower_ns;
-        self.last.insert(state.stream_slot, Last { state: state.clone(), told_lower_ns });
+        emit(state, &nothing, FIRST_WINDOW_NS, busy_lower_ns, busy_upper_ns, facts);
+        let reported_lower_ns = state.busy_lower_ns;
+        self.last.insert(state.stream_slot, Last { state: state.clone(), reported_lower_ns });
     }
 }
 
@@ -74,7 +74,7 @@ impl Last {
 }
 
 /// A row, unless nothing happened.
-fn tell(
+fn emit(
     state: &StreamState,
     before: &StreamState,
     window_ns: u64,

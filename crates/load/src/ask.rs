@@ -23,7 +23,7 @@ impl Asker {
     /// A tool's answer.
     pub(crate) async fn tool(&self, name: &str, asked: &Value) -> Result<Value, LoadError> {
         let answer = self.post(&format!("/api/v1/tools/{name}"), asked.to_string()).await;
-        answer.map_err(|said| LoadError::Asking { address: self.address.url.clone(), said })
+        answer.map_err(|message| LoadError::Asking { address: self.address.url.clone(), message })
     }
 
     async fn post(&self, path: &str, body: String) -> Result<Value, String> {
@@ -44,7 +44,7 @@ impl Asker {
         let status = reply.status();
         let body = reply.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
         driven.abort();
-        let said: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
-        if status.is_success() { Ok(said) } else { Err(format!("{status} {said}")) }
+        let message: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
+        if status.is_success() { Ok(message) } else { Err(format!("{status} {message}")) }
     }
 }

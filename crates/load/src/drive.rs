@@ -80,7 +80,7 @@ async fn run(load: &Load) -> Result<Report, LoadError> {
     let asker = Asker::new(asked, connector, load.token.as_deref());
     let begun = Instant::now();
     let mut jobs = jobs(load, now_ns());
-    let (mut said, mut points, mut late) = (Said::default(), 0, 0);
+    let (mut message, mut points, mut late) = (Said::default(), 0, 0);
     let mut asked = Instant::now();
     let mut at = 0.0;
     let mut interrupted = pin!(tokio::signal::ctrl_c());
@@ -117,22 +117,22 @@ async fn run(load: &Load) -> Result<Report, LoadError> {
         }
         if asked.elapsed() >= ASKED_EVERY {
             asked = Instant::now();
-            ask(&asker, load, &mut said).await?;
+            ask(&asker, load, &mut message).await?;
         }
     }
     // What is on its way still counts.
     tokio::time::sleep(Duration::from_secs(2)).await;
-    ask(&asker, load, &mut said).await?;
+    ask(&asker, load, &mut message).await?;
     let seconds = begun.elapsed().as_secs_f64();
     let clock_worst_error_ns = clocks(&asker, load, &jobs, seconds).await?;
     let ran = Ran { seconds: at.min(load.seconds), points, late_pushes: late, clock_worst_error_ns };
-    report(load.seed, &jobs, &sender, &said, &ran)
+    report(load.seed, &jobs, &sender, &message, &ran)
 }
 
-async fn ask(asker: &Asker, load: &Load, said: &mut Said) -> Result<(), LoadError> {
+async fn ask(asker: &Asker, load: &Load, message: &mut Said) -> Result<(), LoadError> {
     let asked = json!({"cluster_id": load.cluster});
-    said.verdicts(&asker.tool("fleet.cluster.find_outlier_nodes", &asked).await?);
-    said.autopsies(&asker.tool("fleet.cluster.hang_autopsy", &asked).await?, now_ns());
+    message.verdicts(&asker.tool("fleet.cluster.find_outlier_nodes", &asked).await?);
+    message.autopsies(&asker.tool("fleet.cluster.hang_autopsy", &asked).await?, now_ns());
     Ok(())
 }
 
@@ -141,8 +141,8 @@ async fn clocks(asker: &Asker, load: &Load, jobs: &[Job], seconds: f64) -> Resul
     let Some(job) = jobs.iter().find(several) else { return Ok(None) };
     let asked = json!({"cluster_id": load.cluster, "job_id": job.name, "since": "20s"});
     let answer = asker.tool("fleet.cluster.collectives", &asked).await?;
-    let (worst, told) = score::clocks(job, seconds, &answer);
-    Ok((told > 0).then_some(worst))
+    let (worst, reported) = score::clocks(job, seconds, &answer);
+    Ok((reported > 0).then_some(worst))
 }
 
 /// What came of a run, beside what the server and the connections tell.
@@ -153,12 +153,12 @@ struct Ran {
     clock_worst_error_ns: Option<u64>,
 }
 
-fn report(seed: u64, jobs: &[Job], sender: &Sender, said: &Said, ran: &Ran) -> Result<Report, LoadError> {
+fn report(seed: u64, jobs: &[Job], sender: &Sender, message: &Said, ran: &Ran) -> Result<Report, LoadError> {
     let counts = &sender.counts;
     let (requests, failed) = (counts.taken.load(Ordering::Relaxed), counts.failed.load(Ordering::Relaxed));
     if requests == 0 {
-        let said = counts.last_error.lock().ok().and_then(|last| last.clone()).unwrap_or_default();
-        return Err(LoadError::NothingTaken { pushes: failed, said });
+        let message = counts.last_error.lock().ok().and_then(|last| last.clone()).unwrap_or_default();
+        return Err(LoadError::NothingTaken { pushes: failed, message });
     }
     let mut micros = counts.micros.lock().map(|micros| micros.clone()).unwrap_or_default();
     micros.sort_unstable();
@@ -180,8 +180,8 @@ fn report(seed: u64, jobs: &[Job], sender: &Sender, said: &Said, ran: &Ran) -> R
         reply_p99_ms: quantile(0.99),
         reply_max_ms: quantile(1.0),
         late_pushes: ran.late_pushes,
-        stragglers: score::stragglers(jobs, said),
-        hangs: score::hangs(jobs, said),
+        stragglers: score::stragglers(jobs, message),
+        hangs: score::hangs(jobs, message),
         clock_worst_error_ns: ran.clock_worst_error_ns,
     })
 }

@@ -13,11 +13,11 @@ pub enum LoadError {
     #[error("the token has letters that no header can have; make one with `openssl rand -hex 32`")]
     Token,
     #[error(
-        "the fleet at {address} cannot be asked: {said}; is it running, may the token read, and does it serve as the address says, https with TLS and http without?"
+        "the fleet at {address} cannot be asked: {message}; is it running, may the token read, and does it serve as the address says, https with TLS and http without?"
     )]
-    Asking { address: String, said: String },
-    #[error("nothing was taken of {pushes} pushes: {said}; is the address right, and may the token push?")]
-    NothingTaken { pushes: u64, said: String },
+    Asking { address: String, message: String },
+    #[error("nothing was taken of {pushes} pushes: {message}; is the address right, and may the token push?")]
+    NothingTaken { pushes: u64, message: String },
     #[error("the threads for the load cannot be started: {0}")]
     Threads(#[from] std::io::Error),
 }

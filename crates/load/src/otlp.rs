@@ -127,22 +127,22 @@ fn record(event: &str, push: &Push, of: &Of<'_>, body: Option<AnyValue>) -> LogR
 }
 
 fn collective(push: &Push, call: &Call) -> AnyValue {
-    let told = push.record(call);
+    let reported = push.record(call);
     let mut values = vec![
-        text("comm_id_hash", told.comm),
-        text("op", told.op),
-        number("rank", u64::from(told.rank)),
-        number("nranks", u64::from(told.nranks)),
-        number("count", told.count),
-        text("datatype", told.datatype),
-        text("reduce_op", told.reduce_op),
-        number("start_ns", told.start_ns),
+        text("comm_id_hash", reported.comm),
+        text("op", reported.op),
+        number("rank", u64::from(reported.rank)),
+        number("nranks", u64::from(reported.nranks)),
+        number("count", reported.count),
+        text("datatype", reported.datatype),
+        text("reduce_op", reported.reduce_op),
+        number("start_ns", reported.start_ns),
         // Those of another load are other processes.
         number("pid", (u64::from(std::process::id()) << 16) + u64::from(push.rank)),
     ];
-    values.extend(told.seq.map(|seq| number("seq", seq)));
-    values.extend(told.peer.map(|peer| number("peer", u64::from(peer))));
-    values.extend(told.duration_ns.map(|ns| number("duration_ns", ns)));
+    values.extend(reported.seq.map(|seq| number("seq", seq)));
+    values.extend(reported.peer.map(|peer| number("peer", u64::from(peer))));
+    values.extend(reported.duration_ns.map(|ns| number("duration_ns", ns)));
     AnyValue { value: Some(Value::KvlistValue(KeyValueList { values })) }
 }
 

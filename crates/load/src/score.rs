@@ -31,9 +31,9 @@ impl Said {
     }
 }
 
-fn note(said: &mut BTreeMap<(String, u32), u64>, job: &Value, rank: &Value, at: &Value) {
+fn note(message: &mut BTreeMap<(String, u32), u64>, job: &Value, rank: &Value, at: &Value) {
     if let (Some(job), Some(rank), Some(at)) = (job.as_str(), rank.as_u64(), at.as_u64()) {
-        let first = said.entry((job.into(), rank as u32)).or_insert(at);
+        let first = message.entry((job.into(), rank as u32)).or_insert(at);
         *first = at.min(*first);
     }
 }
@@ -56,18 +56,18 @@ pub struct Score {
     pub accused: Vec<String>,
 }
 
-pub(crate) fn stragglers(jobs: &[Job], said: &Said) -> Score {
+pub(crate) fn stragglers(jobs: &[Job], message: &Said) -> Score {
     // After a job has stopped nobody is slow; what is said then is told by the other score.
-    score(jobs.iter().map(|job| (job, job.planted(is_slow).collect())), &said.stragglers)
+    score(jobs.iter().map(|job| (job, job.planted(is_slow).collect())), &message.stragglers)
 }
 
-pub(crate) fn hangs(jobs: &[Job], said: &Said) -> Score {
-    score(jobs.iter().map(|job| (job, job.planted(stops).collect())), &said.hangs)
+pub(crate) fn hangs(jobs: &[Job], message: &Said) -> Score {
+    score(jobs.iter().map(|job| (job, job.planted(stops).collect())), &message.hangs)
 }
 
 fn score<'a>(
     jobs: impl Iterator<Item = (&'a Job, Vec<(u32, f64)>)>,
-    said: &BTreeMap<(String, u32), u64>,
+    message: &BTreeMap<(String, u32), u64>,
 ) -> Score {
     const LISTED: usize = 10;
     let mut score = Score::default();
@@ -78,16 +78,16 @@ fn score<'a>(
         for (rank, from) in planted {
             let key = (job.name.clone(), rank);
             let onset = job.plan.fleet_ns(from);
-            match said.get(&key).filter(|at| **at >= onset) {
+            match message.get(&key).filter(|at| **at >= onset) {
                 Some(at) => delays.push((at - onset) as f64 / 1e9),
                 None => score.missed.push(format!("{} rank {rank}", job.name)),
             }
-            if said.get(&key).is_some_and(|at| *at >= onset) {
+            if message.get(&key).is_some_and(|at| *at >= onset) {
                 right.push(key);
             }
         }
     }
-    let wrong: Vec<String> = said
+    let wrong: Vec<String> = message
         .keys()
         .filter(|key| !right.contains(key))
         .map(|(job, rank)| format!("{job} rank {rank}"))
@@ -106,7 +106,7 @@ fn score<'a>(
 
 /// The largest error of the clocks that were told, in nanoseconds, and of how many.
 pub(crate) fn clocks(job: &Job, seconds: f64, answer: &Value) -> (u64, usize) {
-    let (mut worst, mut told) = (0, 0);
+    let (mut worst, mut reported) = (0, 0);
     let ahead = |name: &str| {
         let node = name.trim_start_matches("node").parse().ok()?;
         Some(job.agents.truly_ahead_ns(node, seconds))
@@ -116,16 +116,17 @@ pub(crate) fn clocks(job: &Job, seconds: f64, answer: &Value) -> (u64, usize) {
         let (Some(node), Some(reference)) = (clock["node"].as_str(), clock["reference"].as_str()) else {
             continue;
         };
-        let (Some(of), Some(from), Some(said)) = (ahead(node), ahead(reference), clock["ahead_ns"].as_i64())
+        let (Some(of), Some(from), Some(message)) =
+            (ahead(node), ahead(reference), clock["ahead_ns"].as_i64())
         else {
             continue;
         };
         if node != reference {
-            worst = worst.max((of - from).abs_diff(said));
-            told += 1;
+            worst = worst.max((of - from).abs_diff(message));
+            reported += 1;
         }
     }
-    (worst, told)
+    (worst, reported)
 }
 
 #[cfg(test)]
@@ -140,7 +141,7 @@ mod tests {
         let jobs = crate::jobs::jobs(&load, 1_000_000_000_000);
         let planted: Vec<(u32, f64)> = jobs.iter().flat_map(|job| job.planted(is_slow)).collect();
         assert_eq!(planted.len(), 10);
-        let mut said = Said::default();
+        let mut message = Said::default();
         let verdict = |job: usize, rank: u32, at: f64| {
             let since = jobs[job].plan.fleet_ns(at);
             json!({"kind": "straggler", "job": jobs[job].name, "rank": rank, "since_ns": since})
@@ -148,8 +149,8 @@ mod tests {
         let right = verdict(0, planted[0].0, planted[0].1 + 3.0);
         let early = verdict(1, planted[1].0, planted[1].1 - 3.0);
         let other = verdict(2, (planted[2].0 + 1) % 8, planted[2].1 + 3.0);
-        said.verdicts(&json!({"verdicts": [right, early, other, {"kind": "regression"}]}));
-        let score = stragglers(&jobs, &said);
+        message.verdicts(&json!({"verdicts": [right, early, other, {"kind": "regression"}]}));
+        let score = stragglers(&jobs, &message);
         assert_eq!((score.planted, score.found, score.wrong), (10, 1, 2));
         assert_eq!(score.recall, Some(0.1));
         assert!((score.median_seconds.unwrap() - 3.0).abs() < 1e-6);

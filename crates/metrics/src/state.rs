@@ -33,7 +33,7 @@ pub struct State {
     /// Error counters of GPUs when they were first read.
     gpu_counters: gpu::Counters,
     /// Findings that were told, as bad as they were then.
-    told: HashMap<String, Severity>,
+    reported: HashMap<String, Severity>,
     /// Slow calls to be sent; nothing where nobody wants them.
     spans: Option<Spans>,
     /// When metrics were pushed last.
@@ -55,7 +55,7 @@ impl State {
             memory: HashMap::new(),
             in_flight: BTreeMap::new(),
             gpu_counters: gpu::Counters::default(),
-            told: HashMap::new(),
+            reported: HashMap::new(),
             spans: with_spans.then(|| Spans::new(host, ops)),
             pushed_ns: 0,
         }
@@ -96,7 +96,7 @@ impl State {
         for (probe, state, count) in probes {
             self.points.set(Id::Probes, vec![clean(probe), state.name().into()], *count as f64);
         }
-        self.tell_in_flight();
+        self.report_in_flight();
     }
 
     /// Everything up to now was pushed: the next push has exemplars of calls that ended after.
@@ -149,13 +149,13 @@ impl State {
     }
 
     fn is_news(&mut self, finding: &Finding) -> bool {
-        let worse = self.told.get(&finding.id).is_none_or(|known| finding.severity < *known);
+        let worse = self.reported.get(&finding.id).is_none_or(|known| finding.severity < *known);
         if worse {
             // Those of a trace that has gone on for weeks may be told again.
-            if self.told.len() >= MAX_REPORTED {
-                self.told.clear();
+            if self.reported.len() >= MAX_REPORTED {
+                self.reported.clear();
             }
-            self.told.insert(finding.id.clone(), finding.severity);
+            self.reported.insert(finding.id.clone(), finding.severity);
         }
         worse
     }
@@ -208,7 +208,7 @@ impl State {
         }
     }
 
-    fn tell_in_flight(&mut self) {
+    fn report_in_flight(&mut self) {
         self.points.zero(Id::CallsInFlight);
         self.points.zero(Id::InFlightLongest);
         let mut longest: BTreeMap<Vec<Text>, (u64, u64)> = BTreeMap::new();
@@ -292,10 +292,10 @@ impl State {
         for loss in &batch.losses {
             self.points.count(Id::Lost, vec![clean(&loss.probe), clean(&loss.reason)], loss.count);
         }
-        for bill in &batch.bills {
-            let labels = self.labels([], bill.pid);
-            self.points.count(Id::WatchCost, labels.clone(), bill.cost_ns);
-            self.points.count(Id::WatchCalls, labels, bill.calls);
+        for cost in &batch.tracing_costs {
+            let labels = self.labels([], cost.pid);
+            self.points.count(Id::WatchCost, labels.clone(), cost.cost_ns);
+            self.points.count(Id::WatchCalls, labels, cost.calls);
         }
         for event in &batch.tcp_events {
             let labels = self.labels([], event.pid);

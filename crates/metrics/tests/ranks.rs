@@ -115,12 +115,12 @@ fn the_rank_others_wait_for_has_no_time_to_spare() {
     ranks.take(&batch, &Facts { blame: vec![blame], ..Facts::default() });
     let report = ranks.report(2 * HALF, &Resource::new("host", &[]));
     let (waiter, straggler) = (points(&report, 0), points(&report, 1));
-    let close = |told: &BTreeMap<String, f64>, name: &str, expected: f64| {
-        let value = told.get(name).unwrap_or_else(|| panic!("no {name}: {told:?}"));
+    let close = |reported: &BTreeMap<String, f64>, name: &str, expected: f64| {
+        let value = reported.get(name).unwrap_or_else(|| panic!("no {name}: {reported:?}"));
         assert!((value - expected).abs() < 1e-3, "{name} {value}, not {expected}");
     };
-    for told in [&waiter, &straggler] {
-        close(told, "gpuwhy.rank.step_seconds", 0.1);
+    for reported in [&waiter, &straggler] {
+        close(reported, "gpuwhy.rank.step_seconds", 0.1);
     }
     close(&waiter, "gpuwhy.rank.own_seconds", 0.08);
     close(&straggler, "gpuwhy.rank.own_seconds", 0.1);
@@ -184,8 +184,8 @@ fn collective(pid: u32, seq: u64, start_ns: u64) -> Collective {
 }
 
 /// By their number: whether it was told to be done.
-fn told_collectives(report: &Report) -> Vec<(i64, Option<i64>)> {
-    let mut told = Vec::new();
+fn reported_collectives(report: &Report) -> Vec<(i64, Option<i64>)> {
+    let mut reported = Vec::new();
     for request in &report.requests {
         let Request::Logs(request) = request else { continue };
         for record in request.resource_logs.iter().flat_map(|r| &r.scope_logs).flat_map(|s| &s.log_records) {
@@ -204,11 +204,11 @@ fn told_collectives(report: &Report) -> Vec<(i64, Option<i64>)> {
                         _ => None,
                     }
                 };
-                told.extend(get("seq").map(|seq| (seq, get("duration_ns"))));
+                reported.extend(get("seq").map(|seq| (seq, get("duration_ns"))));
             }
         }
     }
-    told
+    reported
 }
 
 /// A call returns long before the collective is done: its end is when a wait for it ended.
@@ -229,12 +229,12 @@ fn collectives_are_told_when_they_are_done_or_take_long() {
     };
     facts.collective_waits = vec![done(0, 5_000)];
     ranks.take(&Batch::default(), &facts);
-    assert_eq!(told_collectives(&ranks.report(second, &resource)), [(1, Some(5_000))]);
-    assert_eq!(told_collectives(&ranks.report(2 * second, &resource)), [(2, None)], "it takes long");
-    assert_eq!(told_collectives(&ranks.report(3 * second, &resource)), [], "told once");
+    assert_eq!(reported_collectives(&ranks.report(second, &resource)), [(1, Some(5_000))]);
+    assert_eq!(reported_collectives(&ranks.report(2 * second, &resource)), [(2, None)], "it takes long");
+    assert_eq!(reported_collectives(&ranks.report(3 * second, &resource)), [], "told once");
     facts = Facts { collective_waits: vec![done(100, 3 * second)], ..Facts::default() };
     ranks.take(&Batch::default(), &facts);
-    let again = told_collectives(&ranks.report(4 * second, &resource));
+    let again = reported_collectives(&ranks.report(4 * second, &resource));
     assert_eq!(again, [(2, Some(3 * second as i64 - 100))], "and again when it is done");
 }
 
@@ -256,7 +256,7 @@ fn messages_are_told_with_their_peer() {
 /// Two ranks on two hosts must leave out the same ones.
 #[test]
 fn of_very_many_collectives_all_ranks_tell_the_same_numbers() {
-    let told = |shift: u64| {
+    let reported = |shift: u64| {
         let mut ranks = Ranks::new(&ops());
         let all: Vec<Collective> = (1..=9_000).map(|seq| collective(10, seq, seq * 1_000 + shift)).collect();
         let waits = all.iter().map(|one| CollectiveWait {
@@ -270,9 +270,9 @@ fn of_very_many_collectives_all_ranks_tell_the_same_numbers() {
         let facts = Facts { collective_waits: waits.collect(), collectives: all, ..Facts::default() };
         ranks.take(&Batch::default(), &facts);
         let report = ranks.report(60_000_000_000, &Resource::new("host", &[]));
-        told_collectives(&report).into_iter().map(|(seq, _)| seq).collect::<Vec<i64>>()
+        reported_collectives(&report).into_iter().map(|(seq, _)| seq).collect::<Vec<i64>>()
     };
-    let (one, other) = (told(0), told(77));
+    let (one, other) = (reported(0), reported(77));
     assert!(one.len() > 1_000 && one.len() <= 2_000, "{}", one.len());
     assert_eq!(one, other);
 }
@@ -300,7 +300,7 @@ fn what_a_rank_waits_in_is_told_before_it_is_over() {
     let mut ranks = Ranks::new(&ops());
     let resource = Resource::new("host", &[]);
     let work = |start_ns| vec![window(start_ns, 10, REDUCE, 5, 0), window(start_ns, 10, LAUNCH, 5, 0)];
-    let met = |at_ns| BetweenCalls {
+    let seen = |at_ns| BetweenCalls {
         time_ns: at_ns,
         pid: 10,
         tid: 10,
@@ -316,31 +316,31 @@ fn what_a_rank_waits_in_is_told_before_it_is_over() {
     let begin = Batch {
         processes: vec![process(10, 0)],
         windows: [work(0), work(HALF)].concat(),
-        between_calls: vec![met(SECOND)],
+        between_calls: vec![seen(SECOND)],
         tcp_events: vec![again(SECOND / 2), again(9 * SECOND / 10)],
         ..Batch::default()
     };
     let meanwhile = Batch {
-        between_calls: vec![met(2 * SECOND)],
+        between_calls: vec![seen(2 * SECOND)],
         tcp_events: vec![again(17 * SECOND / 10)],
         ..Batch::default()
     };
     let end = Batch { windows: [work(5 * HALF), work(6 * HALF)].concat(), ..Batch::default() };
     let whole = Facts { blame: vec![waited(Cause::NetWait, 24 * SECOND / 10)], ..Facts::default() };
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for (second, (batch, facts)) in
         [(begin, Facts::default()), (meanwhile, Facts::default()), (end, whole)].iter().enumerate()
     {
         ranks.take(batch, facts);
         let points = points(&ranks.report((second as u64 + 1) * SECOND, &resource), 0);
-        told.push(
-            ["net.tcp", "net.wait", "cpu.self"]
-                .map(|class| points.get(&format!("gpuwhy.rank.blame_ratio {class}")).copied().unwrap_or(0.0)),
-        );
+        reported
+            .push(["net.tcp", "net.wait", "cpu.self"].map(|class| {
+                points.get(&format!("gpuwhy.rank.blame_ratio {class}")).copied().unwrap_or(0.0)
+            }));
     }
     let expected = [[0.7, 0.0, 0.3], [1.0, 0.0, 0.0], [0.2, 0.5, 0.3]];
-    for (told, expected) in told.iter().flatten().zip(expected.iter().flatten()) {
-        assert!((told - expected).abs() < 1e-6, "{told:?}");
+    for (reported, expected) in reported.iter().flatten().zip(expected.iter().flatten()) {
+        assert!((reported - expected).abs() < 1e-6, "{reported:?}");
     }
 }
 
@@ -349,7 +349,7 @@ fn what_a_rank_waits_in_is_told_before_it_is_over() {
 fn no_more_than_the_time_there_was_is_told() {
     let mut ranks = Ranks::new(&ops());
     let resource = Resource::new("host", &[]);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for second in 0..3 {
         let start = second * 2 * HALF;
         let mut batch = Batch { processes: vec![process(10, 0)], ..Batch::default() };
@@ -357,10 +357,10 @@ fn no_more_than_the_time_there_was_is_told() {
         let row = (second == 0).then(|| waited(Cause::IoBlock, 17 * HALF / 5));
         ranks.take(&batch, &Facts { blame: row.into_iter().collect(), ..Facts::default() });
         let points = points(&ranks.report(start + 2 * HALF, &resource), 0);
-        told.push(points.get("gpuwhy.rank.blame_ratio io.block").copied().unwrap_or(0.0));
+        reported.push(points.get("gpuwhy.rank.blame_ratio io.block").copied().unwrap_or(0.0));
     }
     assert!(
-        told.iter().zip([1.0, 0.7, 0.0]).all(|(told, expected)| (told - expected).abs() < 1e-9),
-        "{told:?}"
+        reported.iter().zip([1.0, 0.7, 0.0]).all(|(reported, expected)| (reported - expected).abs() < 1e-9),
+        "{reported:?}"
     );
 }

@@ -204,11 +204,11 @@ fn a_finding_is_told_once_and_again_when_it_is_worse() {
         by_design: None,
     };
     let mut state = state();
-    let told: Vec<usize> = [Severity::Medium, Severity::Medium, Severity::Critical, Severity::Medium]
+    let reported: Vec<usize> = [Severity::Medium, Severity::Medium, Severity::Critical, Severity::Medium]
         .into_iter()
         .map(|severity| state.see_findings(&[finding(severity)]).len())
         .collect();
-    assert_eq!(told, [1, 0, 1, 0]);
+    assert_eq!(reported, [1, 0, 1, 0]);
     state.see_findings(&[]);
     let label = |severity: &str| format!("class=\"cpu.preempted\",severity=\"{severity}\"");
     let counted = samples(&state, "gpuwhy_findings_total");

@@ -1,10 +1,10 @@
 //! The unit in which data flows from the probes to every reader.
 
 use crate::{
-    Annotation, BetweenCalls, Bill, Call, CallWindow, Completion, CpuSample, Debt, GpuError, GpuSample,
-    InFlight, IoEvent, LaunchCount, LibraryInfo, Loss, MemoryPlace, NcclCall, Neighbour, OomEvent, OpInfo,
-    ProbeStatus, Process, ProcessEvent, RawCode, RawStack, RdmaEvent, ServerSample, Slice, Stack,
-    StreamState, TcpEvent, ThreadPlace, Wait, WaitEvent,
+    Annotation, BetweenCalls, Call, CallWindow, Completion, CpuSample, Debt, GpuError, GpuSample, InFlight,
+    IoEvent, LaunchCount, LibraryInfo, Loss, MemoryPlace, NcclCall, Neighbour, OomEvent, OpInfo, ProbeStatus,
+    Process, ProcessEvent, RawCode, RawStack, RdmaEvent, ServerSample, Slice, Stack, StreamState, TcpEvent,
+    ThreadPlace, TracingCost, Wait, WaitEvent,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -51,7 +51,8 @@ pub struct Batch {
     pub server_samples: Vec<ServerSample>,
     #[serde(skip)]
     pub debts: Vec<Debt>,
-    pub bills: Vec<Bill>,
+    #[serde(rename = "bills")]
+    pub tracing_costs: Vec<TracingCost>,
     /// Steps of the governor.
     pub watch_changes: Vec<ProbeStatus>,
     /// Times in which frequent calls were watched, where they were not all the time.

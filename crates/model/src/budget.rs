@@ -45,7 +45,7 @@ pub struct Debt {
 
 /// What being watched cost a process in one window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Bill {
+pub struct TracingCost {
     pub window_start_ns: u64,
     pub window_ns: u64,
     pub pid: u32,

@@ -28,7 +28,7 @@ pub mod units;
 pub use annotation::{Annotation, MarkClock, MarkState, Touched};
 pub use batch::{Batch, Recording};
 pub use blame::{Blame, BlameRow, Part, Reason, Wait};
-pub use budget::{Bill, Debt, Level};
+pub use budget::{Debt, Level, TracingCost};
 pub use call::{Call, CallWindow, Direction, Kept, Launch, Via};
 pub use cause::Cause;
 pub use coverage::{Coverage, Loss, LossCount, ProbeState, ProbeStatus};

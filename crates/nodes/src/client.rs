@@ -112,9 +112,9 @@ impl<'a> Client<'a> {
             StatusCode::UNAUTHORIZED if self.token.is_none() => Err(Trouble::NoToken),
             StatusCode::UNAUTHORIZED => Err(Trouble::WrongToken),
             status => {
-                let said: Value = serde_json::from_slice(&self.body(response).await?).unwrap_or_default();
+                let message: Value = serde_json::from_slice(&self.body(response).await?).unwrap_or_default();
                 let words =
-                    said["error"].as_str().map(|words| words.chars().take(MAX_WORDS).collect::<String>());
+                    message["error"].as_str().map(|words| words.chars().take(MAX_WORDS).collect::<String>());
                 Err(match words {
                     Some(words) if words.contains("no question of that name") => Trouble::Old,
                     Some(words) => Trouble::Refused(words),
@@ -156,13 +156,13 @@ impl<'a> Client<'a> {
                 return Err(Trouble::Stranger("/api/v1/health says nothing".into()));
             }
             // Who may not ask is told only that it lives.
-            let Some(said) = health["now_ns"].as_u64() else {
+            let Some(message) = health["now_ns"].as_u64() else {
                 return Err(if self.token.is_none() { Trouble::NoToken } else { Trouble::WrongToken });
             };
             samples.push(Sample {
                 asked_ns: asked.min(i64::MAX as u128) as i64,
                 took_ns: took.as_nanos().min(i64::MAX as u128) as i64,
-                said_ns: said.min(i64::MAX as u64) as i64,
+                sent_ns: message.min(i64::MAX as u64) as i64,
             });
         }
         clock::offset(&samples).ok_or_else(|| Trouble::Stranger("it does not say its time".into()))

@@ -10,13 +10,13 @@ pub(crate) struct Sample {
     pub(crate) asked_ns: i64,
     pub(crate) took_ns: i64,
     /// What the node said.
-    pub(crate) said_ns: i64,
+    pub(crate) sent_ns: i64,
 }
 
 pub(crate) fn offset(samples: &[Sample]) -> Option<Offset> {
     let best = samples.iter().min_by_key(|sample| sample.took_ns)?;
     let half = best.took_ns / 2;
-    let ahead_ns = best.said_ns.saturating_sub(best.asked_ns.saturating_add(half));
+    let ahead_ns = best.sent_ns.saturating_sub(best.asked_ns.saturating_add(half));
     // An odd nanosecond is lost in the half.
     Some(Offset { ahead_ns, error_ns: half.saturating_add(1) })
 }
@@ -31,7 +31,7 @@ mod tests {
         let sample = |asked_ns, there, back| Sample {
             asked_ns,
             took_ns: there + back,
-            said_ns: asked_ns + there + 1000,
+            sent_ns: asked_ns + there + 1000,
         };
         let found = offset(&[sample(0, 400, 900), sample(5_000, 10, 31), sample(9_000, 700, 10)]).unwrap();
         assert_eq!(found.error_ns, 21);
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn an_absurd_clock_is_no_overflow() {
-        let far = Sample { asked_ns: -5, took_ns: 10, said_ns: i64::MAX };
+        let far = Sample { asked_ns: -5, took_ns: 10, sent_ns: i64::MAX };
         assert_eq!(offset(&[far]).unwrap().ahead_ns, i64::MAX);
     }
 }

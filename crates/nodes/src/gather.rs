@@ -3,8 +3,8 @@
 use crate::client::{Client, Patience};
 use crate::{Node, Tokens, Trouble};
 use flate2::write::GzDecoder;
-use gpuwhy_store::carry::Receiver;
 use gpuwhy_store::merge::Offset;
+use gpuwhy_store::transfer::Receiver;
 use http::header::CONTENT_ENCODING;
 use http_body_util::BodyExt;
 use std::io::Write;
@@ -64,7 +64,7 @@ pub struct Progress {
 }
 
 /// What a node said of itself.
-struct Met {
+struct Seen {
     offset: Offset,
     /// By its own clock; nothing where its trace is empty.
     newest_ns: Option<u64>,
@@ -85,18 +85,18 @@ pub fn gather(
             stop.store(true, Ordering::Relaxed);
         }
     };
-    let met = each(nodes, |node| at_node(meet(node, ask, patience)), look);
-    let from = starts(ask.part, &met);
-    let work: Vec<(&Node, Result<Met, Trouble>, Option<u64>)> =
-        nodes.iter().zip(met).zip(from).map(|((node, met), from)| (node, met, from)).collect();
+    let seen = each(nodes, |node| at_node(see(node, ask, patience)), look);
+    let from = starts(ask.part, &seen);
+    let work: Vec<(&Node, Result<Seen, Trouble>, Option<u64>)> =
+        nodes.iter().zip(seen).zip(from).map(|((node, seen), from)| (node, seen, from)).collect();
     let work: Vec<_> = work.into_iter().map(|work| Mutex::new(Some(work))).collect();
     each(
         &work,
         |work| {
             let taken = work.lock().ok().and_then(|mut work| work.take());
-            let (node, met, from) = taken.ok_or(Trouble::Interrupted)?;
+            let (node, seen, from) = taken.ok_or(Trouble::Interrupted)?;
             let file = folder.join(node.authority());
-            let fetched = at_node(fetch(node, ask, patience, from, &file, met?.offset, &progress));
+            let fetched = at_node(fetch(node, ask, patience, from, &file, seen?.offset, &progress));
             progress.nodes.fetch_add(1, Ordering::Relaxed);
             fetched
         },
@@ -105,24 +105,24 @@ pub fn gather(
 }
 
 /// From when on each node is asked, by its own clock.
-fn starts(part: Part, met: &[Result<Met, Trouble>]) -> Vec<Option<u64>> {
-    let known = || met.iter().flatten();
+fn starts(part: Part, seen: &[Result<Seen, Trouble>]) -> Vec<Option<u64>> {
+    let known = || seen.iter().flatten();
     let reference = known().next().map_or(0, |first| first.offset.ahead_ns);
     let from = match part {
         Part::All => None,
         Part::From(ns) => Some(signed(ns)),
         Part::Since(since) => known()
-            .filter_map(|met| {
-                Some(signed(met.newest_ns?).saturating_add(reference.saturating_sub(met.offset.ahead_ns)))
+            .filter_map(|seen| {
+                Some(signed(seen.newest_ns?).saturating_add(reference.saturating_sub(seen.offset.ahead_ns)))
             })
             .max()
             .map(|newest| newest.saturating_sub(since.as_nanos().min(i64::MAX as u128) as i64)),
     };
-    let of = |met: &Result<Met, Trouble>| {
-        let ahead = met.as_ref().ok()?.offset.ahead_ns.saturating_sub(reference);
+    let of = |seen: &Result<Seen, Trouble>| {
+        let ahead = seen.as_ref().ok()?.offset.ahead_ns.saturating_sub(reference);
         Some(from?.saturating_add(ahead).saturating_sub(MARGIN_NS).max(0) as u64)
     };
-    met.iter().map(of).collect()
+    seen.iter().map(of).collect()
 }
 
 fn signed(ns: u64) -> i64 {
@@ -170,14 +170,14 @@ fn at_node<T>(work: impl Future<Output = Result<T, Trouble>>) -> Result<T, Troub
     done
 }
 
-async fn meet(node: &Node, ask: &Ask<'_>, patience: Patience<'_>) -> Result<Met, Trouble> {
+async fn see(node: &Node, ask: &Ask<'_>, patience: Patience<'_>) -> Result<Seen, Trouble> {
     let mut client = Client::connect(node, ask.tokens.of(node), ask.ca, patience).await?;
     let offset = client.offset().await?;
     let newest_ns = match ask.part {
         Part::Since(_) => client.json("/api/v1/trace").await?["end_ns"].as_u64(),
         _ => None,
     };
-    Ok(Met { offset, newest_ns })
+    Ok(Seen { offset, newest_ns })
 }
 
 async fn fetch(
@@ -235,8 +235,8 @@ async fn fetch(
 mod tests {
     use super::*;
 
-    fn met(ahead_ns: i64, newest_ns: u64) -> Result<Met, Trouble> {
-        Ok(Met { offset: Offset { ahead_ns, error_ns: 5 }, newest_ns: Some(newest_ns) })
+    fn seen(ahead_ns: i64, newest_ns: u64) -> Result<Seen, Trouble> {
+        Ok(Seen { offset: Offset { ahead_ns, error_ns: 5 }, newest_ns: Some(newest_ns) })
     }
 
     #[test]
@@ -245,7 +245,7 @@ mod tests {
         let newest = 1_000 * second as u64;
         // The second fails; the third is an hour ahead, and its newest event is a second older.
         let hour = 3_600 * second;
-        let all = [met(0, newest), Err(Trouble::NoToken), met(hour, newest + hour as u64 - second as u64)];
+        let all = [seen(0, newest), Err(Trouble::NoToken), seen(hour, newest + hour as u64 - second as u64)];
         let since = starts(Part::Since(Duration::from_secs(100)), &all);
         let from = newest - 130 * second as u64;
         assert_eq!(since, [Some(from), None, Some(from + hour as u64)]);

@@ -78,8 +78,8 @@ mod tests {
         for lines in
             [&["secret-1", "secret-2"][..], &["a b secret"], &["secret/x secret"], &["http://secret secret"]]
         {
-            let said = Tokens::new(lines, None).unwrap_err();
-            assert!(!said.contains("secret") && said.contains("HOST:PORT TOKEN"), "{said}");
+            let message = Tokens::new(lines, None).unwrap_err();
+            assert!(!message.contains("secret") && message.contains("HOST:PORT TOKEN"), "{message}");
         }
     }
 }

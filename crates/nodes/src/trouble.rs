@@ -2,7 +2,7 @@
 
 use gpuwhy_model::units::size;
 use gpuwhy_store::StoreError;
-use gpuwhy_store::carry::CarryError;
+use gpuwhy_store::transfer::TransferError;
 use std::time::Duration;
 
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +36,7 @@ pub enum Trouble {
     )]
     TooLarge { bytes: Option<u64>, limit: u64 },
     #[error("{0}")]
-    Carry(CarryError),
+    Transfer(TransferError),
     #[error("it was interrupted")]
     Interrupted,
     /// It is not the node's fault, and others would fail, too.
@@ -44,15 +44,15 @@ pub enum Trouble {
     Here(String),
 }
 
-impl From<CarryError> for Trouble {
-    fn from(error: CarryError) -> Self {
+impl From<TransferError> for Trouble {
+    fn from(error: TransferError) -> Self {
         match error {
-            CarryError::TooLarge { limit } => Trouble::TooLarge { bytes: None, limit },
-            CarryError::Cut => Trouble::Cut("its trace is not whole".into()),
-            CarryError::Store(error @ (StoreError::Full { .. } | StoreError::Disk { .. })) => {
+            TransferError::TooLarge { limit } => Trouble::TooLarge { bytes: None, limit },
+            TransferError::Cut => Trouble::Cut("its trace is not whole".into()),
+            TransferError::Store(error @ (StoreError::Full { .. } | StoreError::Disk { .. })) => {
                 Trouble::Here(error.to_string())
             }
-            other => Trouble::Carry(other),
+            other => Trouble::Transfer(other),
         }
     }
 }

@@ -27,7 +27,7 @@ mod sched;
 mod stack;
 mod stream;
 mod tcp;
-mod told;
+mod wait_event;
 mod xid;
 
 pub use allocator::return_freed_memory;

@@ -119,14 +119,14 @@ impl Interpreter {
     pub(crate) fn at(
         memory: &impl Memory,
         runtime: u64,
-        told: Option<Version>,
+        reported: Option<Version>,
         file: String,
     ) -> Result<Self, PythonError> {
         if !is_address(runtime) {
             return Err(PythonError::NoRuntime { file });
         }
         let published = published_version(memory, runtime);
-        let Some(version) = published.or(told) else { return Err(PythonError::NoVersion { file }) };
+        let Some(version) = published.or(reported) else { return Err(PythonError::NoVersion { file }) };
         let Some(layout) = layout_of(&version) else { return Err(PythonError::Unknown { version, file }) };
         if version.minor < 13 {
             return Ok(Self { version, runtime, layout, file, on_disk: Vec::new() });

@@ -16,8 +16,8 @@ pub fn file(path: &Path, named: Option<Version>, mappings: &[Mapping]) -> bool {
 }
 
 /// The interpreter whose `_PyRuntime` is at an address.
-pub fn interpreter(memory: &impl Memory, runtime: u64, told: Option<Version>) -> Option<Interpreter> {
-    Interpreter::at(memory, runtime, told, String::new()).ok()
+pub fn interpreter(memory: &impl Memory, runtime: u64, reported: Option<Version>) -> Option<Interpreter> {
+    Interpreter::at(memory, runtime, reported, String::new()).ok()
 }
 
 /// The layout that the table has for a version.

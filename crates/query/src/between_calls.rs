@@ -188,8 +188,8 @@ impl Gathered {
             let (pid, tid, phase, reason) = waited;
             // A thread that has used up its quota is met as one that wants a CPU.
             let throttled = Part::Blocked(Reason::Throttled).name();
-            let met = if reason == throttled { Part::Runnable.name() } else { reason };
-            let stacks = self.samples.get(&(pid, tid, phase, met));
+            let seen = if reason == throttled { Part::Runnable.name() } else { reason };
+            let stacks = self.samples.get(&(pid, tid, phase, seen));
             let what = match reason == Part::Runnable.name() {
                 true => "waits: its CPU".to_string(),
                 false => format!("waits: {reason}"),

@@ -31,9 +31,9 @@ pub fn processes(reader: &Reader, request: &ProcessesRequest) -> Result<Rows, Qu
     let answer = reader.select(&sql, &values, &limits)?;
     if answer.rows.is_empty() && limits.rows > 0 {
         let which = request.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
-        let whose = request.tenant.as_ref().map(|tenant| format!(" of {tenant}")).unwrap_or_default();
+        let owner = request.tenant.as_ref().map(|tenant| format!(" of {tenant}")).unwrap_or_default();
         return Err(QueryError::NoData(format!(
-            "the trace has no process{which}{whose}; nothing was traced then"
+            "the trace has no process{which}{owner}; nothing was traced then"
         )));
     }
     Ok(Rows::new(answer, reader.coverage(None)?))

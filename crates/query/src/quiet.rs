@@ -133,8 +133,11 @@ mod tests {
     fn a_server_whose_polls_time_out_has_no_work() {
         let found = quiet(&server(Some(WokenBy::Timer), Reason::Poll), SPAN);
         assert_eq!(found.len(), 1);
-        let said = found[0].sentence();
-        assert!(said.starts_with("server[7] waited for requests or data for 8.00s of 10.0s (80%)"), "{said}");
+        let message = found[0].sentence();
+        assert!(
+            message.starts_with("server[7] waited for requests or data for 8.00s of 10.0s (80%)"),
+            "{message}"
+        );
     }
 
     #[test]

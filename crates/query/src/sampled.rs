@@ -15,7 +15,7 @@ const PARTS: u64 = 240;
 
 /// A kept call, and how many it stands for.
 #[derive(Debug)]
-pub(crate) struct KeptCall<'a> {
+pub(crate) struct WeightedCall<'a> {
     pub(crate) start_ns: u64,
     pub(crate) duration_ns: u64,
     pub(crate) op: &'a str,
@@ -44,7 +44,7 @@ pub(crate) struct Wanted<'a> {
 pub(crate) fn each_kept(
     reader: &Reader,
     wanted: Wanted<'_>,
-    mut visit: impl FnMut(&KeptCall<'_>),
+    mut visit: impl FnMut(&WeightedCall<'_>),
 ) -> Result<bool, QueryError> {
     let ops: HashMap<OpId, OpInfo> = reader.ops()?.into_iter().map(|op| (op.id, op)).collect();
     let mut clause = String::from("WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2");
@@ -63,7 +63,7 @@ pub(crate) fn each_kept(
         let Some(op) = ops.get(&OpId(row.number(2) as u16)) else { return };
         // Only a call that was drawn at random stands for others.
         let weight = if row.number(5) == 3 { row.number(6).max(1) } else { 1 };
-        visit(&KeptCall {
+        visit(&WeightedCall {
             start_ns: row.number(0),
             duration_ns: row.number(1),
             op: &op.name,

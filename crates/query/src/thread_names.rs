@@ -24,8 +24,8 @@ pub fn thread_names<E: From<StoreError>>(reader: &Reader) -> Result<HashMap<(u32
             let id = |at: usize| record.integer(at).and_then(|number| u32::try_from(number).ok());
             let (Some(pid), Some(tid), Some(comm)) = (id(0), id(1), record.text(2)) else { return Ok(()) };
             let is_of_process = tid != pid && processes.get(&pid).is_some_and(|name| *name == comm);
-            let says_less = comm.is_empty() || (is_of_process && names.contains_key(&(pid, tid)));
-            if !says_less {
+            let is_shorter = comm.is_empty() || (is_of_process && names.contains_key(&(pid, tid)));
+            if !is_shorter {
                 names.insert((pid, tid), comm.into_owned());
             }
             Ok(())

@@ -12,10 +12,10 @@ const ENTRIES: usize = 48;
 const LARGEST: usize = 2 << 20;
 
 #[derive(Debug, Default)]
-pub(crate) struct Answers(Mutex<Vec<Kept>>);
+pub(crate) struct Answers(Mutex<Vec<Answered>>);
 
 #[derive(Debug)]
-struct Kept {
+struct Answered {
     name: &'static str,
     request: String,
     look: Look,
@@ -24,13 +24,13 @@ struct Kept {
 
 impl Answers {
     pub(crate) fn find(&self, name: &str, request: &str, look: &Look) -> Option<Arc<Value>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|entry| entry.look == *look);
-        let at = kept.iter().position(|entry| entry.name == name && entry.request == request)?;
+        let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.retain(|entry| entry.look == *look);
+        let at = answers.iter().position(|entry| entry.name == name && entry.request == request)?;
         // The last one used is the last one dropped.
-        let entry = kept.remove(at);
+        let entry = answers.remove(at);
         let answer = entry.answer.clone();
-        kept.push(entry);
+        answers.push(entry);
         Some(answer)
     }
 
@@ -45,11 +45,11 @@ impl Answers {
         if took < SLOW || rough_size(answer) > LARGEST {
             return;
         }
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= ENTRIES {
-            kept.remove(0);
+        let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if answers.len() >= ENTRIES {
+            answers.remove(0);
         }
-        kept.push(Kept { name, request, look, answer: answer.clone() });
+        answers.push(Answered { name, request, look, answer: answer.clone() });
     }
 }
 

@@ -1,6 +1,6 @@
 //! Why a question has no answer, and why a server cannot start: a sentence each.
 
-use gpuwhy_door::{AskError, DoorError, Kind};
+use gpuwhy_http::{AskError, HttpError, Kind};
 use gpuwhy_query::QueryError;
 use gpuwhy_store::StoreError;
 
@@ -42,7 +42,7 @@ pub enum ServeError {
     )]
     Open { address: String },
     #[error(transparent)]
-    Door(#[from] DoorError),
+    ListenOptions(#[from] HttpError),
     #[error("the server failed: {0}")]
     Failed(String),
 }

@@ -12,7 +12,7 @@ mod token;
 mod traces;
 
 pub use error::ServeError;
-pub use gpuwhy_door::{AskError, DoorError, Kind, Tls, lines_of};
+pub use gpuwhy_http::{AskError, HttpError, Kind, Tls, lines_of};
 pub use http::{At, HttpOptions, serve_http};
 pub use mcp::serve_stdio;
 pub use openapi::openapi;

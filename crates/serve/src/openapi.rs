@@ -1,8 +1,8 @@
 //! The HTTP API as an OpenAPI 3.1 document.
 
 use crate::questions::{HostEndpoint, Run, all};
-use gpuwhy_door::openapi::{self, About};
-use gpuwhy_door::schemas::{self, Object};
+use gpuwhy_http::openapi::{self, About};
+use gpuwhy_http::schemas::{self, Object};
 use gpuwhy_query::Question;
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! docs/api.md: every question with its request and its answer, for people.
 
 use crate::questions::{HostEndpoint, Run, all};
-use gpuwhy_door::schemas;
-use gpuwhy_door::text::sentence;
+use gpuwhy_http::schemas;
+use gpuwhy_http::text::sentence;
 use serde_json::Value;
 use std::fmt::Write;
 

@@ -4,7 +4,7 @@
 use crate::answers::Answers;
 use crate::error::{of_query, of_store};
 use crate::traces::Traces;
-use gpuwhy_door::{AskError, Kind};
+use gpuwhy_http::{AskError, Kind};
 use gpuwhy_query::{ENDPOINTS, QueryError, Question};
 use gpuwhy_store::{Reader, Stop, Worker};
 use serde_json::Value;
@@ -116,8 +116,8 @@ impl Questions {
         };
         let (words, look) = (request.to_string(), self.traces.look());
         // SQL may ask for the time, or for chance.
-        let keeps = question.name != "sql";
-        if let Some(known) = self.answers.find(question.name, &words, &look).filter(|_| keeps) {
+        let holds = question.name != "sql";
+        if let Some(known) = self.answers.find(question.name, &words, &look).filter(|_| holds) {
             return Ok(known);
         }
         let began = Instant::now();
@@ -126,7 +126,7 @@ impl Questions {
         let answer = run(&reader, request);
         self.traces.give(identity, reader);
         let answer = Arc::new(answer.map_err(|error| of_query(&error))?);
-        if keeps {
+        if holds {
             self.answers.keep(question.name, words, look, &answer, began.elapsed());
         }
         Ok(answer)

@@ -1,6 +1,6 @@
 //! Who may ask: bearer tokens from a file or the environment, known by their digests only.
 
-use gpuwhy_door::{Digest, DoorError, lines_of};
+use gpuwhy_http::{Digest, HttpError, lines_of};
 use std::path::Path;
 
 /// Nothing at all where nobody has to show one.
@@ -10,7 +10,7 @@ pub struct Tokens(Vec<Digest>);
 impl Tokens {
     /// From a file, one a line, `#` for comments, that others can neither read nor write, and from the value of an environment
     /// variable.
-    pub fn read(file: Option<&Path>, variable: Option<&str>) -> Result<Tokens, DoorError> {
+    pub fn read(file: Option<&Path>, variable: Option<&str>) -> Result<Tokens, HttpError> {
         let mut tokens = Tokens::default();
         for line in file.map(lines_of).transpose()?.unwrap_or_default() {
             tokens.0.push(Digest::new(&line)?);
@@ -22,9 +22,9 @@ impl Tokens {
     }
 
     /// Adds one nobody knows, and says it.
-    pub(crate) fn make(&mut self) -> Result<String, DoorError> {
-        let token = gpuwhy_door::random()
-            .ok_or_else(|| DoorError::Failed("the system gives no random numbers; try again".into()))?;
+    pub(crate) fn make(&mut self) -> Result<String, HttpError> {
+        let token = gpuwhy_http::random()
+            .ok_or_else(|| HttpError::Failed("the system gives no random numbers; try again".into()))?;
         self.0.push(Digest::new(&token)?);
         Ok(token)
     }
@@ -73,8 +73,8 @@ mod tests {
             assert!(may_skip, "may not be skipped here: only root can give a file away");
             return eprintln!("SKIPPED: only root can give a file away");
         }
-        let said = Tokens::read(Some(theirs.path()), None).unwrap_err().to_string();
-        assert!(said.contains("is another user's (65534)") && said.contains("chown root"), "{said}");
+        let message = Tokens::read(Some(theirs.path()), None).unwrap_err().to_string();
+        assert!(message.contains("is another user's (65534)") && message.contains("chown root"), "{message}");
         std::os::unix::fs::chown(theirs.path(), Some(0), Some(65534)).unwrap();
         std::fs::set_permissions(theirs.path(), std::fs::Permissions::from_mode(0o640)).unwrap();
         assert!(!Tokens::read(Some(theirs.path()), None).unwrap().is_empty(), "a group may read");
@@ -84,8 +84,8 @@ mod tests {
     fn files_others_can_read_and_short_or_missing_tokens_are_refused() {
         for mode in [0o644, 0o604, 0o602, 0o660] {
             let open = file("0123456789abcdef", mode);
-            let said = Tokens::read(Some(open.path()), None).unwrap_err().to_string();
-            assert!(said.contains("can be read or written by everybody"), "{said}");
+            let message = Tokens::read(Some(open.path()), None).unwrap_err().to_string();
+            assert!(message.contains("can be read or written by everybody"), "{message}");
         }
         let empty = file("# nothing\n", 0o600);
         assert!(Tokens::read(Some(empty.path()), None).unwrap_err().to_string().contains("no token in it"));

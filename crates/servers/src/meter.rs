@@ -42,7 +42,7 @@ pub struct ServerMeter {
     /// Talks to them and reads their pages.
     parser: Parser,
     servers: BTreeMap<Target, Server>,
-    said: BTreeMap<String, Option<String>>,
+    message: BTreeMap<String, Option<String>>,
     looked: Option<Instant>,
     looks: u32,
 }
@@ -65,7 +65,7 @@ impl ServerMeter {
             }
             Wanted::Found => BTreeMap::new(),
         };
-        ServerMeter { wanted, parser, servers, said: BTreeMap::new(), looked: None, looks: 0 }
+        ServerMeter { wanted, parser, servers, message: BTreeMap::new(), looked: None, looks: 0 }
     }
 
     /// Asks all of them once. To be called about once a second; `now_ns` is the clock of the samples.
@@ -83,7 +83,7 @@ impl ServerMeter {
             let url = target.url();
             match server.ask(target, &self.parser) {
                 Ok(sample) => {
-                    say(&mut self.said, &mut heard, &url, None);
+                    say(&mut self.message, &mut heard, &url, None);
                     heard.samples.extend(sample.map(|sample| ServerSample {
                         time_ns: now_ns(),
                         url,
@@ -92,7 +92,7 @@ impl ServerMeter {
                 }
                 // A server that has just been started is not said to have failed.
                 Err(why) if server.failures >= PATIENT_UNTIL => {
-                    say(&mut self.said, &mut heard, &url, Some(why));
+                    say(&mut self.message, &mut heard, &url, Some(why));
                 }
                 Err(_) => {}
             }
@@ -110,7 +110,7 @@ impl ServerMeter {
                 Place::OtherNetwork => {
                     if self.wanted == Wanted::Found {
                         let why = "it is in another network namespace and cannot be reached from here; trace in its container";
-                        say(&mut self.said, heard, &who, Some(why.into()));
+                        say(&mut self.message, heard, &who, Some(why.into()));
                     }
                     continue;
                 }
@@ -181,10 +181,10 @@ fn page(
     Ok((kind, Reading::of(kind, &text)))
 }
 
-fn say(said: &mut BTreeMap<String, Option<String>>, heard: &mut Heard, who: &str, why: Option<String>) {
+fn say(message: &mut BTreeMap<String, Option<String>>, heard: &mut Heard, who: &str, why: Option<String>) {
     const MAX_MESSAGES: usize = 1024;
-    if said.len() < MAX_MESSAGES && said.get(who) != Some(&why) {
-        said.insert(who.into(), why.clone());
+    if message.len() < MAX_MESSAGES && message.get(who) != Some(&why) {
+        message.insert(who.into(), why.clone());
         heard.news.push((who.into(), why));
     }
 }

@@ -43,9 +43,9 @@ impl Reading {
                 }
             }
         }
-        let models = page
-            .all()
-            .flat_map(|sample| kind.model_labels.iter().filter_map(|label| sample.label(label)).map(tame));
+        let models = page.all().flat_map(|sample| {
+            kind.model_labels.iter().filter_map(|label| sample.label(label)).map(sanitize)
+        });
         reading.models = models.filter(|model| !model.is_empty()).take(10_000).collect();
         reading
     }
@@ -169,10 +169,10 @@ fn histogram(page: &Page<'_>, metric: &Metric) -> Option<Histogram> {
 }
 
 /// A name that the server chose, or whoever asked it for a model.
-fn tame(model: &str) -> String {
-    let mut tame: String = model.chars().filter(|c| !c.is_control()).collect();
-    while tame.len() > MAX_MODEL_BYTES {
-        tame.pop();
+fn sanitize(model: &str) -> String {
+    let mut sanitize: String = model.chars().filter(|c| !c.is_control()).collect();
+    while sanitize.len() > MAX_MODEL_BYTES {
+        sanitize.pop();
     }
-    tame
+    sanitize
 }

@@ -2,7 +2,7 @@
 
 use crate::StoreError;
 use crate::ingero::{self, Look};
-use crate::schema::{APPLICATION_ID, Lacks, SCHEMA_VERSION, VIEWS, lacks};
+use crate::schema::{APPLICATION_ID, Missing, SCHEMA_VERSION, VIEWS, missing_parts};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use std::fs::Metadata;
@@ -192,9 +192,9 @@ fn whole(db: &Connection, path: &Path) -> Result<(), StoreError> {
 
 /// A table, column or view that a file of our version must have and this one does not.
 fn missing(db: &Connection) -> rusqlite::Result<Option<String>> {
-    match lacks(db)?.first() {
-        Some(Lacks::Table(table)) => return Ok(Some(format!("its table {}", table.name))),
-        Some(Lacks::Columns(table, columns)) => {
+    match missing_parts(db)?.first() {
+        Some(Missing::Table(table)) => return Ok(Some(format!("its table {}", table.name))),
+        Some(Missing::Columns(table, columns)) => {
             let column = columns.first().map_or("", |column| column.name);
             return Ok(Some(format!("its column {}.{column}", table.name)));
         }

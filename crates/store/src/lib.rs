@@ -2,7 +2,6 @@
 //! leaves a readable file whenever it dies, and readers that cannot change it.
 
 mod access;
-pub mod carry;
 mod error;
 mod file;
 mod ingero;
@@ -13,6 +12,7 @@ pub mod schema;
 mod session;
 mod stats;
 mod target;
+pub mod transfer;
 mod writer;
 
 pub use access::Access;

@@ -49,10 +49,10 @@ fn measure(pid: u32) -> io::Result<()> {
         println!("{what:<28} {:>10.2} us", start.elapsed().as_secs_f64() * 1e6 / f64::from(each));
     };
     let start = Instant::now();
-    symbols.meet(pid);
+    symbols.see(pid);
     timed("meet, first", 1, start);
     let start = Instant::now();
-    symbols.meet(pid);
+    symbols.see(pid);
     timed("meet, again", 1, start);
     let start = Instant::now();
     let unwound = symbols.unwind(pid, registers, &stack, &[], 256);

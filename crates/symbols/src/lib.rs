@@ -5,7 +5,7 @@
 //! names, expressions, frames; and a file that has changed since it was mapped is not read any more.
 //!
 //! [`Symbols`] stays in the thread it was made in, which need not be able to open anything: it asks [`answer`] of another.
-//! What it has [`Met`] can be given to another one.
+//! What it has [`Seen`] can be given to another one.
 
 mod debug_file;
 mod demangle;
@@ -31,6 +31,6 @@ mod walk;
 pub use frame::{Frame, Module, Registers, Swapped, Unwound};
 pub use limits::Limits;
 pub use opener::{Ahead, Answer, Question, answer};
-pub use process::Met;
+pub use process::Seen;
 pub use symbols::Symbols;
 pub use vdso::own_vdso;

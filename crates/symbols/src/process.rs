@@ -37,7 +37,7 @@ pub(crate) struct Mapping {
 
 /// What a process executes, as it was met in one thread, for another one: the process may be gone by then.
 #[derive(Debug)]
-pub struct Met {
+pub struct Seen {
     mappings: Vec<(Mapping, Option<Arc<Opened>>)>,
     perf_map: Option<Arc<File>>,
     identity: Option<Identity>,
@@ -55,7 +55,7 @@ pub(crate) struct Process {
 
 impl Process {
     /// Reads what is mapped now. If it has ended, what was known stays.
-    pub(crate) fn meet(&mut self, pid: u32, images: &mut Images, opener: &mut Opener) {
+    pub(crate) fn see(&mut self, pid: u32, images: &mut Images, opener: &mut Opener) {
         self.read = Some(Instant::now());
         let Some((maps, identity, perf_map)) = opener.process(pid, !self.perf_map.is_open()) else { return };
         if identity.is_some() && self.identity.is_some() && identity != self.identity {
@@ -83,14 +83,14 @@ impl Process {
     }
 
     /// What was met of it, for another thread; nothing where nothing was.
-    pub(crate) fn met(&self, images: &Images) -> Option<Met> {
+    pub(crate) fn seen(&self, images: &Images) -> Option<Seen> {
         let opened = |mapping: &Mapping| match mapping.kind {
             Kind::File(Some(id)) => Some(Arc::clone(&images.get(id)?.opened)),
             _ => None,
         };
         let mappings: Vec<_> =
             self.mappings.iter().map(|mapping| (mapping.clone(), opened(mapping))).collect();
-        (!mappings.is_empty()).then_some(Met {
+        (!mappings.is_empty()).then_some(Seen {
             mappings,
             perf_map: self.perf_map.file(),
             identity: self.identity,
@@ -98,20 +98,20 @@ impl Process {
     }
 
     /// Takes over what another met.
-    pub(crate) fn take(&mut self, met: Met, images: &mut Images) {
+    pub(crate) fn take(&mut self, seen: Seen, images: &mut Images) {
         self.read = Some(Instant::now());
-        if self.identity != met.identity {
+        if self.identity != seen.identity {
             self.perf_map = PerfMap::default();
         }
-        self.identity = met.identity;
+        self.identity = seen.identity;
         let own = |(mapping, opened): (Mapping, Option<Arc<Opened>>)| match mapping.kind {
             Kind::File(_) => {
                 Mapping { kind: Kind::File(opened.map(|opened| images.take(&opened))), ..mapping }
             }
             _ => mapping,
         };
-        self.mappings = met.mappings.into_iter().map(own).collect();
-        if let Some(file) = met.perf_map {
+        self.mappings = seen.mappings.into_iter().map(own).collect();
+        if let Some(file) = seen.perf_map {
             self.perf_map.read_of(file);
         }
     }

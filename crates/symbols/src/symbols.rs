@@ -10,7 +10,7 @@ use crate::images::{ImageId, Images};
 use crate::limits::Limits;
 use crate::names::Line;
 use crate::opener::{Answer, Opener, Question, answer};
-use crate::process::{Kind, Met, Process};
+use crate::process::{Kind, Process, Seen};
 use crate::recent::Recent;
 use crate::stack::Stack;
 use crate::vdso::{Vdso, own_vdso};
@@ -59,21 +59,21 @@ impl Symbols {
 
     /// Reads a process's mappings and opens the files it executes while it lives, so that it can be symbolised after its
     /// end. Files that are known already are not opened again. To be called again when the process maps something else.
-    pub fn meet(&mut self, pid: u32) {
+    pub fn see(&mut self, pid: u32) {
         self.make_room(pid);
         self.turn += 1;
         let process = self.processes.entry(pid).or_default();
         process.used = self.turn;
-        process.meet(pid, &mut self.images, &mut self.opener);
+        process.see(pid, &mut self.images, &mut self.opener);
         if process.mappings.is_empty() {
             self.processes.remove(&pid);
         }
     }
 
     /// The same with what was opened ahead for it.
-    pub fn meet_with(&mut self, pid: u32, ahead: Answer) {
+    pub fn see_with(&mut self, pid: u32, ahead: Answer) {
         self.opener.take_ahead(ahead);
-        self.meet(pid);
+        self.see(pid);
         self.opener.take_ahead(Answer::default());
     }
 
@@ -83,17 +83,17 @@ impl Symbols {
     }
 
     /// What was met of a process, for a [`Symbols`] in another thread.
-    pub fn met(&self, pid: u32) -> Option<Met> {
-        self.processes.get(&pid)?.met(&self.images)
+    pub fn seen(&self, pid: u32) -> Option<Seen> {
+        self.processes.get(&pid)?.seen(&self.images)
     }
 
     /// Takes over what another has met: the process itself is not looked at.
-    pub fn take(&mut self, pid: u32, met: Met) {
+    pub fn take(&mut self, pid: u32, seen: Seen) {
         self.make_room(pid);
         self.turn += 1;
         let process = self.processes.entry(pid).or_default();
         process.used = self.turn;
-        process.take(met, &mut self.images);
+        process.take(seen, &mut self.images);
     }
 
     /// A process that was forked has its parent's mappings until it makes others; it may end before it can be met.
@@ -250,7 +250,7 @@ impl Symbols {
         if known.is_none()
             && self.processes.get(&pid).is_none_or(|process| process.is_stale(self.limits.reread_after))
         {
-            self.meet(pid);
+            self.see(pid);
         }
         let process = self.processes.get_mut(&pid)?;
         self.turn += 1;
@@ -291,7 +291,7 @@ impl Symbols {
     fn jit_function(&mut self, pid: u32, address: u64) -> Option<String> {
         let process = self.processes.get_mut(&pid)?;
         if process.perf_map.at(address).is_none() && process.is_stale(self.limits.reread_after) {
-            process.meet(pid, &mut self.images, &mut self.opener);
+            process.see(pid, &mut self.images, &mut self.opener);
         }
         process.perf_map.at(address).map(str::to_string)
     }

@@ -2,7 +2,7 @@
 
 use crate::{Target, scratch};
 use gpuwhy_store::Reader;
-use gpuwhy_store::carry::Receiver;
+use gpuwhy_store::transfer::Receiver;
 use std::fs;
 
 pub(crate) const TARGET: Target = Target {

@@ -10,8 +10,8 @@ pub(crate) fn browser() -> &'static Result<(PathBuf, PathBuf), String> {
     BROWSER.get_or_init(|| {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/browser.sh");
         let output = Command::new(script).output().map_err(|error| error.to_string())?;
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let mut lines = said.lines().map(PathBuf::from);
+        let message = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut lines = message.lines().map(PathBuf::from);
         match (output.status.success(), lines.next(), lines.next()) {
             (true, Some(python), Some(chromium)) => Ok((python, chromium)),
             _ => Err(String::from_utf8_lossy(&output.stderr).trim().to_string()),

@@ -56,9 +56,9 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         set: burning_library,
         hit: Hit::Op("cuLaunchKernel"),
         classes: &["unknown", "cpu.self"],
-        culprit: Culprit::Nobody,
+        culprit: Culprit::Unprivileged,
         explained: false,
-        torch: OnTorch::First(&["unknown", "cpu.self"], Culprit::Nobody),
+        torch: OnTorch::First(&["unknown", "cpu.self"], Culprit::Unprivileged),
     },
 ];
 

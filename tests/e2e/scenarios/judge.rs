@@ -12,13 +12,13 @@ pub(super) struct Verdict {
     pub(super) culprit: bool,
     pub(super) explained_pct: f64,
     /// In short, for the list of misses.
-    pub(super) said: String,
+    pub(super) message: String,
 }
 
 impl Verdict {
     /// Nothing was said; it depends on the scenario whether that is right.
     fn silence(right: bool) -> Verdict {
-        Verdict { class: right, culprit: right, explained_pct: 0.0, said: "nothing".into() }
+        Verdict { class: right, culprit: right, explained_pct: 0.0, message: "nothing".into() }
     }
 }
 
@@ -29,12 +29,12 @@ pub(super) fn findings(played: &Played) -> Vec<Value> {
     if output.status.code() == Some(3) {
         return Vec::new();
     }
-    let said: Value = serde_json::from_str(&done(output)).unwrap();
+    let message: Value = serde_json::from_str(&done(output)).unwrap();
     let of_victim = |finding: &&Value| match finding["pid"].as_u64() {
         Some(pid) => played.victims.contains(&(pid as u32)),
         None => true,
     };
-    said["findings"].as_array().unwrap().iter().filter(of_victim).cloned().collect()
+    message["findings"].as_array().unwrap().iter().filter(of_victim).cloned().collect()
 }
 
 pub(super) fn is_serious(finding: &Value) -> bool {
@@ -95,7 +95,7 @@ pub(super) fn judge(right: &Right, played: &Played, findings: &[Value]) -> Verdi
     // Where only the start is slow, nothing is wrong with the loop.
     let of_loop = findings.iter().find(|finding| is_serious(finding) && finding["phase"] != "start");
     if let (Hit::Start, Some(alarm)) = (right.hit, of_loop) {
-        return Verdict { said: in_short(alarm), ..Verdict::silence(false) };
+        return Verdict { message: in_short(alarm), ..Verdict::silence(false) };
     }
     let causes = finding["causes"].as_array().unwrap();
     let classes: Vec<&str> = causes.iter().filter_map(|cause| cause["class"].as_str()).collect();
@@ -105,22 +105,22 @@ pub(super) fn judge(right: &Right, played: &Played, findings: &[Value]) -> Verdi
     };
     // Of two faults, one has somebody else behind it.
     let is_own = |by: &Value| played.victims.iter().any(|pid| by["pid"] == *pid);
-    let has_somebody = |cause: &&Value| cause["by"].as_array().unwrap().first().is_some_and(|by| !is_own(by));
-    let cause = if played.order.is_empty() { causes.first() } else { causes.iter().find(has_somebody) };
+    let has_culprit = |cause: &&Value| cause["by"].as_array().unwrap().first().is_some_and(|by| !is_own(by));
+    let cause = if played.order.is_empty() { causes.first() } else { causes.iter().find(has_culprit) };
     let by: Vec<&Value> =
         cause.map_or_else(Vec::new, |cause| cause["by"].as_array().unwrap().iter().collect());
     let is_one = |by: &&&Value| played.culprits.iter().any(|who| names(who, finding, by, &played.victims));
     let culprit = match right.culprit {
         Culprit::Them => by.first().is_some_and(|by| is_one(&by)),
         Culprit::Several => by.iter().filter(is_one).count() >= 3,
-        Culprit::Nobody => by.is_empty(),
+        Culprit::Unprivileged => by.is_empty(),
         Culprit::NotJudged => true,
     };
     Verdict {
         class,
         culprit,
         explained_pct: finding["explained_pct"].as_f64().unwrap_or(0.0),
-        said: in_short(finding),
+        message: in_short(finding),
     }
 }
 
@@ -134,7 +134,7 @@ fn judge_quiet(played: &Played, findings: &[Value]) -> Verdict {
     });
     match blamed {
         None => Verdict { explained_pct: 100.0, ..Verdict::silence(true) },
-        Some(finding) => Verdict { said: in_short(finding), ..Verdict::silence(false) },
+        Some(finding) => Verdict { message: in_short(finding), ..Verdict::silence(false) },
     }
 }
 

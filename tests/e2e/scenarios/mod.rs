@@ -122,7 +122,7 @@ enum Culprit {
     Them,
     /// Three of them at least.
     Several,
-    Nobody,
+    Unprivileged,
     /// There is none.
     NotJudged,
 }
@@ -223,10 +223,10 @@ fn faults_are_named_and_nobody_else() {
         for run in 0..runs.unwrap_or(1) as u32 {
             match play(scenario, program, &right, seed, run) {
                 Ok(outcome) => report.add(scenario, program, outcome),
-                Err(lack) => {
+                Err(missing) => {
                     let name = format!("{TEST}, {} ({}, {})", scenario.name, scenario.number, program.name());
-                    skip(&name, lack.trim());
-                    report.lacks(scenario, program, lack.trim());
+                    skip(&name, missing.trim());
+                    report.missing(scenario, program, missing.trim());
                     break;
                 }
             }

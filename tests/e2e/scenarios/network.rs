@@ -54,8 +54,8 @@ fn play_loss(
     addresses: (&str, &str),
     faulty: bool,
 ) -> Result<Played, String> {
-    let hosts =
-        Hosts::make(every).map_err(|lack| format!("no lossy network could be made: {}", lack.trim()))?;
+    let hosts = Hosts::make(every)
+        .map_err(|missing| format!("no lossy network could be made: {}", missing.trim()))?;
     let port = if faulty { LOSSY_PORT } else { CLEAN_PORT };
     let trace = Trace::new();
     let far = receiver(&hosts, &["--to", addresses.1, "--port", port, "--listen", "1", "--answers"]);

@@ -26,7 +26,7 @@ struct Line {
 pub(super) struct Report {
     seed: u64,
     lines: BTreeMap<(u32, Program), Line>,
-    lacks: Vec<String>,
+    missing: Vec<String>,
     left_out: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ impl Line {
 
 impl Report {
     pub(super) fn new(seed: u64) -> Report {
-        Report { seed, lines: BTreeMap::new(), lacks: Vec::new(), left_out: Vec::new() }
+        Report { seed, lines: BTreeMap::new(), missing: Vec::new(), left_out: Vec::new() }
     }
 
     pub(super) fn add(&mut self, scenario: &Scenario, program: Program, outcome: Outcome) {
@@ -75,7 +75,7 @@ impl Report {
             verdict.culprit,
             verdict.explained_pct,
             outcome.alarms.len(),
-            verdict.said
+            verdict.message
         );
         outcome.alarms.iter().for_each(|alarm| eprintln!("   false alarm: {alarm}"));
         let line = self.lines.entry((scenario.number, program)).or_insert(Line {
@@ -86,8 +86,8 @@ impl Report {
         line.outcomes.push(outcome);
     }
 
-    pub(super) fn lacks(&mut self, scenario: &Scenario, program: Program, lack: &str) {
-        self.lacks.push(format!("{} ({}, {}): {lack}", scenario.name, scenario.number, program.name()));
+    pub(super) fn missing(&mut self, scenario: &Scenario, program: Program, missing: &str) {
+        self.missing.push(format!("{} ({}, {}): {missing}", scenario.name, scenario.number, program.name()));
     }
 
     /// It is not played on one of the programs.
@@ -150,7 +150,7 @@ impl Report {
                 if !(verdict.class && verdict.culprit && explained) {
                     line(format!(
                         "- Missed: {name}, run {}, `{}`): {}; {:.0}% explained",
-                        one.run, one.words, verdict.said, verdict.explained_pct
+                        one.run, one.words, verdict.message, verdict.explained_pct
                     ));
                 }
                 for alarm in &one.alarms {
@@ -170,8 +170,8 @@ impl Report {
                 noise[0]
             ));
         }
-        for lack in &self.lacks {
-            line(format!("- Not tried: {lack}"));
+        for missing in &self.missing {
+            line(format!("- Not tried: {missing}"));
         }
         for why in &self.left_out {
             line(format!("- Not on `torch`: {why}"));

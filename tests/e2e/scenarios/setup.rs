@@ -207,8 +207,8 @@ impl Setup {
         command.args(["trace", "--out"]).arg(trace.file()).args(&self.flags).args(["--", "taskset", "-c"]);
         command.arg(if self.anywhere { all_cpus() } else { "0".into() });
         command.arg(program).args(self.all_words(faulty)).arg("--start-file").arg(&gate);
-        let said = trace.folder.path().join("said");
-        command.envs(self.all_env(faulty)).stdout(std::fs::File::create(&said).unwrap());
+        let message = trace.folder.path().join("said");
+        command.envs(self.all_env(faulty)).stdout(std::fs::File::create(&message).unwrap());
         if self.counted {
             command.env("LD_LIBRARY_PATH", sim()).env("SIMGPU_CONTROL", trace.folder.path().join("gpu"));
         }
@@ -225,7 +225,7 @@ impl Setup {
         assert!(tracing.0.wait().unwrap().success(), "the workload and its trace end well");
         let named = self.fault.culprit.clone().filter(|_| faulty);
         let culprits = neighbours.iter().map(|neighbour| Who::Pid(neighbour.pid())).chain(named).collect();
-        let truth = truth(&std::fs::read_to_string(said).unwrap());
+        let truth = truth(&std::fs::read_to_string(message).unwrap());
         let workers = truth["children"]["pids"].as_array().into_iter().flatten();
         let workers = workers.filter_map(|pid| u32::try_from(pid.as_u64()?).ok());
         let helpers = workers.chain([tracing.0.id()]).collect();

@@ -84,7 +84,7 @@ impl Simulation {
                     self.slice_ns = 0.0;
                 }
                 Action::Detach(CallClass::Launches) => self.attached = false,
-                Action::Tell(change) => self.changes.push(change),
+                Action::Report(change) => self.changes.push(change),
                 Action::Set(..) | Action::Detach(_) | Action::DetachSoon(_) => {}
             }
         }
@@ -324,9 +324,9 @@ fn a_window_is_told_of_the_time_that_was_watched() {
         window(SYNC, 4 * SECOND, 0, 1.0, 0.0),
     ];
     periods.clip(&mut windows, class_of);
-    let told: Vec<(u64, u64)> =
+    let reported: Vec<(u64, u64)> =
         windows.iter().map(|w| (w.window_start_ns / MILLISECOND, w.window_ns / MILLISECOND)).collect();
-    assert_eq!(told, [(3_000, 250), (4_400, 100), (4_500, 100), (4_000, 500)]);
+    assert_eq!(reported, [(3_000, 250), (4_400, 100), (4_500, 100), (4_000, 500)]);
 }
 
 #[test]

@@ -65,8 +65,8 @@ struct Communicator {
     event: String,
     ranks: BTreeMap<i32, Place>,
     /// By sequence number.
-    meetings: BTreeMap<u64, Meeting>,
-    met: u64,
+    rounds: BTreeMap<u64, Round>,
+    seen: u64,
 }
 
 /// Where a rank is.
@@ -82,7 +82,7 @@ struct Place {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Meeting {
+struct Round {
     first_ns: u64,
     last_ns: u64,
     last_rank: i32,
@@ -162,7 +162,7 @@ impl Collectives {
                     pid: place.pid,
                     last_times: place.last_times,
                     late_ns: place.late_ns,
-                    of: communicator.met,
+                    of: communicator.seen,
                 })
             })
             .collect();
@@ -194,28 +194,28 @@ impl Communicator {
             *place = Place { pid, seq, start_ns, ..*place };
             self.event.clone_from(&collective.event);
         }
-        let meeting = self.meetings.entry(seq).or_insert(Meeting {
+        let round = self.rounds.entry(seq).or_insert(Round {
             first_ns: start_ns,
             last_ns: start_ns,
             last_rank: rank,
             came: 0,
         });
-        meeting.came += 1;
-        meeting.first_ns = meeting.first_ns.min(start_ns);
-        if start_ns > meeting.last_ns {
-            (meeting.last_ns, meeting.last_rank) = (start_ns, rank);
+        round.came += 1;
+        round.first_ns = round.first_ns.min(start_ns);
+        if start_ns > round.last_ns {
+            (round.last_ns, round.last_rank) = (start_ns, rank);
         }
-        if meeting.came >= self.ranks.len().max(2)
-            && let Some(meeting) = self.meetings.remove(&seq)
+        if round.came >= self.ranks.len().max(2)
+            && let Some(round) = self.rounds.remove(&seq)
         {
-            self.met += 1;
-            if let Some(place) = self.ranks.get_mut(&meeting.last_rank) {
+            self.seen += 1;
+            if let Some(place) = self.ranks.get_mut(&round.last_rank) {
                 place.last_times += 1;
-                place.late_ns += meeting.last_ns - meeting.first_ns;
+                place.late_ns += round.last_ns - round.first_ns;
             }
         }
-        while self.meetings.len() > MAX_COLLECTIVES {
-            self.meetings.pop_first();
+        while self.rounds.len() > MAX_COLLECTIVES {
+            self.rounds.pop_first();
         }
     }
 

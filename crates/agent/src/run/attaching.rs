@@ -31,7 +31,7 @@ impl Run {
         let now_ns = self.engine.now_ns();
         let slice =
             self.governor.next_ns().map(|next_ns| Duration::from_nanos(next_ns.saturating_sub(now_ns)));
-        let look = self.meets_threads().then(|| self.looks.pause(Instant::now()));
+        let look = self.sees_threads().then(|| self.looks.pause(Instant::now()));
         let turn = slice.into_iter().chain(look).fold(TURN, Duration::min).max(MIN_TURN);
         let (mapped, complete) = match &self.watch {
             Some(watch) => {
@@ -84,7 +84,7 @@ impl Run {
             }
             self.attach(&file, updates)?;
         }
-        self.census.meet(mapped.pid);
+        self.census.see(mapped.pid);
         self.report_lateness(mapped, id, updates)
     }
 
@@ -97,7 +97,7 @@ impl Run {
     }
 
     /// Whether threads are looked at between their calls.
-    pub(super) fn meets_threads(&self) -> bool {
+    pub(super) fn sees_threads(&self) -> bool {
         self.config.stacks != StackMode::Off && self.pythons.are_known()
     }
 
@@ -117,7 +117,7 @@ impl Run {
             }
             // A program that loads a GPU library will call it: its interpreter is known before that.
             if is_library && (is_target || everyone) {
-                self.pythons.meet(mapped.pid, &self.engine);
+                self.pythons.see(mapped.pid, &self.engine);
             }
             if is_target {
                 self.pythons.see_mapped(mapped.pid, &mapped.mapping.path, &self.engine);
@@ -225,15 +225,15 @@ impl Run {
         }
         for status in &statuses {
             self.states.take(status);
-            let said = match status.state {
+            let message = match status.state {
                 ProbeState::Degraded => &mut self.coverage.degraded,
                 ProbeState::Refused => &mut self.coverage.unattached,
                 ProbeState::Attached | ProbeState::Absent => continue,
             };
             let line = format!("{} {} {}: {}", status.probe, status.target, status.file, status.reason);
             // All of them are in the file; what is said with every answer is said once and has an end.
-            if said.len() < MAX_MESSAGES && !said.contains(&line) {
-                said.push(line);
+            if message.len() < MAX_MESSAGES && !message.contains(&line) {
+                message.push(line);
             }
         }
         let short = in_short(&statuses);
@@ -269,7 +269,7 @@ impl Run {
         let found = self.wakers.find(batch, own, |pid| self.engine.is_target(pid), has_program);
         for pid in found.new {
             self.engine.add_waker(pid)?;
-            self.pythons.meet(pid, &self.engine);
+            self.pythons.see(pid, &self.engine);
             self.has_new_targets = true;
         }
         for pid in found.targets {

@@ -33,8 +33,8 @@ impl Run {
         self.report(vec![status], updates)
     }
 
-    pub(super) fn end(mut self, told_to_stop: bool, updates: &Outbox) -> Result<Summary, AgentError> {
-        if told_to_stop && let Some(command) = &mut self.command {
+    pub(super) fn end(mut self, asked_to_stop: bool, updates: &Outbox) -> Result<Summary, AgentError> {
+        if asked_to_stop && let Some(command) = &mut self.command {
             command.terminate();
         }
         let end_ns = self.engine.now_ns();
@@ -56,7 +56,7 @@ impl Run {
         }
         // A command outlives a trace that was only to take so long.
         let command_status = match &mut self.command {
-            Some(command) if !told_to_stop => command.wait(),
+            Some(command) if !asked_to_stop => command.wait(),
             Some(command) => command.status(),
             None => None,
         };

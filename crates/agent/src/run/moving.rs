@@ -1,7 +1,7 @@
 //! A batch's way: what was read meanwhile joins it, what the kernel could not know is added, and it goes on to the store.
 
 use super::Run;
-use crate::between::meet;
+use crate::between::see;
 use crate::governor::{Action, Change};
 use crate::kernel_names::KernelNames;
 use crate::mask;
@@ -25,8 +25,8 @@ impl Run {
             self.gpus.extend(reading.gpus);
             batch.gpu_samples.extend(reading.samples);
             // The driver's tracepoint tells the same with its own words.
-            let told = |error: &GpuError| error.event == "xid" && self.has_xid_tracepoint();
-            batch.gpu_errors.extend(reading.errors.into_iter().filter(|error| !told(error)));
+            let reported = |error: &GpuError| error.event == "xid" && self.has_xid_tracepoint();
+            batch.gpu_errors.extend(reading.errors.into_iter().filter(|error| !reported(error)));
             batch.rdma_events.extend(reading.fabric);
         }
         if let Some(annotating) = &self.annotating {
@@ -62,7 +62,7 @@ impl Run {
         }
         actions.extend(self.governor.step(self.engine.now_ns()));
         self.act(actions, batch, updates)?;
-        batch.bills = self.governor.bills(&batch.windows);
+        batch.tracing_costs = self.governor.tracing_costs(&batch.windows);
         batch.slices = self.governor.account(&mut batch.windows, &batch.waits);
         Ok(())
     }
@@ -84,7 +84,7 @@ impl Run {
                 Action::DetachSoon(at_ns) => self.engine.detach_soon(at_ns),
                 Action::Set(class, setting) => self.engine.set_slice(class, &setting)?,
                 Action::Detach(class) => self.engine.detach_class(class),
-                Action::Tell(change) => {
+                Action::Report(change) => {
                     let status = self.changed(&change);
                     batch.watch_changes.push(status.clone());
                     self.report(vec![status], updates)?;
@@ -129,21 +129,21 @@ impl Run {
         self.pythons.follow(batch, &self.engine);
         self.stacks.complete(batch, &mut self.pythons, &self.reader);
         if self.config.stacks != StackMode::Off {
-            self.tell_stuck(batch);
+            self.report_stuck(batch);
         }
-        if self.meets_threads()
+        if self.sees_threads()
             && let Some(weight) = self.looks.due(Instant::now())
         {
             let spent = || own::thread_cpu_time() + self.reader.cpu_time();
             let before = spent();
             let read = |threads: &[BetweenCalls]| outside::frames_of(threads, &self.pythons, &self.reader);
-            meet(batch, &mut self.looks, weight, read, || self.engine.followed_threads());
+            see(batch, &mut self.looks, weight, read, || self.engine.followed_threads());
             self.looks.done(spent().saturating_sub(before));
         }
         self.host_events.complete(batch, self.census.by_pid());
         self.neighbours.take(batch, self.census.by_pid(), self.engine.now_ns());
         batch.memory_places.extend(self.places.answers());
-        self.callers.tell_via(&mut batch.calls);
+        self.callers.report_via(&mut batch.calls);
         KernelNames::check(&mut batch.calls);
         self.silent.take(batch);
         if let Some(calls) = &mut batch.in_flight {
@@ -160,7 +160,7 @@ impl Run {
     }
 
     /// Where calls are made that do not return, and where threads are that made collectives and came to no call for long.
-    fn tell_stuck(&mut self, batch: &mut Batch) {
+    fn report_stuck(&mut self, batch: &mut Batch) {
         let registers = OnceCell::new();
         let (pythons, reader) = (&self.pythons, &self.reader);
         let read = |target: Target| {
@@ -172,16 +172,16 @@ impl Run {
             read(Target { pid: call.pid, tid: call.tid, thread_pointer: call.thread_pointer })
         };
         if batch.in_flight.is_some() {
-            for met in self.silent.find(self.engine.now_ns(), || self.engine.between_calls()) {
-                let target = Target { pid: met.pid, tid: met.tid, thread_pointer: met.thread_pointer };
+            for seen in self.silent.find(self.engine.now_ns(), || self.engine.between_calls()) {
+                let target = Target { pid: seen.pid, tid: seen.tid, thread_pointer: seen.thread_pointer };
                 let place = read(target).and_then(|seen| self.stacks.take_outside(seen, batch, reader));
-                self.silent.remember(met, place);
+                self.silent.remember(seen, place);
             }
-            batch.between_calls.extend(self.silent.told(|place| self.stacks.known(place)));
+            batch.between_calls.extend(self.silent.reported(|place| self.stacks.known(place)));
         }
-        let tell = |seen, batch: &mut Batch| self.stacks.take_outside(seen, batch, reader);
-        self.stuck.complete(batch, of_call, || self.engine.in_flight(), tell);
-        self.stuck.tell_stacks(batch, |place| self.stacks.known(place));
+        let emit = |seen, batch: &mut Batch| self.stacks.take_outside(seen, batch, reader);
+        self.stuck.complete(batch, of_call, || self.engine.in_flight(), emit);
+        self.stuck.report_stacks(batch, |place| self.stacks.known(place));
     }
 
     /// A batch's way through census, tallies and ledger into the store.

@@ -38,12 +38,12 @@ impl Judge<'_> {
             Err(refusal) => return (Err(refusal), true),
         };
         let reply = line.reply;
-        let told = peer.about(line.pid, self.tracer, uid_of).and_then(|about| {
+        let reported = peer.about(line.pid, self.tracer, uid_of).and_then(|about| {
             let at = self.clock.moment(line.monotonic_ns, now);
             self.spans.take(line, about, at)
         });
-        let wants_to_know = reply || matches!(told, Err(Refusal::NotTheirs(_) | Refusal::NoProcess(_)));
-        (told, wants_to_know)
+        let wants_to_know = reply || matches!(reported, Err(Refusal::NotTheirs(_) | Refusal::NoProcess(_)));
+        (reported, wants_to_know)
     }
 }
 
@@ -145,16 +145,17 @@ impl Connection {
         if line.iter().all(u8::is_ascii_whitespace) && !skipped {
             return;
         }
-        let (told, reply) = match skipped {
+        let (reported, reply) = match skipped {
             true => (Err(Refusal::TooLong), true),
             false => judge.take(&self.peer, &line),
         };
-        news.take(&told);
-        if matches!(told, Err(Refusal::NotJson(_) | Refusal::TooLong | Refusal::Labels(_))) {
+        news.take(&reported);
+        if matches!(reported, Err(Refusal::NotJson(_) | Refusal::TooLong | Refusal::Labels(_))) {
             self.refused += 1;
         }
         if reply {
-            let answer = Answer { ok: told.is_ok(), error: told.err().map(|refusal| refusal.to_string()) };
+            let answer =
+                Answer { ok: reported.is_ok(), error: reported.err().map(|refusal| refusal.to_string()) };
             let mut text = serde_json::to_vec(&answer).unwrap_or_default();
             text.push(b'\n');
             // Who does not read his answers goes without.

@@ -120,7 +120,7 @@ pub(crate) fn paths(evidence: &Evidence) -> Vec<ProcessPath> {
         handed: Handed::new(),
         in_calls: in_calls(evidence, &running),
         running,
-        partners: partners(activity, &evidence.bills),
+        partners: partners(activity, &evidence.attribution),
     };
     pids(activity)
         .into_iter()
@@ -265,7 +265,7 @@ fn counted(evidence: &Evidence, period: &Period, span: Span) -> Option<u64> {
         CountedBy::Total(count) => return Some(count),
     };
     let waits = |tid: u32, by_tid: u32| -> u64 {
-        let rows = evidence.bills.iter().filter(|row| {
+        let rows = evidence.attribution.iter().filter(|row| {
             row.op.is_none() && row.cause == of.cause && (row.tid, row.by_tid) == (tid, by_tid)
         });
         rows.map(|row| row.count).sum()
@@ -341,15 +341,16 @@ fn unrecorded(
         }
         uncovered.insert(*tid, span.ns().saturating_sub(covered));
     }
-    let of_path = |row: &&crate::evidence::Billed| tids.binary_search(&row.tid).is_ok();
-    let bills: Vec<&crate::evidence::Billed> = evidence.bills.iter().filter(of_path).collect();
-    short_waits(&evidence.ops, &bills, &recorded, &uncovered)
+    let of_path = |row: &&crate::evidence::AttributedTime| tids.binary_search(&row.tid).is_ok();
+    let attribution: Vec<&crate::evidence::AttributedTime> =
+        evidence.attribution.iter().filter(of_path).collect();
+    short_waits(&evidence.ops, &attribution, &recorded, &uncovered)
 }
 
 /// The shares of each thread's time that it ran in calls, from their exact sums.
 fn in_calls(evidence: &Evidence, running: &Running<'_>) -> BTreeMap<u32, Vec<(Cause, f64)>> {
     let mut sums: BTreeMap<u32, (BTreeMap<Cause, u64>, u64, u64)> = BTreeMap::new();
-    for row in &evidence.bills {
+    for row in &evidence.attribution {
         let Some(op) = row.op.as_ref().and_then(|op| evidence.ops.get(op)) else { continue };
         if op.layer == Layer::Driver
             || !matches!(row.cause, Cause::CpuSelf | Cause::GpuWait | Cause::GpuAlloc)

@@ -3,7 +3,7 @@
 //! it has just woken, before it comes to wait: nothing is taken from it by that.
 
 use crate::activity::Activity;
-use crate::evidence::Billed;
+use crate::evidence::AttributedTime;
 use gpuwhy_model::Cause;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +12,13 @@ pub(crate) type Partners = BTreeSet<(u32, u32)>;
 
 /// Threads of which one makes GPU calls, and that wait for each other at least as long as they keep each other from a CPU. Those
 /// that only meet at a lock now and then compete.
-pub(crate) fn partners(activity: &Activity, bills: &[Billed]) -> Partners {
+pub(crate) fn partners(activity: &Activity, attribution: &[AttributedTime]) -> Partners {
     let calls = |tid: u32| activity.callers.contains_key(&tid);
-    let of_two =
-        |row: &&Billed| row.tid != row.by_tid && row.by_tid != 0 && (calls(row.tid) || calls(row.by_tid));
+    let of_two = |row: &&AttributedTime| {
+        row.tid != row.by_tid && row.by_tid != 0 && (calls(row.tid) || calls(row.by_tid))
+    };
     let mut pairs: BTreeMap<(u32, u32), Between> = BTreeMap::new();
-    for row in bills.iter().filter(of_two) {
+    for row in attribution.iter().filter(of_two) {
         let between = pairs.entry((row.tid.min(row.by_tid), row.tid.max(row.by_tid))).or_default();
         match row.cause {
             // A lock that a call takes is no hand-over.
@@ -49,8 +50,8 @@ mod tests {
     use crate::severity::percent;
     use gpuwhy_model::{OpId, Part, Reason, Span};
 
-    fn row(tid: u32, by_tid: u32, cause: Cause, ns: u64) -> Billed {
-        Billed {
+    fn row(tid: u32, by_tid: u32, cause: Cause, ns: u64) -> AttributedTime {
+        AttributedTime {
             pid: 1,
             tid,
             op: None,
@@ -66,7 +67,7 @@ mod tests {
         }
     }
 
-    fn found(rows: &[Billed]) -> Vec<(u32, u32)> {
+    fn found(rows: &[AttributedTime]) -> Vec<(u32, u32)> {
         let caller = Caller { pid: 1, calls: 10, ..Caller::default() };
         let callers = [1, 2].map(|tid| (tid, caller)).into();
         partners(&Activity { callers, ..Activity::default() }, rows).into_iter().collect()
@@ -99,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_lock_within_calls_is_no_hand_over() {
-        let within = Billed { op: Some("cuLaunchKernel".into()), ..row(1, 2, Cause::LockFutex, 900) };
+        let within = AttributedTime { op: Some("cuLaunchKernel".into()), ..row(1, 2, Cause::LockFutex, 900) };
         assert!(found(&[within]).is_empty());
     }
 
@@ -131,7 +132,7 @@ mod tests {
         let caller = Caller { pid: 1, calls: 1_000, first_ns: 0, last_ns: 1_000 * MS };
         Evidence {
             span: Span { start_ns: 0, end_ns: 1_000 * MS },
-            bills: vec![
+            attribution: vec![
                 row(1, 2, Cause::LockFutex, 300 * MS),
                 row(1, 2, Cause::CpuPreempted, 300 * MS),
                 row(2, 1, Cause::LockFutex, 400 * MS),
@@ -190,7 +191,7 @@ mod tests {
         let name = |pid| crate::activity::ThreadName { pid, comm: "python3".into() };
         let evidence = Evidence {
             span: Span { start_ns: 0, end_ns: 1_000 * MS },
-            bills: vec![row(1, 3, Cause::NetWait, 600 * MS)],
+            attribution: vec![row(1, 3, Cause::NetWait, 600 * MS)],
             activity: Activity {
                 waits: (0..50).flat_map(|step| of_step(step * 20)).collect(),
                 callers: [(1, caller)].into(),
@@ -207,7 +208,7 @@ mod tests {
     #[test]
     fn a_thread_that_competes_does() {
         let mut evidence = evidence();
-        evidence.bills = vec![row(1, 2, Cause::CpuPreempted, 300 * MS)];
+        evidence.attribution = vec![row(1, 2, Cause::CpuPreempted, 300 * MS)];
         assert_eq!(share_of(&paths(&evidence)[0], Cause::CpuPreempted, 1), 30);
     }
 }

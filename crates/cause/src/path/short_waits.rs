@@ -1,6 +1,6 @@
 //! Waits that are too short, or too many, to be recorded one by one: what is known of them is their sums.
 
-use crate::evidence::Billed;
+use crate::evidence::AttributedTime;
 use gpuwhy_model::{Cause, Family, OpInfo};
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 /// was recorded one by one, by who was behind them.
 pub(crate) fn short_waits(
     ops: &BTreeMap<String, OpInfo>,
-    bills: &[&Billed],
+    attribution: &[&AttributedTime],
     recorded: &BTreeMap<(u32, Cause), BTreeMap<u32, u64>>,
     uncovered_ns: &BTreeMap<u32, u64>,
 ) -> BTreeMap<u32, Vec<(Cause, u32, f64)>> {
     /// Less is noise of two clocks.
     const MIN_SHARE: f64 = 0.005;
     let mut sums: BTreeMap<(u32, Cause), BTreeMap<u32, u64>> = BTreeMap::new();
-    for row in bills.iter().filter(|row| is_wait(row)) {
+    for row in attribution.iter().filter(|row| is_wait(row)) {
         let cause = in_call(row.op.as_ref().and_then(|op| ops.get(op)), row.cause);
         *sums.entry((row.tid, cause)).or_default().entry(row.by_tid).or_default() += row.ns;
     }
@@ -61,7 +61,7 @@ pub(crate) fn in_call(op: Option<&OpInfo>, cause: Cause) -> Cause {
 }
 
 /// Time that a thread did not run.
-fn is_wait(row: &Billed) -> bool {
+fn is_wait(row: &AttributedTime) -> bool {
     !matches!(
         row.cause,
         Cause::CpuSelf
@@ -78,8 +78,8 @@ mod tests {
     use super::*;
     use gpuwhy_model::{Family, Layer, OpId, Role};
 
-    fn preempted(by_tid: u32, ns: u64) -> Billed {
-        Billed {
+    fn preempted(by_tid: u32, ns: u64) -> AttributedTime {
+        AttributedTime {
             pid: 1,
             tid: 1,
             op: None,
@@ -97,11 +97,11 @@ mod tests {
 
     #[test]
     fn short_waits_are_divided_among_those_behind_them() {
-        let bills = [preempted(2, 600), preempted(3, 300), preempted(4, 100)];
-        let bills: Vec<&Billed> = bills.iter().collect();
+        let attribution = [preempted(2, 600), preempted(3, 300), preempted(4, 100)];
+        let attribution: Vec<&AttributedTime> = attribution.iter().collect();
         // Half of what the second thread took was recorded wait by wait, and all of the fourth's.
         let recorded = [((1, Cause::CpuPreempted), [(2, 300), (4, 100)].into())].into();
-        let shares = short_waits(&BTreeMap::new(), &bills, &recorded, &[(1, 6_000)].into());
+        let shares = short_waits(&BTreeMap::new(), &attribution, &recorded, &[(1, 6_000)].into());
         assert_eq!(shares[&1], [(Cause::CpuPreempted, 2, 0.05), (Cause::CpuPreempted, 3, 0.05)]);
     }
 
@@ -115,7 +115,8 @@ mod tests {
             waits_for_gpu: true,
             role: Role::None,
         };
-        let row = Billed { op: Some(sync.name.clone()), cause: Cause::LockFutex, ..preempted(0, 600) };
+        let row =
+            AttributedTime { op: Some(sync.name.clone()), cause: Cause::LockFutex, ..preempted(0, 600) };
         let shares =
             short_waits(&[(sync.name.clone(), sync)].into(), &[&row], &BTreeMap::new(), &[(1, 6_000)].into());
         assert_eq!(shares[&1], [(Cause::GpuWait, 0, 0.1)]);

@@ -1,7 +1,7 @@
 //! GPUs that ran slower than they can.
 
 use super::Rule;
-use crate::bills::{Bills, Share, Who};
+use crate::attribution::{Attribution, Share, Who};
 use crate::case::Case;
 use crate::draft::Draft;
 use crate::severity::percent;
@@ -37,10 +37,10 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
         }
         let span = case.evidence.span.ns();
         let lost = (span as f64 * samples as f64 / gpu.samples as f64 * slower) as u64;
-        let mut bills = Bills::default();
-        bills.add(Cause::GpuThrottle, lost.max(1));
+        let mut attribution = Attribution::default();
+        attribution.add(Cause::GpuThrottle, lost.max(1));
         let reasons: Vec<&str> = harmful.iter().map(|(reason, _)| reason.as_str()).collect();
-        bills.say(
+        attribution.note(
             Cause::GpuThrottle,
             format!(
                 "GPU {} ({}): {} in {} of {} samples; {clock:.0} MHz meanwhile, {highest:.0} at most",
@@ -52,11 +52,11 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
             ),
         );
         if let Some(celsius) = gpu.temperature_c {
-            bills.say(Cause::GpuThrottle, format!("up to {celsius} °C"));
+            attribution.note(Cause::GpuThrottle, format!("up to {celsius} °C"));
         }
         let share =
             Share { comm: format!("GPU {}", gpu.gpu), ns: lost.max(1), count: samples, ..Share::default() };
-        bills.blame(Cause::GpuThrottle, Who::Named(format!("GPU {}", gpu.gpu)), share);
+        attribution.blame(Cause::GpuThrottle, Who::Named(format!("GPU {}", gpu.gpu)), share);
         let only_capped = reasons == [POWER_CAP];
         drafts.push(Draft {
             severity: Some(match (only_capped, slower) {
@@ -82,7 +82,7 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
                  gpu_samples WHERE gpu = {}",
                 gpu.gpu
             ),
-            bills,
+            attribution,
             ..Draft::default()
         });
     }

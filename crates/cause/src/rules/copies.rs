@@ -28,25 +28,25 @@ fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
     let pid = op.sums.pid;
     let wall = case.wall(pid).ns();
     let taken = op.taken_ns();
-    let mut bills = op.excess.only(|cause| op.is_taken(cause));
+    let mut attribution = op.excess.only(|cause| op.is_taken(cause));
     // The pages of its host memory come with the copy: whoever copies less, or into memory that stays, has fewer of both.
-    let faulted = bills.ns(Cause::MemFault);
-    bills.rename(Cause::MemFault, Cause::CopyPcie, faulted);
+    let faulted = attribution.ns(Cause::MemFault);
+    attribution.rename(Cause::MemFault, Cause::CopyPcie, faulted);
     let own_ns = op.sums.blame.oncpu_ns.max(op.gpu_wait_ns);
     let by_bytes = own_ns.min(op.sums.bytes_ns());
-    bills.add(Cause::CopyPcie, by_bytes);
+    attribution.add(Cause::CopyPcie, by_bytes);
     if op.info.waits_for_gpu {
-        bills.add(Cause::GpuWait, own_ns - by_bytes);
+        attribution.add(Cause::GpuWait, own_ns - by_bytes);
     }
-    let own_pct = percent(bills.ns(Cause::CopyPcie) + bills.ns(Cause::GpuWait), wall);
+    let own_pct = percent(attribution.ns(Cause::CopyPcie) + attribution.ns(Cause::GpuWait), wall);
     if own_pct < MIN_PCT && !matters(taken, wall) {
         return None;
     }
-    let main = bills.main()?;
+    let main = attribution.main()?;
     let place = place_of(case, pid, &op.sums.op);
     let at = at(&place);
     let rate = op.sums.bytes as f64 / (own_ns.max(1) as f64 / 1e9);
-    bills.say(
+    attribution.note(
         Cause::CopyPcie,
         format!(
             "{} copies of {} each, {} in all, {}/s",
@@ -56,12 +56,12 @@ fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
             units::size(rate as u64)
         ),
     );
-    if faulted * 10 > bills.ns(Cause::CopyPcie) {
+    if faulted * 10 > attribution.ns(Cause::CopyPcie) {
         let share =
             format!("{} of it in page faults: their host memory is new each time", units::duration(faulted));
-        bills.say(Cause::CopyPcie, share);
+        attribution.note(Cause::CopyPcie, share);
     }
-    bills.say(
+    attribution.note(
         Cause::GpuWait,
         format!(
             "{} calls of {} each: that few bytes take no such time, the queued work does",
@@ -73,12 +73,12 @@ fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
         Cause::CopyPcie => format!(
             "{} spends {:.0}% of its time copying: {} in {}{at}",
             case.name(pid),
-            percent(bills.ns(main), wall),
+            percent(attribution.ns(main), wall),
             units::size(op.sums.bytes),
             op.sums.op
         ),
-        Cause::GpuWait => waits_for_gpu(case, op, bills.ns(main), &at),
-        _ => lost(case, op, taken, &bills, &at),
+        Cause::GpuWait => waits_for_gpu(case, op, attribution.ns(main), &at),
+        _ => lost(case, op, taken, &attribution, &at),
     };
     let by_design = match main {
         Cause::GpuWait => Some("GPU bound"),
@@ -86,5 +86,5 @@ fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
         _ => None,
     };
     let severity = Some(of_taken(op.lost_ns(), wall));
-    Some(Draft { severity, by_design, title, ..of_calls(case, op, bills, place) })
+    Some(Draft { severity, by_design, title, ..of_calls(case, op, attribution, place) })
 }

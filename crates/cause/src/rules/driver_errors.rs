@@ -1,7 +1,7 @@
 //! Errors of GPUs, and calls that failed.
 
 use super::Rule;
-use crate::bills::{Bills, Share, Who};
+use crate::attribution::{Attribution, Share, Who};
 use crate::case::Case;
 use crate::draft::{Draft, at, place_of_stack};
 use crate::evidence::FailedCalls;
@@ -41,14 +41,15 @@ fn of_gpus(case: &Case<'_>) -> Vec<Draft> {
             other => format!("{other} error"),
         };
         let on = gpu.map_or_else(|| first.device.clone(), |gpu| format!("GPU {gpu}"));
-        let mut bills = Bills::default();
-        bills.add(Cause::GpuError, 1);
-        bills.say(Cause::GpuError, format!("{name} on {on}, {} times: {}", errors.len(), first.message));
+        let mut attribution = Attribution::default();
+        attribution.add(Cause::GpuError, 1);
+        attribution
+            .note(Cause::GpuError, format!("{name} on {on}, {} times: {}", errors.len(), first.message));
         let pid = errors.iter().find_map(|error| error.pid).filter(|pid| *pid != 0);
         if let Some(pid) = pid {
             let comm = case.comm(pid);
             let share = Share { comm, pid: Some(pid), ns: 1, count: errors.len() as u64, ..Share::default() };
-            bills.blame(Cause::GpuError, Who::Process(pid), share);
+            attribution.blame(Cause::GpuError, Who::Process(pid), share);
         }
         drafts.push(Draft {
             severity: Some(Severity::Critical),
@@ -63,7 +64,7 @@ fn of_gpus(case: &Case<'_>) -> Vec<Draft> {
                 advice(code).into(),
             ],
             sql: "SELECT * FROM gpu_errors ORDER BY timestamp_ns".into(),
-            bills,
+            attribution,
             ..Draft::default()
         });
     }
@@ -107,9 +108,9 @@ fn of_calls(case: &Case<'_>, failed: &FailedCalls) -> Option<Draft> {
     if !counted || NOT_HERE.contains(&failed.ret) || failed.count < MIN_FAILED {
         return None;
     }
-    let mut bills = Bills::default();
-    bills.add(Cause::GpuError, failed.ns.max(1));
-    bills.say(Cause::GpuError, format!("{} calls returned {}", failed.count, failed.ret));
+    let mut attribution = Attribution::default();
+    attribution.add(Cause::GpuError, failed.ns.max(1));
+    attribution.note(Cause::GpuError, format!("{} calls returned {}", failed.count, failed.ret));
     let place = place_of_stack(case, failed.stack_id);
     let at = at(&place);
     Some(Draft {
@@ -128,7 +129,7 @@ fn of_calls(case: &Case<'_>, failed: &FailedCalls) -> Option<Draft> {
             "SELECT timestamp_ns, op, ret, stack_id FROM cuda_events WHERE pid = {} AND kept = 'error'",
             failed.pid
         ),
-        bills,
+        attribution,
         place,
         ..Draft::default()
     })

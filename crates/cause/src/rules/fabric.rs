@@ -1,7 +1,7 @@
 //! InfiniBand and RoCE ports whose error counters rise, and their asynchronous events.
 
 use super::Rule;
-use crate::bills::{Bills, Share, Who};
+use crate::attribution::{Attribution, Share, Who};
 use crate::case::Case;
 use crate::draft::Draft;
 use gpuwhy_model::units::quoted;
@@ -31,25 +31,25 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
 
 fn draft(case: &Case<'_>, device: &str, port: Option<u32>, events: &[&RdmaEvent]) -> Draft {
     // An event that a process was told of does not say of which adapter.
-    let told = events.iter().find_map(|event| event.pid).filter(|_| device.is_empty());
-    let name = match (told, port) {
+    let reported = events.iter().find_map(|event| event.pid).filter(|_| device.is_empty());
+    let name = match (reported, port) {
         (Some(pid), _) => format!("an adapter of {}", case.name(pid)),
         (None, Some(port)) => format!("{device} port {port}"),
         (None, None) => device.to_string(),
     };
-    let mut bills = Bills::default();
-    bills.add(Cause::RdmaFabric, 1);
+    let mut attribution = Attribution::default();
+    attribution.add(Cause::RdmaFabric, 1);
     let mut rises: BTreeMap<&str, u64> = BTreeMap::new();
     for event in events {
         let what = if event.event == "counter" { event.counter.as_str() } else { event.event.as_str() };
         *rises.entry(what).or_default() += event.delta.unwrap_or(1);
     }
     for (what, rise) in &rises {
-        bills.say(Cause::RdmaFabric, format!("{name}: {what} rose by {rise}"));
+        attribution.note(Cause::RdmaFabric, format!("{name}: {what} rose by {rise}"));
     }
     let share =
-        Share { comm: name.clone(), pid: told, ns: 1, count: rises.values().sum(), ..Share::default() };
-    bills.blame(Cause::RdmaFabric, Who::Named(name.clone()), share);
+        Share { comm: name.clone(), pid: reported, ns: 1, count: rises.values().sum(), ..Share::default() };
+    attribution.blame(Cause::RdmaFabric, Who::Named(name.clone()), share);
     let congestion = rises.keys().all(|what| CONGESTION.iter().any(|mark| what.contains(mark)));
     let list: Vec<String> = rises.iter().map(|(what, rise)| format!("{what} +{rise}")).collect();
     Draft {
@@ -69,8 +69,8 @@ fn draft(case: &Case<'_>, device: &str, port: Option<u32>, events: &[&RdmaEvent]
             "SELECT timestamp_ns, event, counter, delta FROM rdma_events WHERE device = '{}'",
             device.replace('\'', "''")
         ),
-        pid: told.filter(|pid| case.process(*pid).is_some()),
-        bills,
+        pid: reported.filter(|pid| case.process(*pid).is_some()),
+        attribution,
         ..Draft::default()
     }
 }

@@ -1,7 +1,7 @@
 //! Operations of a trace that another tool has recorded: what its rows support, and no more.
 
 use super::Rule;
-use crate::bills::Bills;
+use crate::attribution::Attribution;
 use crate::case::Case;
 use crate::draft::{Draft, seconds};
 use gpuwhy_model::{Cause, Impact, Severity};
@@ -20,13 +20,13 @@ const MIN_NS: u64 = 5_000_000;
 fn find(case: &Case<'_>) -> Vec<Draft> {
     let mut drafts = Vec::new();
     for op in case.evidence.foreign.iter().filter(|op| op.slow_ns >= MIN_NS) {
-        let mut bills = Bills::default();
-        bills.add(Cause::GpuColdstart, op.cold_ns);
-        bills.say(
+        let mut attribution = Attribution::default();
+        attribution.add(Cause::GpuColdstart, op.cold_ns);
+        attribution.note(
             Cause::GpuColdstart,
             "the first launch of the process in this file: it loads what it needs".into(),
         );
-        bills.add(Cause::Unknown, op.slow_ns.saturating_sub(op.cold_ns));
+        attribution.add(Cause::Unknown, op.slow_ns.saturating_sub(op.cold_ns));
         let off_cpu = match op.off_cpu_pct {
             Some(pct) => format!(
                 "off-CPU time of the calling thread covers {pct:.0}% of its slow time ({} of {})",
@@ -35,8 +35,8 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
             ),
             None => "the file does not say when the calling threads were off the CPU".into(),
         };
-        bills.say(Cause::Unknown, off_cpu.clone());
-        bills.say(
+        attribution.note(Cause::Unknown, off_cpu.clone());
+        attribution.note(
             Cause::Unknown,
             "stored rows are a biased sample: p50 and p99 are of stored rows, not of all calls".into(),
         );
@@ -61,7 +61,7 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
             pid: Some(op.pid),
             fixes: vec!["record the workload with gpuwhy trace to learn the cause".into()],
             sql: format!("SELECT timestamp_ns, duration_ns, tid FROM events WHERE op = '{}' ORDER BY duration_ns DESC LIMIT 20", op.op.replace('\'', "''")),
-            bills,
+            attribution,
             ..Draft::default()
         });
     }

@@ -42,23 +42,23 @@ fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
     if percent(op.gpu_wait_ns, wall) < MIN_PCT && !matters(taken, wall) {
         return None;
     }
-    let mut bills = op.excess.clone();
+    let mut attribution = op.excess.clone();
     if of_taken(taken, wall) == Severity::Low || !stands_out(op, taken) {
-        let varying = bills.take(Cause::GpuWait, u64::MAX);
-        bills.add(Cause::GpuWait, op.gpu_wait_ns.max(varying));
+        let varying = attribution.take(Cause::GpuWait, u64::MAX);
+        attribution.add(Cause::GpuWait, op.gpu_wait_ns.max(varying));
     }
-    let main = bills.main()?;
+    let main = attribution.main()?;
     let place = place_of(case, pid, &op.sums.op);
     let at = at(&place);
     let (window, _, busy) = case.streams(pid);
-    if bills.ns(Cause::GpuWait) > 0 {
-        let each = bills.ns(Cause::GpuWait) / op.sums.count.max(1);
-        bills.say(
+    if attribution.ns(Cause::GpuWait) > 0 {
+        let each = attribution.ns(Cause::GpuWait) / op.sums.count.max(1);
+        attribution.note(
             Cause::GpuWait,
             format!("{} calls waited {} each on average", op.sums.calls(), seconds(each)),
         );
         if window > 0 {
-            bills.say(
+            attribution.note(
                 Cause::GpuWait,
                 format!(
                     "its streams were busy at most {:.0}% of the time: the rest passed between a wait and the next launch",
@@ -68,18 +68,18 @@ fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
         }
     }
     let title = match main {
-        Cause::GpuWait => waits_for_gpu(case, op, bills.ns(main), &at),
-        _ => lost(case, op, taken, &bills, &at),
+        Cause::GpuWait => waits_for_gpu(case, op, attribution.ns(main), &at),
+        _ => lost(case, op, taken, &attribution, &at),
     };
     let by_design = (main == Cause::GpuWait).then_some("GPU bound");
     let severity = Some(of_taken(op.lost_ns(), wall));
-    Some(Draft { severity, by_design, title, ..of_calls(case, op, bills, place) })
+    Some(Draft { severity, by_design, title, ..of_calls(case, op, attribution, place) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evidence::{Billed, OpSums};
+    use crate::evidence::{AttributedTime, OpSums};
     use gpuwhy_model::{Histogram, Layer, OpId, OpInfo, Role};
 
     fn stands_out_in(calls: &[u64], taken_ns: u64) -> bool {
@@ -101,7 +101,7 @@ mod tests {
             waits_for_gpu: true,
             role: Role::None,
         };
-        stands_out(&OpLedger::new(&sums, &info, &[] as &[&Billed], &[]), taken_ns)
+        stands_out(&OpLedger::new(&sums, &info, &[] as &[&AttributedTime], &[]), taken_ns)
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Collectives that do not end: a rank is missing, or ranks do not agree on what they do.
 
 use super::Rule;
-use crate::bills::{Bills, Share, Who};
+use crate::attribution::{Attribution, Share, Who};
 use crate::case::Case;
 use crate::draft::{Draft, in_short, place_of_stack, seconds};
 use crate::evidence::{Arrival, HangingCall};
@@ -33,7 +33,7 @@ fn mismatch(case: &Case<'_>, comm: &str, rounds: &BTreeMap<u64, Vec<&Arrival>>) 
     for (seq, arrivals) in rounds {
         let mut kinds: BTreeMap<String, Vec<&Arrival>> = BTreeMap::new();
         for arrival in arrivals {
-            kinds.entry(said(arrival)).or_default().push(arrival);
+            kinds.entry(message(arrival)).or_default().push(arrival);
         }
         if kinds.len() < 2 {
             continue;
@@ -54,22 +54,22 @@ fn mismatch(case: &Case<'_>, comm: &str, rounds: &BTreeMap<u64, Vec<&Arrival>>) 
     None
 }
 
-fn said(arrival: &Arrival) -> String {
-    let mut said = arrival.op.clone();
+fn message(arrival: &Arrival) -> String {
+    let mut message = arrival.op.clone();
     // Senders and receivers, and gathers with parts of different size, may differ.
     if matches!(arrival.op.as_str(), "ncclSend" | "ncclRecv") {
         return "send or receive".into();
     }
     if let Some(count) = arrival.count {
-        said += &format!(" of {count}");
+        message += &format!(" of {count}");
     }
     if let Some(datatype) = &arrival.datatype {
-        said += &format!(" {datatype}");
+        message += &format!(" {datatype}");
     }
     if let Some(reduce) = &arrival.reduce_op {
-        said += &format!(" {reduce}");
+        message += &format!(" {reduce}");
     }
-    said
+    message
 }
 
 /// Ranks that are not at the collective others wait in.
@@ -152,13 +152,13 @@ fn draft(case: &Case<'_>, odd: &Odd<'_>, verb: &str, about: &str) -> Draft {
         .min()
         .unwrap_or(span.start_ns);
     let lost = span.end_ns.saturating_sub(start).max(1);
-    let mut bills = Bills::default();
-    bills.add(Cause::RankHang, lost);
+    let mut attribution = Attribution::default();
+    attribution.add(Cause::RankHang, lost);
     let process = pid.and_then(|pid| case.process(pid));
     let comm_name = process.map_or_else(|| format!("rank {rank}"), |process| process.comm.clone());
     let share = Share { comm: comm_name, pid: *pid, ns: lost, count: 1, ..Share::default() };
-    bills.blame(Cause::RankHang, Who::Rank(*rank), share);
-    bills.say(Cause::RankHang, about.to_string());
+    attribution.blame(Cause::RankHang, Who::Rank(*rank), share);
+    attribution.note(Cause::RankHang, about.to_string());
     let place = place_of_stack(case, *stack_id);
     let at = in_short(&place).map_or_else(String::new, |line| format!(", last seen at {line}"));
     Draft {
@@ -168,12 +168,12 @@ fn draft(case: &Case<'_>, odd: &Odd<'_>, verb: &str, about: &str) -> Draft {
         pid: *pid,
         rank: Some(*rank),
         window: Some(Span { start_ns: start, end_ns: span.end_ns }),
-        fixes: fixes(case, pid.unwrap_or_default(), &bills),
+        fixes: fixes(case, pid.unwrap_or_default(), &attribution),
         sql: format!(
             "SELECT rank, pid, seq, op, count, datatype, timestamp_ns FROM nccl_events WHERE comm_id_hash = '{comm}' \
              AND seq >= {seq} ORDER BY seq, rank"
         ),
-        bills,
+        attribution,
         place,
         ..Draft::default()
     }

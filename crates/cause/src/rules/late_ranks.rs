@@ -1,13 +1,13 @@
 //! A rank that arrives late at its collectives: all others wait for it.
 
 use super::Rule;
-use crate::bills::{Bills, Share, Who};
+use crate::attribution::{Attribution, Share, Who};
 use crate::case::Case;
 use crate::draft::{Draft, at, place_of_stack, seconds};
 use crate::evidence::Arrival;
 use crate::fixes::fixes;
 use crate::path::{Scale, describe};
-use crate::ranks::keeps;
+use crate::ranks::holds;
 use crate::severity::{matters, of_taken, percent};
 use gpuwhy_model::Cause;
 use std::collections::BTreeMap;
@@ -70,12 +70,12 @@ fn draft(case: &Case<'_>, rounds: &BTreeMap<u64, Vec<&Arrival>>) -> Option<Draft
         .iter()
         .max_by_key(|(op, ns)| (**ns, std::cmp::Reverse((*op).clone())))
         .map(|(op, _)| op.clone());
-    let mut bills = Bills::default();
-    bills.add(Cause::RankStraggler, lost);
+    let mut attribution = Attribution::default();
+    attribution.add(Cause::RankStraggler, lost);
     let comm = case.comm(late.pid);
     let share = Share { comm, pid: Some(late.pid), ns: lost, count: late.last, ..Share::default() };
-    bills.blame(Cause::RankStraggler, Who::Rank(rank), share);
-    bills.say(
+    attribution.blame(Cause::RankStraggler, Who::Rank(rank), share);
+    attribution.note(
         Cause::RankStraggler,
         format!(
             "rank {rank} came last to {} of {complete} collectives; a rank waited {} for it on average in all",
@@ -86,20 +86,20 @@ fn draft(case: &Case<'_>, rounds: &BTreeMap<u64, Vec<&Arrival>>) -> Option<Draft
     let mut place = place_of_stack(case, late.stack_id);
     let mut why = String::new();
     let mut what_to_do = Vec::new();
-    if let Some((class, (key, part))) = keeps(case, late.pid) {
+    if let Some((class, (key, part))) = holds(case, late.pid) {
         let own = place_of_stack(case, part.stack_id);
         why = format!(": {}{}", describe(case, key, part), at(&own));
-        bills.say(Cause::RankStraggler, format!("its own time went to{why}, {}", seconds(part.ns)));
+        attribution.note(Cause::RankStraggler, format!("its own time went to{why}, {}", seconds(part.ns)));
         // Where it is kept is where to look, not where it comes late.
         if !(own.python.is_empty() && own.native.is_empty()) {
             place = own;
         }
-        let mut of_reason = Bills::default();
+        let mut of_reason = Attribution::default();
         of_reason.add(class, part.ns);
         what_to_do = fixes(case, late.pid, &of_reason);
     }
     let at = if why.is_empty() { at(&place) } else { String::new() };
-    what_to_do.extend(fixes(case, late.pid, &bills));
+    what_to_do.extend(fixes(case, late.pid, &attribution));
     Some(Draft {
         severity: Some(of_taken(late.alone_ns, wall)),
         title: format!(
@@ -114,7 +114,7 @@ fn draft(case: &Case<'_>, rounds: &BTreeMap<u64, Vec<&Arrival>>) -> Option<Draft
         rank: Some(rank),
         fixes: what_to_do,
         sql: "SELECT comm_id_hash, seq, rank, timestamp_ns, op FROM nccl_events ORDER BY 1, 2, 4".into(),
-        bills,
+        attribution,
         place,
         ..Draft::default()
     })

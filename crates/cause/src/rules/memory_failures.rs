@@ -1,7 +1,7 @@
 //! Allocations that failed, and who holds the memory.
 
 use super::Rule;
-use crate::bills::{Bills, Share, Who};
+use crate::attribution::{Attribution, Share, Who};
 use crate::case::Case;
 use crate::draft::{Draft, at, in_short, place_of_stack};
 use crate::fixes::fixes;
@@ -28,7 +28,7 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
 fn draft(case: &Case<'_>, pid: u32, failures: &[&MemoryFailure]) -> Option<Draft> {
     let last = failures.iter().max_by_key(|failure| (failure.time_ns, failure.tid))?;
     let op = case.evidence.ops.values().find(|op| op.id == last.op).map(|op| op.name.clone());
-    let mut bills = Bills::default();
+    let mut attribution = Attribution::default();
     // Time is not what it costs; a share needs some.
     let spent = case
         .evidence
@@ -37,8 +37,8 @@ fn draft(case: &Case<'_>, pid: u32, failures: &[&MemoryFailure]) -> Option<Draft
         .filter(|call| call.pid == pid && Some(&call.op) == op.as_ref())
         .map(|call| call.ns)
         .sum::<u64>();
-    bills.add(Cause::GpuMemory, spent.max(1));
-    bills.say(
+    attribution.add(Cause::GpuMemory, spent.max(1));
+    attribution.note(
         Cause::GpuMemory,
         format!(
             "{} allocations failed, the last of {}, while {} were live",
@@ -51,7 +51,7 @@ fn draft(case: &Case<'_>, pid: u32, failures: &[&MemoryFailure]) -> Option<Draft
     for holder in &last.holders {
         let place = place_of_stack(case, holder.stack_id);
         let site = in_short(&place).or_else(|| place.native.first().cloned());
-        bills.say(
+        attribution.note(
             Cause::GpuMemory,
             format!(
                 "{} in {} pieces held by {} from {}",
@@ -70,7 +70,7 @@ fn draft(case: &Case<'_>, pid: u32, failures: &[&MemoryFailure]) -> Option<Draft
         let comm = case.comm(holder);
         let ns = (spent.max(1) as f64 * bytes as f64 / held.max(1) as f64) as u64;
         let share = Share { comm, pid: Some(holder), ns: ns.max(1), count, ..Share::default() };
-        bills.blame(Cause::GpuMemory, Who::Process(holder), share);
+        attribution.blame(Cause::GpuMemory, Who::Process(holder), share);
     }
     let place = place_of_stack(case, last.stack_id);
     let at = at(&place);
@@ -84,9 +84,9 @@ fn draft(case: &Case<'_>, pid: u32, failures: &[&MemoryFailure]) -> Option<Draft
         ),
         op,
         pid: Some(pid),
-        fixes: fixes(case, pid, &bills),
+        fixes: fixes(case, pid, &attribution),
         sql: "SELECT * FROM memory_holders ORDER BY bytes DESC".into(),
-        bills,
+        attribution,
         place,
         ..Draft::default()
     })

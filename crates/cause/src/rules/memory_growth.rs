@@ -1,7 +1,7 @@
 //! Device memory that grows and grows.
 
 use super::Rule;
-use crate::bills::{Bills, Share, Who};
+use crate::attribution::{Attribution, Share, Who};
 use crate::case::Case;
 use crate::draft::{Draft, in_short, place_of_stack};
 use crate::fixes::fixes;
@@ -53,10 +53,10 @@ fn draft(case: &Case<'_>, pid: u32, mut uses: Vec<&MemoryUse>) -> Option<Draft> 
         return None;
     }
     let grown = last.live_bytes - quarters[0];
-    let mut bills = Bills::default();
-    bills.add(Cause::GpuMemory, 1);
+    let mut attribution = Attribution::default();
+    attribution.add(Cause::GpuMemory, 1);
     let seconds = (wall.ns() / 4 * 3) as f64 / 1e9;
-    bills.say(
+    attribution.note(
         Cause::GpuMemory,
         format!(
             "live memory went from {} to {}, {} a second",
@@ -70,7 +70,8 @@ fn draft(case: &Case<'_>, pid: u32, mut uses: Vec<&MemoryUse>) -> Option<Draft> 
         .filter(|total| *total > last.live_bytes && grown > 0)
         .map(|total| ((total - last.live_bytes) as f64 / (grown as f64 / seconds) * 1e9) as u64);
     if let Some(ns) = time_left {
-        bills.say(Cause::GpuMemory, format!("at that pace the GPU is full in {}", units::duration(ns)));
+        attribution
+            .note(Cause::GpuMemory, format!("at that pace the GPU is full in {}", units::duration(ns)));
     }
     let mut holders: Vec<_> = case
         .evidence
@@ -83,7 +84,7 @@ fn draft(case: &Case<'_>, pid: u32, mut uses: Vec<&MemoryUse>) -> Option<Draft> 
     for held in holders.iter().take(3) {
         let site = place_of_stack(case, held.stack_id);
         let site = in_short(&site).or_else(|| site.native.first().cloned());
-        bills.say(
+        attribution.note(
             Cause::GpuMemory,
             format!(
                 "{} in {} pieces are from {}",
@@ -94,7 +95,7 @@ fn draft(case: &Case<'_>, pid: u32, mut uses: Vec<&MemoryUse>) -> Option<Draft> 
         );
     }
     let comm = case.comm(pid);
-    bills.blame(
+    attribution.blame(
         Cause::GpuMemory,
         Who::Process(pid),
         Share { comm, pid: Some(pid), ns: 1, count: last.live_count, ..Share::default() },
@@ -109,9 +110,9 @@ fn draft(case: &Case<'_>, pid: u32, mut uses: Vec<&MemoryUse>) -> Option<Draft> 
         ),
         pid: Some(pid),
         op: holders.first().and_then(|held| held.op.clone()),
-        fixes: fixes(case, pid, &bills),
+        fixes: fixes(case, pid, &attribution),
         sql: format!("SELECT timestamp_ns, live_bytes FROM memory_stats WHERE pid = {pid} ORDER BY 1"),
-        bills,
+        attribution,
         place,
         ..Draft::default()
     })

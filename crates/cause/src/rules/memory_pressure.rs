@@ -1,7 +1,7 @@
 //! A GPU whose memory is nearly full.
 
 use super::Rule;
-use crate::bills::{Bills, Share, Who};
+use crate::attribution::{Attribution, Share, Who};
 use crate::case::Case;
 use crate::draft::Draft;
 use crate::severity::percent;
@@ -25,9 +25,9 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
         if percent(used, total) < FULL_PCT {
             continue;
         }
-        let mut bills = Bills::default();
-        bills.add(Cause::GpuMemory, 1);
-        bills.say(
+        let mut attribution = Attribution::default();
+        attribution.add(Cause::GpuMemory, 1);
+        attribution.note(
             Cause::GpuMemory,
             format!(
                 "{} of {} in use on GPU {} ({})",
@@ -38,10 +38,10 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
             ),
         );
         if let Some((pid, bytes)) = gpu.largest {
-            bills.say(Cause::GpuMemory, format!("{} uses {}", case.name(pid), units::size(bytes)));
+            attribution.note(Cause::GpuMemory, format!("{} uses {}", case.name(pid), units::size(bytes)));
             let comm = case.comm(pid);
             let share = Share { comm, pid: Some(pid), ns: 1, count: 1, ..Share::default() };
-            bills.blame(Cause::GpuMemory, Who::Process(pid), share);
+            attribution.blame(Cause::GpuMemory, Who::Process(pid), share);
         }
         drafts.push(Draft {
             severity: Some(Severity::Low),
@@ -53,7 +53,7 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
                 "SELECT timestamp_ns, memory_used_bytes, memory_total_bytes FROM gpu_samples WHERE gpu = {}",
                 gpu.gpu
             ),
-            bills,
+            attribution,
             ..Draft::default()
         });
     }

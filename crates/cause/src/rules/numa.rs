@@ -1,7 +1,7 @@
 //! Threads that launch from another memory node than their GPU's, or whose memory lies on another.
 
 use super::Rule;
-use crate::bills::{Bills, Share, Who};
+use crate::attribution::{Attribution, Share, Who};
 use crate::case::Case;
 use crate::draft::Draft;
 use crate::evidence::ThreadHome;
@@ -41,16 +41,16 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
         if drafts.iter().any(|draft| draft.pid == Some(home.pid)) {
             continue;
         }
-        let mut bills = Bills::default();
-        bills.add(Cause::NumaRemote, 1);
+        let mut attribution = Attribution::default();
+        attribution.add(Cause::NumaRemote, 1);
         if let Some(node) = far_gpu {
-            bills.say(
+            attribution.note(
                 Cause::NumaRemote,
                 format!("thread {} runs on node {}, its GPU is at node {node}", home.tid, home.node),
             );
         }
         if let Some((node, bytes)) = far_memory {
-            bills.say(
+            attribution.note(
                 Cause::NumaRemote,
                 format!(
                     "{:.0}% of its process's memory is on node {node}, the thread on node {}",
@@ -61,7 +61,7 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
         }
         let target = far_gpu.unwrap_or(home.node);
         let comm = case.comm(home.pid);
-        bills.blame(
+        attribution.blame(
             Cause::NumaRemote,
             Who::Process(home.pid),
             Share { comm, pid: Some(home.pid), ns: 1, count: 1, ..Share::default() },
@@ -82,7 +82,7 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
                 ),
             ],
             sql: format!("SELECT tid, cpu, numa_node, node_migrations FROM threads WHERE pid = {}", home.pid),
-            bills,
+            attribution,
             ..Draft::default()
         });
     }

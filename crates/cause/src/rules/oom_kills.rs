@@ -1,7 +1,7 @@
 //! Processes the kernel killed because the host's memory had run out.
 
 use super::Rule;
-use crate::bills::{Bills, Share, Who};
+use crate::attribution::{Attribution, Share, Who};
 use crate::case::Case;
 use crate::draft::Draft;
 use crate::fixes::see_limit;
@@ -22,11 +22,11 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
     kills
         .into_iter()
         .map(|kill| {
-            let mut bills = Bills::default();
-            bills.add(Cause::MemOom, 1);
+            let mut attribution = Attribution::default();
+            attribution.add(Cause::MemOom, 1);
             let cgroup = case.cgroup(kill.cgroup_id);
             let of = cgroup.as_ref().map_or_else(String::new, |cgroup| format!(" of cgroup {cgroup}"));
-            bills.say(Cause::MemOom, format!("{}[{}] had asked for memory{of}", kill.by_comm, kill.by_pid));
+            attribution.note(Cause::MemOom, format!("{}[{}] had asked for memory{of}", kill.by_comm, kill.by_pid));
             let share = Share {
                 comm: kill.by_comm.clone(),
                 pid: Some(kill.by_pid).filter(|pid| *pid != 0),
@@ -35,7 +35,7 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
                 count: 1,
                 ..Share::default()
             };
-            bills.blame(Cause::MemOom, Who::Process(kill.by_pid), share);
+            attribution.blame(Cause::MemOom, Who::Process(kill.by_pid), share);
             let limit = cgroup.as_ref().and_then(|cgroup| see_limit(cgroup, "the limit", &["memory.max"]));
             Draft {
                 severity: Some(Severity::Critical),
@@ -46,7 +46,7 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
                     .chain(["raise the limit, or use less: fewer data loader workers, smaller prefetch, less pinned memory".into()])
                     .collect(),
                 sql: "SELECT * FROM mem_events WHERE event = 'oom_kill'".into(),
-                bills,
+                attribution,
                 ..Draft::default()
             }
         })

@@ -1,7 +1,7 @@
 //! Stalls that come at a steady beat: a timer, a checkpoint, a scraper.
 
 use super::Rule;
-use crate::bills::Bills;
+use crate::attribution::Attribution;
 use crate::case::Case;
 use crate::draft::{Draft, seconds};
 use crate::evidence::Pace;
@@ -55,9 +55,9 @@ fn draft(case: &Case<'_>, pid: u32) -> Option<Draft> {
     if !is_steady || period < MIN_DISTANCE * window || !matters(lost, wall) {
         return None;
     }
-    let mut bills = Bills::default();
-    bills.add(Cause::Unknown, lost);
-    bills.say(
+    let mut attribution = Attribution::default();
+    attribution.add(Cause::Unknown, lost);
+    attribution.note(
         Cause::Unknown,
         format!(
             "{} spikes, {} apart; the longest call of a usual window takes {}",
@@ -84,7 +84,7 @@ fn draft(case: &Case<'_>, pid: u32) -> Option<Draft> {
         sql: format!(
             "SELECT window_start_ns, op, max_ns FROM call_stats WHERE pid = {pid} AND max_ns > {limit} ORDER BY 1"
         ),
-        bills,
+        attribution,
         ..Draft::default()
     })
 }

@@ -1,7 +1,7 @@
 //! Graphs that are captured again and again instead of being replayed.
 
 use super::Rule;
-use crate::bills::Bills;
+use crate::attribution::Attribution;
 use crate::case::Case;
 use crate::draft::{Draft, at, place_of_stack, seconds};
 use crate::fixes::fixes;
@@ -32,9 +32,9 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
         {
             continue;
         }
-        let mut bills = Bills::default();
-        bills.add(Cause::GraphRecapture, made_ns);
-        bills.say(
+        let mut attribution = Attribution::default();
+        attribution.add(Cause::GraphRecapture, made_ns);
+        attribution.note(
             Cause::GraphRecapture,
             format!(
                 "{} graphs were made in {} and launched {} times, {} updates",
@@ -64,12 +64,12 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
             ),
             op: op.map(|op| op.sums.op.clone()),
             pid: Some(graphs.pid),
-            fixes: fixes(case, graphs.pid, &bills),
+            fixes: fixes(case, graphs.pid, &attribution),
             sql: format!(
                 "SELECT graph, created_ns, capture_ns, instantiate_ns, launches, updates FROM graphs WHERE pid = {}",
                 graphs.pid
             ),
-            bills,
+            attribution,
             place,
             ..Draft::default()
         });

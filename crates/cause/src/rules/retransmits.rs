@@ -1,10 +1,10 @@
 //! Connections that lose segments, and the waits that go with it.
 
 use super::Rule;
-use crate::bills::{Bills, Share, Who};
+use crate::attribution::{Attribution, Share, Who};
 use crate::case::Case;
 use crate::draft::{Draft, seconds};
-use crate::evidence::{Billed, Retransmits};
+use crate::evidence::{AttributedTime, Retransmits};
 use crate::fixes::fixes;
 use crate::severity::{of_taken, percent};
 use gpuwhy_model::Cause;
@@ -49,9 +49,10 @@ pub(super) fn lost_ns(case: &Case<'_>, pid: u32) -> u64 {
 }
 
 /// Its waits for sockets.
-fn waits<'a>(case: &'a Case<'_>, pid: u32) -> impl Iterator<Item = &'a Billed> {
-    let is_wait = move |row: &&Billed| row.pid == pid && matches!(row.cause, Cause::NetWait | Cause::NetTcp);
-    case.evidence.bills.iter().filter(is_wait)
+fn waits<'a>(case: &'a Case<'_>, pid: u32) -> impl Iterator<Item = &'a AttributedTime> {
+    let is_wait =
+        move |row: &&AttributedTime| row.pid == pid && matches!(row.cause, Cause::NetWait | Cause::NetTcp);
+    case.evidence.attribution.iter().filter(is_wait)
 }
 
 fn draft(case: &Case<'_>, pid: u32, mut connections: Vec<&Retransmits>) -> Option<Draft> {
@@ -64,8 +65,8 @@ fn draft(case: &Case<'_>, pid: u32, mut connections: Vec<&Retransmits>) -> Optio
     let lost = lost_ns(case, pid);
     let in_calls = waits(case, pid).filter(|row| row.op.is_some());
     let op = in_calls.max_by_key(|row| (row.ns, std::cmp::Reverse(row.tid)));
-    let mut bills = Bills::default();
-    bills.add(Cause::NetTcp, lost.max(1));
+    let mut attribution = Attribution::default();
+    attribution.add(Cause::NetTcp, lost.max(1));
     for connection in &connections {
         let share = Share {
             comm: connection.remote.clone(),
@@ -73,12 +74,12 @@ fn draft(case: &Case<'_>, pid: u32, mut connections: Vec<&Retransmits>) -> Optio
             count: connection.count,
             ..Share::default()
         };
-        bills.blame(Cause::NetTcp, Who::Named(connection.remote.clone()), share);
+        attribution.blame(Cause::NetTcp, Who::Named(connection.remote.clone()), share);
     }
     let worst = connections.first()?;
     let rank = worst.rank.map_or_else(String::new, |rank| format!(" of rank {rank}"));
     for connection in connections.iter().take(3) {
-        bills.say(
+        attribution.note(
             Cause::NetTcp,
             format!(
                 "{} segments sent again from {} to {}{rank}",
@@ -86,7 +87,7 @@ fn draft(case: &Case<'_>, pid: u32, mut connections: Vec<&Retransmits>) -> Optio
             ),
         );
     }
-    bills.say(Cause::NetTcp, format!("its threads waited for sockets for {} in all", seconds(lost)));
+    attribution.note(Cause::NetTcp, format!("its threads waited for sockets for {} in all", seconds(lost)));
     Some(Draft {
         severity: Some(of_taken(lost, wall)),
         title: format!(
@@ -99,11 +100,11 @@ fn draft(case: &Case<'_>, pid: u32, mut connections: Vec<&Retransmits>) -> Optio
         op: op.and_then(|row| row.op.clone()),
         pid: Some(pid),
         rank: worst.rank,
-        fixes: fixes(case, pid, &bills),
+        fixes: fixes(case, pid, &attribution),
         sql: format!(
             "SELECT saddr, sport, daddr, dport, count(*) AS segments FROM tcp_events WHERE pid = {pid} GROUP BY 1, 2, 3, 4"
         ),
-        bills,
+        attribution,
         ..Draft::default()
     })
 }

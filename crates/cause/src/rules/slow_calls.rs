@@ -1,7 +1,7 @@
 //! Calls that took longer than their operation normally takes.
 
 use super::Rule;
-use crate::bills::Bills;
+use crate::attribution::Attribution;
 use crate::case::Case;
 use crate::draft::{Draft, at, cause_in_words, place_of, seconds};
 use crate::fixes::fixes;
@@ -51,27 +51,27 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
 fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
     let pid = op.sums.pid;
     let wall = case.wall(pid).ns();
-    let bills = op.excess.clone();
-    if !matters(bills.total_ns(), wall) {
+    let attribution = op.excess.clone();
+    if !matters(attribution.total_ns(), wall) {
         return None;
     }
-    let main = bills.main()?;
+    let main = attribution.main()?;
     let place = place_of(case, pid, &op.sums.op);
     let at = at(&place);
     Some(Draft {
-        severity: Some(severity(op, &bills, main, wall)),
+        severity: Some(severity(op, &attribution, main, wall)),
         title: match main {
-            Cause::GpuWait => waits_for_gpu(case, op, bills.ns(main), &at),
-            _ => lost(case, op, bills.total_ns(), &bills, &at),
+            Cause::GpuWait => waits_for_gpu(case, op, attribution.ns(main), &at),
+            _ => lost(case, op, attribution.total_ns(), &attribution, &at),
         },
-        ..of_calls(case, op, bills, place)
+        ..of_calls(case, op, attribution, place)
     })
 }
 
 /// What is not explained is worse where it is more, but nobody is accused by it.
-fn severity(op: &OpLedger<'_>, bills: &Bills, main: Cause, wall_ns: u64) -> Severity {
+fn severity(op: &OpLedger<'_>, attribution: &Attribution, main: Cause, wall_ns: u64) -> Severity {
     let taken = of_taken(op.taken_ns(), wall_ns);
-    let unexplained = bills.sum_of(|cause| !cause.explains());
+    let unexplained = attribution.sum_of(|cause| !cause.explains());
     let unexplained = match main.explains() {
         false => of_taken(unexplained / 2, wall_ns).max(Severity::Medium),
         true => Severity::Low,
@@ -80,23 +80,29 @@ fn severity(op: &OpLedger<'_>, bills: &Bills, main: Cause, wall_ns: u64) -> Seve
 }
 
 /// A finding about the calls of an operation, but for what it says of them.
-pub(super) fn of_calls(case: &Case<'_>, op: &OpLedger<'_>, bills: Bills, place: Place) -> Draft {
+pub(super) fn of_calls(case: &Case<'_>, op: &OpLedger<'_>, attribution: Attribution, place: Place) -> Draft {
     let pid = op.sums.pid;
     Draft {
-        fixes: fixes(case, pid, &bills),
+        fixes: fixes(case, pid, &attribution),
         sql: sql(pid, &op.sums.op),
         op: Some(op.sums.op.clone()),
         pid: Some(pid),
-        bills,
+        attribution,
         place,
         ..Draft::default()
     }
 }
 
 /// The title of calls that lost time, and to what.
-pub(super) fn lost(case: &Case<'_>, op: &OpLedger<'_>, ns: u64, bills: &Bills, at: &str) -> String {
+pub(super) fn lost(
+    case: &Case<'_>,
+    op: &OpLedger<'_>,
+    ns: u64,
+    attribution: &Attribution,
+    at: &str,
+) -> String {
     let pid = op.sums.pid;
-    let why = bills.main().map(|main| cause_in_words(case, bills, main)).unwrap_or_default();
+    let why = attribution.main().map(|main| cause_in_words(case, attribution, main)).unwrap_or_default();
     format!(
         "{} of {}{at} lost {} ({:.0}% of its time): {why}",
         op.sums.op,

@@ -1,7 +1,7 @@
 //! A process that got less done than before, measured against the trace's own start.
 
 use super::Rule;
-use crate::bills::Bills;
+use crate::attribution::Attribution;
 use crate::case::Case;
 use crate::draft::{Draft, seconds};
 use crate::evidence::Pace;
@@ -37,9 +37,9 @@ fn draft(case: &Case<'_>, pid: u32) -> Option<Draft> {
     let start = paces[paces.len() - third].window_start_ns;
     let lasted = paces.last()?.window_start_ns + paces.last()?.window_ns - start;
     let lost = (lasted as f64 * (1.0 - after / before)) as u64;
-    let mut bills = Bills::default();
-    bills.add(Cause::Unknown, lost);
-    bills.say(
+    let mut attribution = Attribution::default();
+    attribution.add(Cause::Unknown, lost);
+    attribution.note(
         Cause::Unknown,
         format!(
             "{} calls a second at first, {} at last",
@@ -65,7 +65,7 @@ fn draft(case: &Case<'_>, pid: u32) -> Option<Draft> {
         sql: format!(
             "SELECT window_start_ns, sum(count) FROM call_stats WHERE pid = {pid} GROUP BY 1 ORDER BY 1"
         ),
-        bills,
+        attribution,
         ..Draft::default()
     })
 }

@@ -1,7 +1,7 @@
 //! A tenant whose processes take the CPU from the GPU's processes of others.
 
 use super::Rule;
-use crate::bills::{Bills, Share, Who};
+use crate::attribution::{Attribution, Share, Who};
 use crate::case::Case;
 use crate::draft::{Draft, seconds};
 use crate::severity::{matters, percent};
@@ -27,27 +27,27 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
         .filter(|other| !other.tenant.is_empty())
         .map(|other| (other.pid, other.tenant.as_str()))
         .collect();
-    let mut taken: BTreeMap<&str, (Bills, BTreeSet<u32>, BTreeSet<u32>)> = BTreeMap::new();
-    for row in case.evidence.bills.iter().filter(|row| row.cause == Cause::CpuPreempted) {
+    let mut taken: BTreeMap<&str, (Attribution, BTreeSet<u32>, BTreeSet<u32>)> = BTreeMap::new();
+    for row in case.evidence.attribution.iter().filter(|row| row.cause == Cause::CpuPreempted) {
         let Some(tenant) = tenants.get(&row.by_pid) else { continue };
         if case.process(row.pid).is_some_and(|process| process.tenant == *tenant) {
             continue;
         }
-        let (bills, by, from) = taken.entry(tenant).or_default();
-        bills.add(Cause::CpuPreempted, row.ns);
+        let (attribution, by, from) = taken.entry(tenant).or_default();
+        attribution.add(Cause::CpuPreempted, row.ns);
         let share = Share { comm: (*tenant).into(), ns: row.ns, count: row.count, ..Share::default() };
-        bills.blame(Cause::CpuPreempted, Who::Named((*tenant).into()), share);
+        attribution.blame(Cause::CpuPreempted, Who::Named((*tenant).into()), share);
         by.insert(row.by_pid);
         from.insert(row.pid);
     }
     let mut drafts = Vec::new();
-    for (tenant, (mut bills, by, from)) in taken {
+    for (tenant, (mut attribution, by, from)) in taken {
         let walls: u64 = from.iter().map(|pid| case.wall(*pid).ns()).sum();
-        let ns = bills.total_ns();
+        let ns = attribution.total_ns();
         if from.len() < 2 || !matters(ns, walls) {
             continue;
         }
-        bills.say(
+        attribution.note(
             Cause::CpuPreempted,
             format!(
                 "{} processes of {tenant} took {} from {} traced ones",
@@ -66,7 +66,7 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
             fixes: vec![format!("give {} CPUs of its own (cpuset), or a lower cpu.weight", plain(tenant))],
             sql: "SELECT tenant, by_comm, sum(ns) / 1e6 AS ms FROM noise GROUP BY 1, 2 ORDER BY ms DESC"
                 .into(),
-            bills,
+            attribution,
             ..Draft::default()
         });
     }

@@ -1,7 +1,7 @@
 //! Collectives whose communicator was made unseen: which of them belong together, and so who came last, is not known.
 
 use super::Rule;
-use crate::bills::Bills;
+use crate::attribution::Attribution;
 use crate::case::Case;
 use crate::draft::Draft;
 use crate::evidence::Unordered;
@@ -36,12 +36,12 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
             "begin the trace before the job, or start the job again while it is traced",
         ),
     };
-    let mut bills = Bills::default();
-    bills.add(Cause::Unknown, all.iter().map(|unordered| unordered.ns).sum::<u64>().max(1));
-    bills.say(Cause::Unknown, why);
+    let mut attribution = Attribution::default();
+    attribution.add(Cause::Unknown, all.iter().map(|unordered| unordered.ns).sum::<u64>().max(1));
+    attribution.note(Cause::Unknown, why);
     let of_ranks = ranks(&all);
     if !of_ranks.is_empty() {
-        bills.say(Cause::Unknown, of_ranks);
+        attribution.note(Cause::Unknown, of_ranks);
     }
     let who = match pids.as_slice() {
         [pid] => case.name(*pid),
@@ -58,7 +58,7 @@ fn find(case: &Case<'_>) -> Vec<Draft> {
         fixes: vec![fix.into()],
         sql: "SELECT pid, rank, nranks, op, count(*) FROM nccl_events WHERE comm_id_hash IS NULL GROUP BY 1, 2, 3, 4"
             .into(),
-        bills,
+        attribution,
         ..Draft::default()
     }]
 }

@@ -389,12 +389,12 @@ mod tests {
             }
             cohorts.judge(at * SECOND + 1);
         }
-        let said = cohorts.standing("c", None);
-        assert_eq!(said.iter().map(|verdict| verdict.node.as_deref()).collect::<Vec<_>>(), [Some("c")]);
+        let message = cohorts.standing("c", None);
+        assert_eq!(message.iter().map(|verdict| verdict.node.as_deref()).collect::<Vec<_>>(), [Some("c")]);
         assert!(
-            said[0].said.starts_with("c is an outlier among 4 ranks: gpuwhy.rank.health is 0.400"),
+            message[0].message.starts_with("c is an outlier among 4 ranks: gpuwhy.rank.health is 0.400"),
             "{}",
-            said[0].said
+            message[0].message
         );
     }
 }

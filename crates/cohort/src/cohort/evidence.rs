@@ -81,18 +81,18 @@ pub(super) fn weigh(series: &[Vec<f64>], rule: Rule) -> Vec<Option<Evidence>> {
             let Some(excess) = center(all, length).filter(|center| *center >= rule.least / 2.0) else {
                 continue;
             };
-            let told = |late: f64, width: f64| {
+            let reported = |late: f64, width: f64| {
                 let each = move |d: &f64| ((d.abs() - (d - late).abs()) / width).clamp(-rule.cap, rule.cap);
                 all[..length].iter().map(each)
             };
             let least = rule.in_bursts.then(|| all[..length].iter().copied().fold(f64::INFINITY, f64::min));
-            let most = |late: f64| told(late, rule.floor).map(|told| told.max(0.0)).sum::<f64>();
+            let most = |late: f64| reported(late, rule.floor).map(|reported| reported.max(0.0)).sum::<f64>();
             if most(excess).max(least.map_or(0.0, most)) < need / 2.0 {
                 continue;
             }
             let widths = widths.get_or_insert_with(|| noise(series, rule.floor));
-            let lasting: f64 = told(excess, widths.of_rank[rank]).sum();
-            let at_least: f64 = least.map_or(0.0, |least| told(least, widths.of_most).sum());
+            let lasting: f64 = reported(excess, widths.of_rank[rank]).sum();
+            let at_least: f64 = least.map_or(0.0, |least| reported(least, widths.of_most).sum());
             let score = lasting.max(at_least);
             if score < need / 2.0 {
                 continue;

@@ -5,7 +5,7 @@ use super::job::{Job, Who};
 use super::member::Named;
 use super::present::{Present, by_rank, differences, side_by_side};
 use super::signal::{Scale, Use};
-use super::{Limits, Signal, Verdict, losses, spikes, telling};
+use super::{Limits, Signal, Verdict, losses, message, spikes};
 use gpuwhy_model::Cause;
 use std::collections::BTreeMap;
 
@@ -73,7 +73,7 @@ pub(super) fn judge(job: &mut Job, now_ns: u64, limits: &Limits) {
         .into_iter()
         .map(|(rank, charge)| {
             let peers = groups.iter().find(|group| group.contains(&rank)).map_or(&all, |group| group);
-            let verdict = telling::straggler(job, &present, rank, peers, charge, step, nranks);
+            let verdict = message::straggler(job, &present, rank, peers, charge, step, nranks);
             (present.whos[rank].clone(), charge, verdict)
         })
         .collect();
@@ -111,7 +111,7 @@ pub(super) fn judge(job: &mut Job, now_ns: u64, limits: &Limits) {
         .collect();
     standing.sort_by(|a, b| b.excess_share.total_cmp(&a.excess_share));
     if let Some(slower) = job.slower.slower() {
-        standing.push(telling::regression(job, &slower, &standing, all.len(), nranks));
+        standing.push(message::regression(job, &slower, &standing, all.len(), nranks));
     }
     job.standing = standing;
 }
@@ -149,7 +149,7 @@ fn accuse(charges: &mut BTreeMap<usize, Charge>, found: Vec<(usize, Charge)>) {
 fn gauges(present: &Present<'_>, group: &[usize], step: Option<f64>, usual: Usual) -> Vec<(usize, Charge)> {
     let has_records = group.iter().any(|rank| present.members[*rank].meter.end() > 0);
     let mut found = Vec::new();
-    for signal in present.told(group, |signal| accuses(signal, has_records)) {
+    for signal in present.reported(group, |signal| accuses(signal, has_records)) {
         let facts = signal.facts();
         let Some(middle) = present.median(group, signal) else { continue };
         let scale = match facts.scale {
@@ -211,9 +211,11 @@ fn shares_of(present: &Present<'_>, ranks: &[usize], step: Option<f64>, rule: Ru
 fn against_past(present: &Present<'_>, all: &[usize], step: Option<f64>, k: f64) -> Vec<(usize, Charge)> {
     let Some(step) = step.filter(|step| *step > 0.0) else { return Vec::new() };
     let slower = all.iter().map(|rank| {
-        let told = present.newest(*rank, Signal::OwnSeconds);
+        let reported = present.newest(*rank, Signal::OwnSeconds);
         let past = present.members[*rank].own_past;
-        past.map_or_else(Vec::new, |past| told.into_iter().map(|told| (told - past) / step).collect())
+        past.map_or_else(Vec::new, |past| {
+            reported.into_iter().map(|reported| (reported - past) / step).collect()
+        })
     });
     let columns = differences(side_by_side(slower), all.len() / 2);
     let found = evidence::weigh(&by_rank(&columns, all.len()), Rule { k, ..GAUGES });

@@ -31,7 +31,7 @@ pub(super) fn makes_slow(signal: Signal) -> bool {
 /// Ranks that lose more time to something than their peers do, those of which it is surest first.
 pub(super) fn more_than_peers(present: &Present<'_>, group: &[usize], usual: Usual) -> Vec<(usize, Charge)> {
     let mut found = Vec::new();
-    for signal in present.told(group, makes_slow) {
+    for signal in present.reported(group, makes_slow) {
         let Some(median) = present.median(group, signal) else { continue };
         let columns = differences(present.lined_up(group, signal, |value| value), group.len() / 2);
         let rule = match signal {
@@ -90,7 +90,7 @@ pub(super) fn that_others_wait_for(
     let seems_late = |(rank, charge): &(usize, Charge)| {
         let since = present.members[*rank].stretches_losing(charge.signal);
         let hints = views.iter().filter_map(|view| {
-            let at = view.ranks.iter().position(|met| met == rank)?;
+            let at = view.ranks.iter().position(|seen| seen == rank)?;
             let fewest = (since * view.observations / STRETCHES_A_SECOND).max(view.fewest);
             evidence::weigh(&view.series, Rule { k, fewest, ..HINTS })[at]
         });

@@ -43,7 +43,7 @@ pub(super) struct Member {
 fn most(signal: Signal) -> usize {
     match signal.facts().used {
         Use::Accuses | Use::Regresses => VALUES,
-        Use::Explains | Use::Told => FEW,
+        Use::Explains | Use::Reported => FEW,
     }
 }
 

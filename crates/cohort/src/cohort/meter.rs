@@ -34,11 +34,11 @@ impl Meter {
         self.covered_ns += wait.end_ns.saturating_sub(start);
         self.covered_until_ns = self.covered_until_ns.max(wait.end_ns);
         if let (Some(mark), Some(anchor)) = (wait.mark, self.anchor) {
-            self.meet(mark / anchor.every.max(1), wait.end_ns);
+            self.see(mark / anchor.every.max(1), wait.end_ns);
         }
     }
 
-    fn meet(&mut self, number: u64, at_ns: u64) {
+    fn see(&mut self, number: u64, at_ns: u64) {
         match self.mark {
             // Told twice.
             Some((last, _)) if number <= last => return,
@@ -95,7 +95,7 @@ mod tests {
     }
 
     /// A collective every 100 ms; every second one is a mark.
-    fn meet(meter: &mut Meter, seqs: std::ops::Range<u64>, takes_ms: u64) {
+    fn see(meter: &mut Meter, seqs: std::ops::Range<u64>, takes_ms: u64) {
         for seq in seqs {
             let end = 1000 + seq * 100;
             meter.add(&wait(end - takes_ms, end, seq.is_multiple_of(2).then_some(seq)));
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_tenth_in_collectives_is_nine_tenths_own() {
         let mut meter = Meter::default();
-        meet(&mut meter, 1..10, 10);
+        see(&mut meter, 1..10, 10);
         assert_eq!(meter.end(), 5);
         // The first stretch has no beginning.
         assert_eq!(meter.own(1), None);
@@ -116,12 +116,12 @@ mod tests {
     #[test]
     fn calls_that_overlap_count_once_and_repeated_ones_not_at_all() {
         let mut meter = Meter::default();
-        meet(&mut meter, 1..3, 10);
+        see(&mut meter, 1..3, 10);
         meter.add(&wait(1220, 1260, None));
         meter.add(&wait(1230, 1250, None));
         meter.add(&wait(1240, 1270, None));
-        meet(&mut meter, 3..5, 10);
-        meet(&mut meter, 4..5, 10);
+        see(&mut meter, 3..5, 10);
+        see(&mut meter, 4..5, 10);
         assert!((meter.own(2).unwrap() - (1.0 - 70.0 / 200.0)).abs() < 1e-6);
         assert_eq!(meter.end(), 3);
     }
@@ -129,11 +129,11 @@ mod tests {
     #[test]
     fn what_was_lost_is_not_taken_for_own_time() {
         let mut meter = Meter::default();
-        meet(&mut meter, 1..5, 50);
+        see(&mut meter, 1..5, 50);
         let mut after = wait(1850, 1900, None);
         after.gap = true;
         meter.add(&after);
-        meet(&mut meter, 10..20, 50);
+        see(&mut meter, 10..20, 50);
         assert!((meter.own(2).unwrap() - 0.5).abs() < 1e-6);
         assert!((3..=5).all(|stretch| meter.own(stretch).is_none()));
         assert!((6..=9).all(|stretch| (meter.own(stretch).unwrap() - 0.5).abs() < 1e-6));

@@ -7,6 +7,7 @@ mod judge;
 mod limits;
 mod losses;
 mod member;
+mod message;
 mod meter;
 mod outliers;
 mod places;
@@ -16,7 +17,6 @@ mod sample;
 mod series;
 mod signal;
 mod spikes;
-mod telling;
 mod threshold;
 mod verdict;
 

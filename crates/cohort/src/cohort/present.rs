@@ -50,7 +50,7 @@ impl<'a> Present<'a> {
     }
 
     /// The signals that some of them have told.
-    pub(super) fn told(&self, group: &[usize], is_wanted: impl Fn(Signal) -> bool) -> BTreeSet<Signal> {
+    pub(super) fn reported(&self, group: &[usize], is_wanted: impl Fn(Signal) -> bool) -> BTreeSet<Signal> {
         let all = group.iter().flat_map(|rank| self.members[*rank].signals.keys().copied());
         all.filter(|signal| is_wanted(*signal)).collect()
     }
@@ -62,8 +62,8 @@ impl<'a> Present<'a> {
         signal: Signal,
         value: impl Fn(f64) -> f64,
     ) -> Vec<Column> {
-        let told = |rank: &usize| self.newest(*rank, signal).into_iter().map(&value).collect();
-        side_by_side(group.iter().map(told))
+        let reported = |rank: &usize| self.newest(*rank, signal).into_iter().map(&value).collect();
+        side_by_side(group.iter().map(reported))
     }
 
     /// Those of a group that meet each other.

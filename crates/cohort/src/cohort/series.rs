@@ -41,12 +41,12 @@ impl Series {
         now_ns: u64,
         stale_ns: u64,
     ) -> impl Iterator<Item = f64> + 'a {
-        let mut told = self.values.iter().rev().peekable();
+        let mut reported = self.values.iter().rev().peekable();
         let times = heard.newest(now_ns, stale_ns).zip(heard.values.iter().rev());
         times.map(move |(_, (at, _))| {
             // What is newer than that was not heard of, so it is not compared.
-            while told.next_if(|(of, _)| of != at && at.wrapping_sub(*of) > u32::MAX / 2).is_some() {}
-            told.next_if(|(of, _)| of == at).map_or(0.0, |(_, value)| f64::from(*value))
+            while reported.next_if(|(of, _)| of != at && at.wrapping_sub(*of) > u32::MAX / 2).is_some() {}
+            reported.next_if(|(of, _)| of == at).map_or(0.0, |(_, value)| f64::from(*value))
         })
     }
 
@@ -86,15 +86,15 @@ mod tests {
 
     #[test]
     fn what_was_not_told_beside_others_is_zero() {
-        let (mut heard, mut told) = (Series::default(), Series::default());
+        let (mut heard, mut reported) = (Series::default(), Series::default());
         for at in 1..=6 {
             heard.push(at * SECOND, 0.0, VALUES);
             if at % 2 == 0 {
-                told.push(at * SECOND, at as f64, VALUES);
+                reported.push(at * SECOND, at as f64, VALUES);
             }
         }
         let each = |heard: &Series, now: u64| -> Vec<f64> {
-            told.at_each(heard, now * SECOND, 10 * SECOND).collect()
+            reported.at_each(heard, now * SECOND, 10 * SECOND).collect()
         };
         assert_eq!(each(&heard, 6), [6.0, 0.0, 4.0, 0.0, 2.0, 0.0]);
         assert!(each(&heard, 60).is_empty());

@@ -31,7 +31,7 @@ pub(crate) enum Use {
     /// Says why, of a rank that something else accuses.
     Explains,
     /// Kept for those who ask.
-    Told,
+    Reported,
 }
 
 /// What a difference is measured in, so that one rule fits all signals.
@@ -76,7 +76,9 @@ impl Signal {
                 facts("gpuwhy.rank.step_seconds", "s", true, Use::Regresses, Scale::Median)
             }
             Signal::OwnSeconds => facts("gpuwhy.rank.own_seconds", "s", true, Use::Accuses, Scale::Step),
-            Signal::LaunchRate => facts("gpuwhy.rank.launch_rate", "1/s", false, Use::Told, Scale::Median),
+            Signal::LaunchRate => {
+                facts("gpuwhy.rank.launch_rate", "1/s", false, Use::Reported, Scale::Median)
+            }
             Signal::IdleRatio => facts("gpuwhy.rank.idle_ratio", "1", true, Use::Explains, Scale::Plain),
             // What happens on the way to the peers takes time within the collective, where nobody looks late.
             Signal::Blame(Cause::NetTcp | Cause::RdmaFabric | Cause::GpuThrottle | Cause::GpuError) => {
@@ -87,7 +89,7 @@ impl Signal {
             Signal::ClockHertz => facts("gpuwhy.rank.clock_hertz", "Hz", false, Use::Accuses, Scale::Median),
             Signal::Errors => facts("gpuwhy.rank.errors", "{error}", true, Use::Explains, Scale::Plain),
             Signal::LostRecords => {
-                facts("gpuwhy.rank.lost_records", "{record}", true, Use::Told, Scale::Plain)
+                facts("gpuwhy.rank.lost_records", "{record}", true, Use::Reported, Scale::Plain)
             }
         }
     }

@@ -37,15 +37,15 @@ pub(super) fn weigh(columns: &[Column], known: &[bool], least: f64) -> Vec<Optio
 
 /// What a stretch speaks for a rank's being slow: one it is late in, and another one.
 #[derive(Debug, Clone, Copy)]
-struct Told {
+struct Reported {
     late: f64,
     other: f64,
 }
 
-impl Told {
+impl Reported {
     /// Logarithms of a likelihood ratio, by how probable it is that a rank is late.
-    fn of(if_slow: f64, if_equal: f64) -> Told {
-        Told { late: (if_slow / if_equal).ln(), other: ((1.0 - if_slow) / (1.0 - if_equal)).ln() }
+    fn of(if_slow: f64, if_equal: f64) -> Reported {
+        Reported { late: (if_slow / if_equal).ln(), other: ((1.0 - if_slow) / (1.0 - if_equal)).ln() }
     }
 }
 
@@ -60,8 +60,8 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, difference: f64, is_late: bool, told: Told) {
-        self.score += if is_late { told.late } else { told.other };
+    fn add(&mut self, difference: f64, is_late: bool, reported: Reported) {
+        self.score += if is_late { reported.late } else { reported.other };
         self.late += usize::from(is_late);
         self.lost += difference.max(0.0);
         self.seen += 1;
@@ -91,14 +91,14 @@ fn sums(columns: &[Column], known: &[bool], least: f64, large: f64) -> Vec<Optio
         late as f64 / seen.max(1) as f64
     };
     // Where many are late at once, none of them is it. A stretch in which nobody is late does not tell who it would be.
-    let telling = columns.iter().enumerate().filter_map(|(at, column)| match chance(column) {
-        0.0 => Some((at, column, Told { late: 0.0, other: 0.0 })),
-        chance if chance <= 0.5 => Some((at, column, Told::of(CULPRIT, chance))),
+    let informative = columns.iter().enumerate().filter_map(|(at, column)| match chance(column) {
+        0.0 => Some((at, column, Reported { late: 0.0, other: 0.0 })),
+        chance if chance <= 0.5 => Some((at, column, Reported::of(CULPRIT, chance))),
         _ => None,
     });
-    let telling: Vec<(usize, &Column, Told)> = telling.collect();
+    let informative: Vec<(usize, &Column, Reported)> = informative.collect();
     let (mut seen, mut late) = (vec![0usize; ranks], vec![0usize; ranks]);
-    for (rank, difference) in telling.iter().flat_map(|(_, column, _)| *column) {
+    for (rank, difference) in informative.iter().flat_map(|(_, column, _)| *column) {
         let counts = usize::from(!known[*rank]);
         seen[*rank] += counts;
         late[*rank] += counts * usize::from(*difference >= large);
@@ -110,12 +110,12 @@ fn sums(columns: &[Column], known: &[bool], least: f64, large: f64) -> Vec<Optio
     // How often the others are, as if they had been once more.
     let usual = |rank: usize| {
         let (late, seen) = (all_late - late[rank] + 1, all_seen - seen[rank] + 2);
-        Told::of(OFTEN, (late as f64 / seen as f64).clamp(SELDOM, OFTEN))
+        Reported::of(OFTEN, (late as f64 / seen as f64).clamp(SELDOM, OFTEN))
     };
-    let by_rate: Vec<Told> = (0..ranks).map(usual).collect();
+    let by_rate: Vec<Reported> = (0..ranks).map(usual).collect();
     let (mut which, mut often) = (vec![Sum::default(); ranks], vec![Sum::default(); ranks]);
     let mut newest = vec![0usize; ranks];
-    for (at, column, by_turn) in telling {
+    for (at, column, by_turn) in informative {
         for (rank, difference) in column.iter().copied().filter(|(rank, _)| !known[*rank]) {
             let is_late = difference >= large;
             newest[rank] = if is_late { at } else { newest[rank] };

@@ -77,5 +77,6 @@ pub struct Verdict {
     pub ranks: usize,
     pub nranks: usize,
     /// In a sentence.
-    pub said: String,
+    #[serde(rename = "said")]
+    pub message: String,
 }

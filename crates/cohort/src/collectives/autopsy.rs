@@ -62,5 +62,6 @@ pub struct Autopsy {
     pub unobserved: Vec<u32>,
     /// Nobody else can be the culprit.
     pub certain: bool,
-    pub said: String,
+    #[serde(rename = "said")]
+    pub message: String,
 }

@@ -155,9 +155,9 @@ fn autopsy(
         waiting,
         unobserved: stuck.unobserved.clone(),
         certain,
-        said: String::new(),
+        message: String::new(),
     };
-    autopsy.said = said(&autopsy, now_ns);
+    autopsy.message = message(&autopsy, now_ns);
     autopsy
 }
 
@@ -216,11 +216,12 @@ fn line_to_look_at(stack: &[String]) -> Option<&String> {
 /// What it told since the others wait; an older stack is of another time.
 fn stack(joiner: &Joiner, rank: u32, since_ns: u64) -> Vec<String> {
     const EARLIER_NS: u64 = 5_000_000_000;
-    let told = joiner.stacks.get(&rank).filter(|note| note.seen_ns.saturating_add(EARLIER_NS) >= since_ns);
-    told.map(|note| note.stack.clone()).unwrap_or_default()
+    let reported =
+        joiner.stacks.get(&rank).filter(|note| note.seen_ns.saturating_add(EARLIER_NS) >= since_ns);
+    reported.map(|note| note.stack.clone()).unwrap_or_default()
 }
 
-fn said(autopsy: &Autopsy, now_ns: u64) -> String {
+fn message(autopsy: &Autopsy, now_ns: u64) -> String {
     let seconds = now_ns.saturating_sub(autopsy.since_ns) / 1_000_000_000;
     let who = names(autopsy.culprits.iter().map(|suspect| suspect.rank));
     let others = autopsy.waiting.len();

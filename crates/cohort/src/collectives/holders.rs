@@ -16,12 +16,12 @@ impl Holders {
 
     /// Whether this process took the place of another. Two that tell by turns share a number, and neither is new.
     pub(super) fn is_new(&mut self, rank: u32, pid: u64, seen_ns: u64) -> bool {
-        let (known, told_ns) = self.0.entry(rank).or_insert((pid, seen_ns));
+        let (known, reported_ns) = self.0.entry(rank).or_insert((pid, seen_ns));
         let is_other = *known != pid;
-        if is_other && seen_ns.saturating_sub(*told_ns) < ENDED_NS {
+        if is_other && seen_ns.saturating_sub(*reported_ns) < ENDED_NS {
             return false;
         }
-        (*known, *told_ns) = (pid, seen_ns);
+        (*known, *reported_ns) = (pid, seen_ns);
         is_other
     }
 }

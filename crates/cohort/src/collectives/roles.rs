@@ -52,9 +52,9 @@ pub(super) fn roles<'a>(comms: impl Iterator<Item = &'a Communicator> + Clone) -
     for comm in comms {
         let ranks: Vec<u32> = comm.seats.values().map(|seat| seat.rank).collect();
         all.extend(ranks.iter().copied());
-        let lanes_met: BTreeSet<u32> = ranks.iter().map(|rank| lanes.root(*rank)).collect();
+        let lanes_seen: BTreeSet<u32> = ranks.iter().map(|rank| lanes.root(*rank)).collect();
         if comm.has_collectives
-            && lanes_met.len() == ranks.len()
+            && lanes_seen.len() == ranks.len()
             && let Some((first, others)) = ranks.split_first()
         {
             others.iter().for_each(|other| same.merge(*first, *other));

@@ -41,7 +41,8 @@ pub struct Cost {
     pub by_rank: Vec<CostLine>,
     pub by_cause: Vec<CostLine>,
     pub counterfactuals: Vec<Counterfactual>,
-    pub said: Vec<String>,
+    #[serde(rename = "said")]
+    pub message: Vec<String>,
 }
 
 /// What it all cost. `counterfactuals` are told with it, the dearest first.
@@ -61,8 +62,8 @@ pub fn cost(rates: &Rates, losses: &[Loss], mut counterfactuals: Vec<Counterfact
     }
     counterfactuals.sort_by(|a, b| b.gpu_hours_a_month.total_cmp(&a.gpu_hours_a_month));
     let [by_cluster, by_job, by_rank, by_cause] = sums.map(lines);
-    let mut said = vec![total.said(&by_cause)];
-    said.extend(counterfactuals.iter().map(|counterfactual| counterfactual.said.clone()));
+    let mut message = vec![total.message(&by_cause)];
+    message.extend(counterfactuals.iter().map(|counterfactual| counterfactual.message.clone()));
     Cost {
         gpu_hours: total.hours,
         dollars: total.dollars,
@@ -72,7 +73,7 @@ pub fn cost(rates: &Rates, losses: &[Loss], mut counterfactuals: Vec<Counterfact
         by_rank,
         by_cause,
         counterfactuals,
-        said,
+        message,
     }
 }
 
@@ -92,7 +93,7 @@ impl Sum {
         }
     }
 
-    fn said(&self, by_cause: &[CostLine]) -> String {
+    fn message(&self, by_cause: &[CostLine]) -> String {
         let money = self.dollars.map(|sum| format!(", {}", dollars(sum))).unwrap_or_default();
         let unpriced = match self.unpriced {
             hours if hours > 0.0 && self.dollars.is_some() => {
@@ -142,7 +143,7 @@ mod tests {
             assert_eq!(lines.iter().map(|line| line.gpu_hours).sum::<f64>(), 3.5);
         }
         assert_eq!(cost.by_rank[0].name, "prod/a rank 5");
-        assert_eq!(cost.said, ["3.5 GPU-h lost, $14.00, most of it to rank.straggler"]);
+        assert_eq!(cost.message, ["3.5 GPU-h lost, $14.00, most of it to rank.straggler"]);
     }
 
     #[test]
@@ -151,6 +152,6 @@ mod tests {
             [loss("a", 5, Cause::RankStraggler, 3600.0), loss("a", 5, Cause::RankStraggler, f64::NAN)];
         let cost = cost(&Rates::default(), &losses, Vec::new());
         assert_eq!((cost.dollars, cost.unpriced_gpu_hours), (None, 1.0));
-        assert!(cost.said[0].ends_with("no rate fits, so there is no price"), "{:?}", cost.said);
+        assert!(cost.message[0].ends_with("no rate fits, so there is no price"), "{:?}", cost.message);
     }
 }

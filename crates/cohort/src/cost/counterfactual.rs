@@ -27,7 +27,8 @@ pub struct Counterfactual {
     pub gpu_hours_high: f64,
     /// Nothing where no rate fits.
     pub dollars_a_month: Option<f64>,
-    pub said: String,
+    #[serde(rename = "said")]
+    pub message: String,
 }
 
 impl Counterfactual {
@@ -54,9 +55,9 @@ impl Counterfactual {
             gpu_hours_low: hours(share_low),
             gpu_hours_high: hours(share_high),
             dollars_a_month: dollars_an_hour.map(|rate| rate * hours(share)),
-            said: String::new(),
+            message: String::new(),
         };
-        counterfactual.said = counterfactual.sentence();
+        counterfactual.message = counterfactual.sentence();
         Some(counterfactual)
     }
 
@@ -96,16 +97,18 @@ mod tests {
         // 64 GPUs that wait 2.806% of the time: 1,312 hours a month.
         let shares: Vec<f64> =
             (0..40).map(|at| 0.028_06 + if at % 2 == 0 { 0.001 } else { -0.001 }).collect();
-        let told = Counterfactual::of(5, 64, &shares, Some(5.0)).unwrap();
+        let reported = Counterfactual::of(5, 64, &shares, Some(5.0)).unwrap();
         assert!(
-            told.said.starts_with("if rank 5 were the median, 1,312 GPU-h and $6,559 a month would be saved"),
+            reported
+                .message
+                .starts_with("if rank 5 were the median, 1,312 GPU-h and $6,559 a month would be saved"),
             "{}",
-            told.said
+            reported.message
         );
-        assert!(told.gpu_hours_low < 1312.0 && told.gpu_hours_high > 1312.0);
-        assert!(told.gpu_hours_high - told.gpu_hours_low < 60.0);
+        assert!(reported.gpu_hours_low < 1312.0 && reported.gpu_hours_high > 1312.0);
+        assert!(reported.gpu_hours_high - reported.gpu_hours_low < 60.0);
         let unpriced = Counterfactual::of(5, 64, &shares, None).unwrap();
-        assert!(!unpriced.said.contains('$'));
+        assert!(!unpriced.message.contains('$'));
     }
 
     #[test]

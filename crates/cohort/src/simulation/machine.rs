@@ -218,7 +218,7 @@ impl Machine {
             let end = end + noticed * self.random.exponential();
             let start = self.ranks[*rank].at;
             let odd = u64::from(self.mismatch == Some(*rank) && disagree);
-            let told = if self.plan.is_blocking { end } else { start + 1e-5 };
+            let reported = if self.plan.is_blocking { end } else { start + 1e-5 };
             self.ranks[*rank].calls.push_back(Call {
                 comm: comm.clone(),
                 seq: Some(seq),
@@ -228,7 +228,7 @@ impl Machine {
                 count: count + odd,
                 peer: None,
                 start,
-                end: (!missing && !disagree).then_some(told),
+                end: (!missing && !disagree).then_some(reported),
             });
             self.ranks[*rank].at = end;
         }

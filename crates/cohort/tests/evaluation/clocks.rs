@@ -65,8 +65,8 @@ fn clocks_that_are_set_while_a_job_runs_name_nobody() {
     for seed in 0..8 {
         let plan = Plan { is_blocking: seed % 2 == 0, ..stepped(seed) };
         let outcome = trial(&plan, 240.0);
-        let said: Vec<&String> = outcome.first.values().map(|verdict| &verdict.said).collect();
-        assert!(said.is_empty(), "{said:?} at {:?}: {plan:?}", outcome.named);
+        let message: Vec<&String> = outcome.first.values().map(|verdict| &verdict.message).collect();
+        assert!(message.is_empty(), "{message:?} at {:?}: {plan:?}", outcome.named);
         assert!(
             outcome.slower.is_none() && outcome.hang.is_none(),
             "{:?} {:?}",

@@ -36,12 +36,16 @@ fn a_rank_that_loses_time_and_keeps_nobody_waiting_is_left_in_peace() {
         let noise = [Noise::CALM, Noise::USUAL, Noise::ROUGH, BUSY][seed as usize % 4];
         let plan = Plan { noise, ..Plan::new(seed) };
         let hidden = |rank: u32| (rank == 3).then_some((Signal::Blame(Cause::LockFutex), 0.05));
-        assert_eq!(said(&plan, 300, hidden), None, "seed {seed}");
+        assert_eq!(message(&plan, 300, hidden), None, "seed {seed}");
     }
 }
 
 /// The first that is said of a job whose agents tell something beside what they see, and when.
-fn said(plan: &Plan, seconds: u32, told: impl Fn(u32) -> Option<(Signal, f64)>) -> Option<(u32, String)> {
+fn message(
+    plan: &Plan,
+    seconds: u32,
+    reported: impl Fn(u32) -> Option<(Signal, f64)>,
+) -> Option<(u32, String)> {
     let (mut machine, mut agents) = (Machine::new(plan), Agents::new(plan));
     let mut cohorts = Cohorts::default();
     for second in 1..=seconds {
@@ -50,13 +54,13 @@ fn said(plan: &Plan, seconds: u32, told: impl Fn(u32) -> Option<(Signal, f64)>) 
         for push in agents.pushes_to(&mut machine, at) {
             let rank = Some(push.rank);
             let source = Source { cluster: "sim", job: "job", node: &push.node, rank, nranks: Some(8) };
-            let told = told(push.rank);
+            let reported = reported(push.rank);
             let seen = push
                 .samples
                 .iter()
                 .copied()
-                .filter(|(signal, _)| told.is_none_or(|(told, _)| *signal != told));
-            for (signal, value) in seen.chain(told) {
+                .filter(|(signal, _)| reported.is_none_or(|(reported, _)| *signal != reported));
+            for (signal, value) in seen.chain(reported) {
                 cohorts.sample(&Sample { source, signal, value, seen_ns: push.seen_ns });
             }
             for call in &push.calls {
@@ -64,7 +68,7 @@ fn said(plan: &Plan, seconds: u32, told: impl Fn(u32) -> Option<(Signal, f64)>) 
             }
         }
         if let Some(verdict) = cohorts.judge(plan.fleet_ns(at) + 60_000_000).into_iter().next() {
-            return Some((second, verdict.said));
+            return Some((second, verdict.message));
         }
     }
     None
@@ -79,10 +83,13 @@ fn small_differences_of_ranks_that_wait_for_cpus_are_chance_and_large_ones_are_n
         Plan { faults: vec![slow], ..Plan::new(seed) }
     };
     for seed in 0..8 {
-        assert_eq!(said(&late(seed, 0.035), 200, crowded), None, "seed {seed}");
-        assert!(said(&late(seed, 0.035), 200, |_| None).is_some(), "seed {seed}: they have their own CPUs");
-        let large = said(&late(seed, 0.12), 60, crowded);
-        assert!(large.is_some_and(|(_, said)| said.starts_with("rank 5 ")), "seed {seed}");
+        assert_eq!(message(&late(seed, 0.035), 200, crowded), None, "seed {seed}");
+        assert!(
+            message(&late(seed, 0.035), 200, |_| None).is_some(),
+            "seed {seed}: they have their own CPUs"
+        );
+        let large = message(&late(seed, 0.12), 60, crowded);
+        assert!(large.is_some_and(|(_, message)| message.starts_with("rank 5 ")), "seed {seed}");
     }
 }
 

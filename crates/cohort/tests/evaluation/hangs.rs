@@ -27,7 +27,7 @@ fn a_rank_that_stops_is_named_within_ten_seconds_with_its_stack() {
         let (at, autopsy) = outcome.hang.expect("told");
         let stopped = outcome.stopped.expect("it stopped");
         assert!(at - stopped <= 10.0, "seed {seed}: {} s", at - stopped);
-        assert_eq!(autopsy.kind, HangKind::Missing, "{}", autopsy.said);
+        assert_eq!(autopsy.kind, HangKind::Missing, "{}", autopsy.message);
         assert_eq!(autopsy.culprits.iter().map(|suspect| suspect.rank as usize).collect::<Vec<_>>(), [rank]);
         assert!(autopsy.culprits[0].stack[0].starts_with("data.py:"), "{autopsy:?}");
         assert_eq!(autopsy.waiting.len(), plan.ranks - 1);
@@ -42,7 +42,7 @@ fn a_rank_that_calls_with_another_count_is_named() {
         let outcome = trial(&plan, 40.0);
         let (at, autopsy) = outcome.hang.expect("told");
         assert!(at - outcome.stopped.expect("it stopped") <= 10.0, "seed {seed}");
-        assert_eq!(autopsy.kind, HangKind::Mismatch, "{}", autopsy.said);
+        assert_eq!(autopsy.kind, HangKind::Mismatch, "{}", autopsy.message);
         assert_eq!(autopsy.culprits.iter().map(|suspect| suspect.rank as usize).collect::<Vec<_>>(), [rank]);
         let suspect = &autopsy.culprits[0];
         assert_ne!(suspect.last_call, suspect.expected_call);
@@ -73,7 +73,7 @@ fn in_a_pipeline_the_rank_that_all_others_wait_for_is_named_and_not_those_that_w
             autopsy.culprits.iter().map(|suspect| suspect.rank).collect::<Vec<_>>(),
             [seed as u32],
             "{}",
-            autopsy.said
+            autopsy.message
         );
     }
 }

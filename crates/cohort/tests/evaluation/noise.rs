@@ -15,8 +15,8 @@ fn ten_minutes_of_noisy_but_equal_ranks_name_nobody() {
                 ..Plan::new(seed)
             };
             let outcome = trial(&plan, 600.0);
-            let said: Vec<&String> = outcome.first.values().map(|verdict| &verdict.said).collect();
-            assert!(said.is_empty(), "{said:?} at {:?}: {plan:?}", outcome.named);
+            let message: Vec<&String> = outcome.first.values().map(|verdict| &verdict.message).collect();
+            assert!(message.is_empty(), "{message:?} at {:?}: {plan:?}", outcome.named);
             assert!(outcome.slower.is_none(), "{:?}", outcome.slower);
         }
     }
@@ -47,8 +47,8 @@ fn healthy_jobs_of_all_kinds_are_left_in_peace() {
     for seed in 0..30 {
         let plan = healthy(seed);
         let outcome = trial(&plan, 600.0);
-        let said: Vec<&String> = outcome.first.values().map(|verdict| &verdict.said).collect();
-        assert!(said.is_empty(), "{said:?} at {:?}: {plan:?}", outcome.named);
+        let message: Vec<&String> = outcome.first.values().map(|verdict| &verdict.message).collect();
+        assert!(message.is_empty(), "{message:?} at {:?}: {plan:?}", outcome.named);
         assert!(outcome.slower.is_none(), "{:?}: {plan:?}", outcome.slower);
         assert!(outcome.hang.is_none(), "{:?}: {plan:?}", outcome.hang);
     }

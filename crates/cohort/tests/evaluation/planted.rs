@@ -39,7 +39,7 @@ fn two_hundred_planted_cases_are_found_and_little_else() {
             wrong += 1;
             println!(
                 "case {case}: rank {rank} was named at {at} s, for {}: {plan:?}",
-                outcome.first[rank].said
+                outcome.first[rank].message
             );
         }
     }

@@ -16,8 +16,8 @@ fn a_stage_with_more_to_do_is_not_accused() {
     for (tensor, replicas) in [(1, 1), (1, 4), (2, 2), (2, 4)] {
         for seed in 0..3 {
             let outcome = trial(&pipeline(seed, tensor, replicas), 180.0);
-            let said: Vec<&String> = outcome.first.values().map(|verdict| &verdict.said).collect();
-            assert!(said.is_empty(), "{tensor} x {replicas}, seed {seed}: {said:?}");
+            let message: Vec<&String> = outcome.first.values().map(|verdict| &verdict.message).collect();
+            assert!(message.is_empty(), "{tensor} x {replicas}, seed {seed}: {message:?}");
         }
     }
 }

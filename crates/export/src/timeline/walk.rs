@@ -212,13 +212,13 @@ impl<S: Sink> Walk<'_, S> {
             return Ok(());
         }
         let name: Cow<'_, str> = format!("{} done", piece.name).into();
-        let told = Piece {
+        let reported = Piece {
             start_ns: done,
             name: &name,
             category: "rank",
             flow_in: Some(late.flow),
             ..Piece::default()
         };
-        self.put(&place, &told, number.as_slice())
+        self.put(&place, &reported, number.as_slice())
     }
 }

@@ -8,7 +8,7 @@ use crate::store::{Stop, Store, StoreError};
 use crate::tally::Tally;
 use crate::tokens::Grant;
 use gpuwhy_cohort::Rates;
-use gpuwhy_door::{AskError, Kind};
+use gpuwhy_http::{AskError, Kind};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -6,7 +6,7 @@
 use super::refusals::Refusals;
 use super::uses::Uses;
 use crate::clock::now_ns;
-use gpuwhy_door::Peer;
+use gpuwhy_http::Peer;
 use serde_json::{Value, json};
 use std::fs::{DirBuilder, File};
 use std::io::{Read, Seek, SeekFrom, Write};

@@ -11,9 +11,9 @@ use axum::extract::{Request, State};
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Method, Response, StatusCode};
 use axum::middleware::Next;
-use gpuwhy_door::page::{Page, is_from_elsewhere, is_same_origin, protect};
-use gpuwhy_door::reply::json;
-use gpuwhy_door::{Kind, Peer};
+use gpuwhy_http::page::{Page, is_from_elsewhere, is_same_origin, protect};
+use gpuwhy_http::reply::json;
+use gpuwhy_http::{Kind, Peer};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -90,7 +90,7 @@ fn granted(site: &Site, request: &Request) -> Option<Arc<Grant>> {
     match bearer(request.headers()) {
         Some(token) => site.tokens.grant(token),
         None if is_foreign(site, request) => None,
-        None => site.cookie.of(request.headers()).and_then(|session| site.sessions.whose(&session)),
+        None => site.cookie.of(request.headers()).and_then(|session| site.sessions.owner(&session)),
     }
 }
 

@@ -7,7 +7,7 @@ use super::tools::TOOLS;
 use super::{Caller, Site};
 use crate::tokens::Grant;
 use axum::http::request::Parts;
-use gpuwhy_door::{Peer, tool};
+use gpuwhy_http::{Peer, tool};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, Implementation, ListToolsResult,
     PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,

@@ -24,7 +24,7 @@ pub use tools::{TOOLS, Tool};
 use crate::tokens::{Grant, Tokens};
 use asking::Work;
 use audit::Audit;
-use gpuwhy_door::page::{Cookie, Sessions};
+use gpuwhy_http::page::{Cookie, Sessions};
 use rate::Rates;
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! The API as an OpenAPI 3.1 document, made from the registry.
 
 use super::tools::{SQL, TOOLS, Tool};
-use gpuwhy_door::openapi::{About, document, responses};
-use gpuwhy_door::schemas::{self, Object};
+use gpuwhy_http::openapi::{About, document, responses};
+use gpuwhy_http::schemas::{self, Object};
 use serde_json::{Value, json};
 
 /// Of all tools.

@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Response, StatusCode};
 use axum::response::IntoResponse;
-use gpuwhy_door::page::Page;
+use gpuwhy_http::page::Page;
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub(super) async fn file(Path(name): Path<String>, headers: HeaderMap) -> Respon
 }
 
 pub(super) async fn enter(State(site): State<Arc<Site>>, Form(shown): Form<Shown>) -> Response<Body> {
-    let again = |status, said| Page::fleet().login(status, said);
+    let again = |status, message| Page::fleet().login(status, message);
     let Some(grant) = site.tokens.grant(shown.token.trim()) else {
         tokio::time::sleep(WRONG).await;
         return again(StatusCode::UNAUTHORIZED, "That is no token of this server.");

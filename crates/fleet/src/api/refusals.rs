@@ -1,7 +1,7 @@
 //! What was refused, and who showed no token: some of it is listed, and all of it is counted. Whoever is refused half a million
 //! times writes a few lines by it, and none of them among what tokens did.
 
-use gpuwhy_door::Peer;
+use gpuwhy_http::Peer;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::IpAddr;

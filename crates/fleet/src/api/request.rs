@@ -2,7 +2,7 @@
 
 use crate::store::{Filter, Stop, Store};
 use crate::tokens::Grant;
-use gpuwhy_door::{AskError, Kind};
+use gpuwhy_http::{AskError, Kind};
 use gpuwhy_model::units::parse_duration;
 use schemars::JsonSchema;
 use serde::Deserialize;

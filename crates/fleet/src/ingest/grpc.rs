@@ -1,8 +1,8 @@
 //! OTLP over gRPC. A call is one request with one message in a frame of five bytes more, so the way in is the one of HTTP:
 //! the same limits hold while it is read, and the message is decoded once.
 
+use super::access::{Denied, Gate};
 use super::body::{BodyError, Packing};
-use super::door::{Barred, Gate};
 use super::http::{COME_AGAIN, Reply, advise};
 use super::{Format, Incoming, NotStored, PushError, Signal, Taking};
 use crate::tokens::Grant;
@@ -40,12 +40,12 @@ enum Code {
 pub(super) async fn push(gate: &Gate, signal: Signal, request: Request) -> Response<Body> {
     let grant = match gate.enter(&request) {
         Ok(grant) => grant,
-        Err(barred) => {
-            let code = match barred {
-                Barred::Unknown => Code::Unauthenticated,
-                Barred::Scope => Code::PermissionDenied,
+        Err(denied) => {
+            let code = match denied {
+                Denied::Unknown => Code::Unauthenticated,
+                Denied::Scope => Code::PermissionDenied,
             };
-            return failure(code, &barred.to_string(), false);
+            return failure(code, &denied.to_string(), false);
         }
     };
     match taken(gate, signal, request, grant).await {

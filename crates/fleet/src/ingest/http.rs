@@ -1,7 +1,7 @@
 //! OTLP over HTTP: protobuf and JSON, answered as they were asked.
 
+use super::access::{Denied, Gate};
 use super::body::{BodyError, Packing};
-use super::door::{Barred, Gate};
 use super::{Format, Incoming, PushError, Signal, Taking};
 use crate::peers::Advice;
 use crate::tokens::Grant;
@@ -75,13 +75,13 @@ pub(super) async fn push(gate: &Gate, signal: Signal, request: Request) -> Respo
     };
     let grant = match gate.enter(&request) {
         Ok(grant) => grant,
-        Err(barred) => {
-            let status = match barred {
-                Barred::Unknown => StatusCode::UNAUTHORIZED,
-                Barred::Scope => StatusCode::FORBIDDEN,
+        Err(denied) => {
+            let status = match denied {
+                Denied::Unknown => StatusCode::UNAUTHORIZED,
+                Denied::Scope => StatusCode::FORBIDDEN,
             };
-            let mut response = failure(format, status, &barred.to_string());
-            if barred == Barred::Unknown {
+            let mut response = failure(format, status, &denied.to_string());
+            if denied == Denied::Unknown {
                 response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             }
             return response;

@@ -1,6 +1,7 @@
 //! Ingest: OTLP comes in by gRPC and HTTP, is decoded within limits, is made durable in the journal, and only then acknowledged,
 //! with what its cohort's threshold is. Behind that it is stored, and compared with its peers.
 
+mod access;
 mod attributes;
 #[cfg(test)]
 mod behind;
@@ -8,7 +9,6 @@ mod body;
 mod budget;
 mod comparing;
 mod decode;
-mod door;
 #[doc(hidden)]
 pub mod fuzz;
 mod grpc;
@@ -28,9 +28,9 @@ mod wire;
 mod writer;
 
 pub use crate::journal::{NotStored, Stored};
+pub(crate) use access::{Gate, grpc_router, http_router};
 pub use body::{BodyError, Packing};
 pub(crate) use budget::{Budget, Taken};
-pub(crate) use door::{Gate, grpc_router, http_router};
 pub use left_out::LeftOut;
 
 use crate::clock::Now;

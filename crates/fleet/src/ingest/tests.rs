@@ -122,7 +122,7 @@ fn what_is_beyond_a_limit_is_left_out_and_counted_and_the_rest_is_taken() {
     let (batch, left_out) = metrics(gauge("ours", points), &limits);
     assert_eq!(batch.events.len(), 1);
     assert_eq!(left_out.count(), 6);
-    let said = left_out.sentence();
+    let message = left_out.sentence();
     for words in [
         "1 are of a cluster this token may not push to",
         "1 are ahead of this server's clock",
@@ -130,7 +130,7 @@ fn what_is_beyond_a_limit_is_left_out_and_counted_and_the_rest_is_taken() {
         "2 have too many or too large attributes",
         "1 have names that are too long",
     ] {
-        assert!(said.contains(words), "{said}");
+        assert!(message.contains(words), "{message}");
     }
     let few = Limits { names: 1, ..Limits::default() };
     let points = json!([{"asInt": "1"}, {"asInt": "1", "attributes": [attribute("node_id", json!({"stringValue": "new"}))]}]);
@@ -202,13 +202,13 @@ fn collectives_and_findings_go_to_their_tables_and_other_logs_stay_events() {
         (Some(41), Some(5000), Some(2))
     );
     assert_eq!((&*collective.comm_id_hash, &*collective.op), ("0xab", "ALL_REDUCE"));
-    let [finding, told] = &batch.findings[..] else { panic!("{batch:?}") };
+    let [finding, reported] = &batch.findings[..] else { panic!("{batch:?}") };
     assert_eq!((finding.class.as_deref(), finding.severity.as_deref()), (Some("io.block"), Some("high")));
     assert_eq!(
         (&*finding.title, finding.pid, finding.finding.as_deref()),
         ("t", Some(77), Some("{\"id\": 1}"))
     );
-    assert_eq!((&*told.title, told.origin.rank), ("the disk is slow", None));
+    assert_eq!((&*reported.title, reported.origin.rank), ("the disk is slow", None));
     let [log] = &batch.events[..] else { panic!("{batch:?}") };
     assert_eq!((&*log.name, log.kind), ("log", Kind::Log));
     assert_eq!(log.attrs.as_deref(), Some(r#"{"severity":"INFO","body":"hello"}"#));

@@ -43,7 +43,7 @@ impl Writer {
         let progress = journal.progress().clone();
         let replay = Replay { to: progress.end(), known: known.into_iter().collect() };
         let tail = journal.read();
-        let mut work = Work { store, progress, tail, tally, keep, replay, said: None, failures: 0 };
+        let mut work = Work { store, progress, tail, tally, keep, replay, message: None, failures: 0 };
         work.drain();
         let thread = std::thread::Builder::new()
             .name("store".into())
@@ -82,7 +82,7 @@ struct Work {
     tally: Arc<Tally>,
     keep: Retention,
     replay: Replay,
-    said: Option<Instant>,
+    message: Option<Instant>,
     /// Since it last worked.
     failures: u32,
 }
@@ -187,8 +187,8 @@ impl Work {
         self.failures += 1;
         self.tally.failed();
         self.tally.behind(self.progress.behind());
-        if self.said.is_none_or(|said| said.elapsed() > LOG_EVERY) {
-            self.said = Some(Instant::now());
+        if self.message.is_none_or(|message| message.elapsed() > LOG_EVERY) {
+            self.message = Some(Instant::now());
             crate::log::log!("{error}; what was acknowledged is in the journal, and is tried again");
         }
         std::thread::sleep(PAUSE);

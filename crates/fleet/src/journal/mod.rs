@@ -70,7 +70,7 @@ struct Job {
     received_ns: i64,
     rows: usize,
     record: Vec<u8>,
-    told: oneshot::Sender<Result<Stored, NotStored>>,
+    reported: oneshot::Sender<Result<Stored, NotStored>>,
 }
 
 /// Where pushes go first. Its thread ends with it, having taken all that wait.
@@ -118,13 +118,13 @@ impl Journal {
         if self.progress.behind() > self.most {
             return Err(NotStored::Full);
         }
-        let (told, answer) = oneshot::channel();
+        let (reported, answer) = oneshot::channel();
         let record = record::encode(batch);
         let (end, stored) = self.progress.places();
         if sender.is_some_and(|sender| !self.ahead.take(sender, record.len(), end, stored)) {
             return Err(NotStored::Full);
         }
-        let job = Job { id: batch.id, received_ns: batch.received_ns, rows: batch.rows(), record, told };
+        let job = Job { id: batch.id, received_ns: batch.received_ns, rows: batch.rows(), record, reported };
         match self.jobs.as_ref().map(|jobs| jobs.try_send(job)) {
             Some(Ok(())) => Ok(answer),
             Some(Err(TrySendError::Full(_))) => Err(NotStored::Full),
@@ -179,7 +179,7 @@ struct Work {
     file: Option<File>,
     number: u64,
     length: u64,
-    said: Option<Instant>,
+    message: Option<Instant>,
 }
 
 impl Work {
@@ -206,11 +206,11 @@ impl Work {
             self.recent.add(job.id, job.received_ns);
             self.tally.stored(job.rows);
             // Nobody waits any more: it is taken all the same.
-            let _ = job.told.send(Ok(Stored::Now));
+            let _ = job.reported.send(Ok(Stored::Now));
         }
         for job in before {
             self.tally.duplicate(job.rows);
-            let _ = job.told.send(Ok(Stored::Before));
+            let _ = job.reported.send(Ok(Stored::Before));
         }
     }
 
@@ -246,12 +246,12 @@ impl Work {
         }
         self.tally.failed();
         let error = format!("the journal in {} cannot be written to: {error}", self.folder.display());
-        if self.said.is_none_or(|said| said.elapsed() > LOG_EVERY) {
-            self.said = Some(Instant::now());
+        if self.message.is_none_or(|message| message.elapsed() > LOG_EVERY) {
+            self.message = Some(Instant::now());
             crate::log::log!("{error}; those who push are told to come later");
         }
         for job in jobs {
-            let _ = job.told.send(Err(NotStored::Failed(error.clone())));
+            let _ = job.reported.send(Err(NotStored::Failed(error.clone())));
         }
         std::thread::sleep(PAUSE);
     }

@@ -18,7 +18,7 @@ pub(super) struct Left {
     pub(super) segments: BTreeMap<u64, u64>,
     pub(super) ids: Vec<BatchId>,
     /// Sentences.
-    pub(super) said: Vec<String>,
+    pub(super) message: Vec<String>,
 }
 
 impl Journal {
@@ -37,7 +37,7 @@ impl Journal {
         let made = made.and_then(|()| std::fs::File::open(data)?.sync_all());
         made.map_err(|error| unusable(error.to_string()))?;
         let left = look(&folder, stored).map_err(&unusable)?;
-        left.said.iter().for_each(|sentence| crate::log::log!("{sentence}"));
+        left.message.iter().for_each(|sentence| crate::log::log!("{sentence}"));
         let newest = left.segments.last_key_value().map_or(0, |(number, _)| *number);
         let progress = Arc::new(Progress::new(left.segments, stored));
         let (jobs, waiting) = sync_channel(WAITING);
@@ -49,7 +49,7 @@ impl Journal {
             file: None,
             number: newest.max(stored.segment),
             length: 0,
-            said: None,
+            message: None,
         };
         let thread = std::thread::Builder::new()
             .name("journal".into())
@@ -88,10 +88,10 @@ pub(super) fn look(folder: &Path, stored: Position) -> Result<Left, String> {
             }
         }
         if bad > 0 {
-            left.said.push(format!("{bad} pushes in {} have gone bad and are lost", path.display()));
+            left.message.push(format!("{bad} pushes in {} have gone bad and are lost", path.display()));
         }
         if end < bytes.len() {
-            left.said.push(format!(
+            left.message.push(format!(
                 "the last {} bytes of {} are not whole and were never acknowledged; they are left out",
                 bytes.len() - end,
                 path.display()

@@ -77,15 +77,19 @@ fn a_torn_end_is_left_out_and_told_and_a_flipped_bit_costs_one_push() {
         let left = look(&data.path().join("journal"), Position::default()).unwrap();
         let (count, rest) = (end.saturating_sub(8) / size, end.saturating_sub(8) % size);
         assert_eq!(left.ids, (0..count as i128).collect::<Vec<_>>(), "{end} of {}", whole.len());
-        assert_eq!(left.said.is_empty(), rest == 0, "{:?}", left.said);
-        assert!(left.said.iter().all(|said| said.contains("never acknowledged")), "{:?}", left.said);
+        assert_eq!(left.message.is_empty(), rest == 0, "{:?}", left.message);
+        assert!(
+            left.message.iter().all(|message| message.contains("never acknowledged")),
+            "{:?}",
+            left.message
+        );
     }
     let mut bad = whole.clone();
     bad[8 + size + 20] ^= 0x10;
     std::fs::write(&file, &bad).unwrap();
     let left = look(&data.path().join("journal"), Position::default()).unwrap();
     assert_eq!(left.ids, [0, 2]);
-    assert!(left.said[0].contains("1 pushes in") && left.said.len() == 1, "{:?}", left.said);
+    assert!(left.message[0].contains("1 pushes in") && left.message.len() == 1, "{:?}", left.message);
 }
 
 #[test]
@@ -145,7 +149,7 @@ fn a_disk_that_fails_refuses_pushes_and_works_again_afterwards() {
     let away = data.path().join("away");
     std::fs::rename(&folder, &away).unwrap();
     let failed = journal.append_blocking(&batch(2, 5));
-    assert!(matches!(&failed, Err(NotStored::Failed(said)) if said.contains("journal")), "{failed:?}");
+    assert!(matches!(&failed, Err(NotStored::Failed(message)) if message.contains("journal")), "{failed:?}");
     std::fs::rename(&away, &folder).unwrap();
     assert_eq!(journal.append_blocking(&batch(2, 5)), Ok(Stored::Now), "it was not taken before");
     assert_eq!(ids(data.path()), [1, 2]);

@@ -13,7 +13,7 @@ pub(super) fn of_verdict(verdict: &Verdict, now_ns: i64) -> (String, Found) {
     };
     let key = format!("{:?} {} {} {:?}", verdict.kind, verdict.cluster, verdict.job, verdict.rank);
     let origin = origin(&verdict.cluster, &verdict.job, verdict.node.as_deref(), verdict.rank);
-    (key, found(origin, class, &verdict.said, &json!(verdict), now_ns))
+    (key, found(origin, class, &verdict.message, &json!(verdict), now_ns))
 }
 
 pub(super) fn of_autopsy(hang: &Autopsy, now_ns: i64) -> (String, Found) {
@@ -21,7 +21,7 @@ pub(super) fn of_autopsy(hang: &Autopsy, now_ns: i64) -> (String, Found) {
     let culprit = hang.culprits.first();
     let node = culprit.and_then(|culprit| culprit.node.as_deref());
     let origin = origin(&hang.cluster, &hang.job, node, culprit.map(|culprit| culprit.rank));
-    (key, found(origin, "rank.hang", &hang.said, &json!(hang), now_ns))
+    (key, found(origin, "rank.hang", &hang.message, &json!(hang), now_ns))
 }
 
 fn origin(cluster: &str, job: &str, node: Option<&str>, rank: Option<u32>) -> Origin {

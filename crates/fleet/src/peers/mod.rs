@@ -50,7 +50,7 @@ pub struct Peers {
     /// For long at a time only where nobody waits.
     inner: Mutex<Inner>,
     /// What the last judgement of each cluster said.
-    told: Mutex<BTreeMap<String, Arc<Told>>>,
+    reported: Mutex<BTreeMap<String, Arc<Reported>>>,
 }
 
 #[derive(Debug)]
@@ -66,20 +66,20 @@ struct Delivery {
 struct Inner {
     cohorts: Cohorts,
     /// By cluster, what was said already, so that it is written down once.
-    said: BTreeMap<String, HashSet<String>>,
+    message: BTreeMap<String, HashSet<String>>,
     /// When each cluster is judged next, by the clock that cannot be set.
     due_ns: BTreeMap<String, i64>,
 }
 
 impl Default for Inner {
     fn default() -> Inner {
-        Inner { cohorts: Cohorts::new(Limits::default()), said: BTreeMap::new(), due_ns: BTreeMap::new() }
+        Inner { cohorts: Cohorts::new(Limits::default()), message: BTreeMap::new(), due_ns: BTreeMap::new() }
     }
 }
 
 /// What the last judgement of a cluster said.
 #[derive(Debug, Default)]
-struct Told {
+struct Reported {
     /// By job.
     thresholds: BTreeMap<String, Threshold>,
     verdicts: Vec<Verdict>,
@@ -126,16 +126,16 @@ impl Peers {
         }
     }
 
-    fn told(&self, cluster: &str) -> Option<Arc<Told>> {
-        lock(&self.told).get(cluster).cloned()
+    fn reported(&self, cluster: &str) -> Option<Arc<Reported>> {
+        lock(&self.reported).get(cluster).cloned()
     }
 
     /// Of these clusters, or of all.
-    fn told_of(&self, clusters: Option<&[String]>) -> Vec<Arc<Told>> {
-        let told = lock(&self.told);
+    fn reported_of(&self, clusters: Option<&[String]>) -> Vec<Arc<Reported>> {
+        let reported = lock(&self.reported);
         match clusters {
-            Some(clusters) => clusters.iter().filter_map(|cluster| told.get(cluster).cloned()).collect(),
-            None => told.values().cloned().collect(),
+            Some(clusters) => clusters.iter().filter_map(|cluster| reported.get(cluster).cloned()).collect(),
+            None => reported.values().cloned().collect(),
         }
     }
 
@@ -145,33 +145,35 @@ impl Peers {
         let mut origins = events.chain(batch.collectives.iter().map(|collective| &collective.origin));
         let origin = origins.find(|origin| origin.rank.is_some() || origin.job.is_some())?;
         let job = origin.job.as_deref().unwrap_or(NO_JOB);
-        let threshold = self.told(&origin.cluster)?.thresholds.get(job)?.clone();
+        let threshold = self.reported(&origin.cluster)?.thresholds.get(job)?.clone();
         Some(threshold.into())
     }
 
     /// For all cohorts of a cluster, or one.
     pub(crate) fn thresholds(&self, cluster: &str, job: Option<&str>) -> Vec<Threshold> {
-        let told = self.told(cluster);
-        let jobs = told.iter().flat_map(|told| &told.thresholds);
-        jobs.filter(|(name, _)| job.is_none_or(|job| job == *name)).map(|(_, told)| told.clone()).collect()
+        let reported = self.reported(cluster);
+        let jobs = reported.iter().flat_map(|reported| &reported.thresholds);
+        jobs.filter(|(name, _)| job.is_none_or(|job| job == *name))
+            .map(|(_, reported)| reported.clone())
+            .collect()
     }
 
     /// What is said of these clusters.
     pub(crate) fn verdicts(&self, clusters: Option<&[String]>, job: Option<&str>) -> Vec<Verdict> {
-        let told = self.told_of(clusters);
-        let all = told.iter().flat_map(|told| &told.verdicts);
-        all.filter(|said| job.is_none_or(|job| job == said.job)).cloned().collect()
+        let reported = self.reported_of(clusters);
+        let all = reported.iter().flat_map(|reported| &reported.verdicts);
+        all.filter(|message| job.is_none_or(|job| job == message.job)).cloned().collect()
     }
 
     pub(crate) fn autopsies(&self, clusters: Option<&[String]>, job: Option<&str>) -> Vec<Autopsy> {
-        let told = self.told_of(clusters);
-        let all = told.iter().flat_map(|told| &told.hangs);
+        let reported = self.reported_of(clusters);
+        let all = reported.iter().flat_map(|reported| &reported.hangs);
         all.filter(|hang| job.is_none_or(|job| job == hang.job)).cloned().collect()
     }
 
     /// How long a collective of these clusters goes on before it is said to hang, where that is longer than usual.
     pub(crate) fn patience(&self, clusters: Option<&[String]>) -> Option<Duration> {
-        let after_ns = self.told_of(clusters).iter().map(|told| told.hang_after_ns).max()?;
+        let after_ns = self.reported_of(clusters).iter().map(|reported| reported.hang_after_ns).max()?;
         (after_ns > Limits::default().hang_ns).then(|| Duration::from_nanos(after_ns))
     }
 
@@ -197,8 +199,8 @@ impl Peers {
         let mut inner = lock(&self.inner);
         let known: BTreeSet<String> = inner.cohorts.jobs().map(|(cluster, _)| cluster.to_string()).collect();
         inner.due_ns.retain(|cluster, _| known.contains(cluster));
-        inner.said.retain(|cluster, _| known.contains(cluster));
-        lock(&self.told).retain(|cluster, _| known.contains(cluster));
+        inner.message.retain(|cluster, _| known.contains(cluster));
+        lock(&self.reported).retain(|cluster, _| known.contains(cluster));
         let due = |cluster: &String| inner.due_ns.get(cluster).copied().unwrap_or(i64::MIN);
         let mut due: Vec<(i64, String)> = known.into_iter().map(|cluster| (due(&cluster), cluster)).collect();
         due.retain(|(due_ns, _)| *due_ns <= now.steady_ns);
@@ -217,14 +219,14 @@ impl Peers {
         let thresholds = jobs
             .into_iter()
             .filter_map(|job| Some((job.to_string(), inner.cohorts.threshold(cluster, Some(job))?)));
-        let told = Told { thresholds: thresholds.collect(), verdicts, hangs, hang_after_ns };
-        let verdicts = told.verdicts.iter().map(|verdict| of_verdict(verdict, now.wall_ns));
+        let reported = Reported { thresholds: thresholds.collect(), verdicts, hangs, hang_after_ns };
+        let verdicts = reported.verdicts.iter().map(|verdict| of_verdict(verdict, now.wall_ns));
         let found: Vec<(String, Found)> =
-            verdicts.chain(told.hangs.iter().map(|hang| of_autopsy(hang, now.wall_ns))).collect();
-        let said: HashSet<String> = found.iter().map(|(key, _)| key.clone()).collect();
-        let before = inner.said.insert(cluster.into(), said).unwrap_or_default();
+            verdicts.chain(reported.hangs.iter().map(|hang| of_autopsy(hang, now.wall_ns))).collect();
+        let message: HashSet<String> = found.iter().map(|(key, _)| key.clone()).collect();
+        let before = inner.message.insert(cluster.into(), message).unwrap_or_default();
         drop(inner);
-        lock(&self.told).insert(cluster.into(), Arc::new(told));
+        lock(&self.reported).insert(cluster.into(), Arc::new(reported));
         found.into_iter().filter(|(key, _)| !before.contains(key)).map(|(_, found)| found).collect()
     }
 }

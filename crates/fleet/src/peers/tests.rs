@@ -89,7 +89,7 @@ fn a_straggler_is_named_once_and_stays_named_while_clocks_are_set() {
         let [(at, straggler)] = &found[..] else { panic!("{by}: {found:?}") };
         assert!(*at < 40 && straggler.origin.rank == Some(5), "{found:?}");
         let standing = peers.verdicts(None, None);
-        assert_eq!(standing.iter().map(|said| said.rank).collect::<Vec<_>>(), [Some(5)]);
+        assert_eq!(standing.iter().map(|message| message.rank).collect::<Vec<_>>(), [Some(5)]);
     }
 }
 

@@ -265,8 +265,8 @@ fn one_address_does_not_have_all_connections_and_who_does_not_read_is_closed() {
     server.args(["-c", "ulimit -n 1024; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_gpuwhy-fleet")]);
     server.args(["serve", "--insecure-no-tls", "--data"]).arg(folder.path().join("data"));
     server.arg("--tokens").arg(crate::server::tokens(folder.path()));
-    for door in ["--otlp-grpc", "--otlp-http", "--api"] {
-        server.args([door, "0.0.0.0:0"]);
+    for http in ["--otlp-grpc", "--otlp-http", "--api"] {
+        server.args([http, "0.0.0.0:0"]);
     }
     let server = Server::started(&mut server);
     let at = |at: &str, ip: &str| format!("http://{ip}:{}", at.rsplit(':').next().unwrap());

@@ -33,9 +33,9 @@ fn run(python: &Path, script: &str, arguments: &[&str]) -> String {
         arguments.last().filter(|last| last.ends_with("cert.pem")).map(|cert| ("REQUESTS_CA_BUNDLE", *cert));
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/served").join(script);
     let output = Command::new(python).arg(file).args(arguments).envs(trusted).output().unwrap();
-    let (said, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{said}{wrong}");
-    said.into_owned()
+    let (message, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{message}{wrong}");
+    message.into_owned()
 }
 
 /// For localhost: the certificate's file and its key's; None where openssl cannot make them. `more` is for openssl.
@@ -59,7 +59,7 @@ fn the_official_exporters_push_with_and_without_tls() {
     let Some(python) = python(test) else { return };
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), &[]);
-    let said = run(&python, "exporters.py", &[&server.grpc, &server.http, A, ""]);
+    let message = run(&python, "exporters.py", &[&server.grpc, &server.http, A, ""]);
     let rows = server.sql(
         "SELECT metric_name, kind, count(*) AS n FROM events WHERE cluster_id = 'a' GROUP BY ALL ORDER BY ALL",
     );
@@ -72,7 +72,7 @@ fn the_official_exporters_push_with_and_without_tls() {
         "\"a span\" \"span\"",
         "\"log\" \"log\"",
     ] {
-        assert!(found.iter().any(|row| row.starts_with(wanted)), "{wanted}: {found:?}\n{said}");
+        assert!(found.iter().any(|row| row.starts_with(wanted)), "{wanted}: {found:?}\n{message}");
     }
     drop(server);
     let folder = tempfile::tempdir().unwrap();
@@ -96,8 +96,8 @@ fn the_official_mcp_client_finds_the_straggler() {
         let request = crate::server::gauges("a", "gpuwhy.rank.health", crate::server::now_ns(), &values);
         assert_eq!(server.push(A, &request).status, 200);
     }
-    let said = run(&python, "assistant.py", &[&server.api, A, ALL]);
-    assert!(said.contains("rank 5 on a-node"), "{said}");
+    let message = run(&python, "assistant.py", &[&server.api, A, ALL]);
+    assert!(message.contains("rank 5 on a-node"), "{message}");
 }
 
 #[test]
@@ -127,6 +127,6 @@ fn duckdb_opens_a_copy_and_the_documented_queries_run() {
     }
     let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/fleet.md");
     let file = copy.join("fleet.duckdb");
-    let said = run(&python, "queries.py", &[&file.display().to_string(), &guide.display().to_string()]);
-    assert!(said.contains("2 events"), "{said}");
+    let message = run(&python, "queries.py", &[&file.display().to_string(), &guide.display().to_string()]);
+    assert!(message.contains("2 events"), "{message}");
 }

@@ -30,8 +30,8 @@ fn driven((python, chromium): &(PathBuf, PathBuf), scenario: &str, server: &Serv
     let mut command = Command::new(python);
     command.env("PYTHONDONTWRITEBYTECODE", "1").envs(known.iter().copied());
     let output = command.arg(SCRIPT).arg(chromium).args([scenario, &server.api]).output().unwrap();
-    let (said, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{said}{wrong}");
+    let (message, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{message}{wrong}");
 }
 
 /// Three jobs: one has a straggler, one stops, one is well.
@@ -90,8 +90,9 @@ fn named(server: &Server) -> (Value, Value) {
 
 /// With the stack that its agent tells some seconds later.
 fn hang_of(hangs: &Value) -> Option<&Value> {
-    let told = |hang: &&Value| hang["culprits"][0]["stack"].as_array().is_some_and(|stack| !stack.is_empty());
-    hangs.as_array().unwrap().iter().find(told)
+    let reported =
+        |hang: &&Value| hang["culprits"][0]["stack"].as_array().is_some_and(|stack| !stack.is_empty());
+    hangs.as_array().unwrap().iter().find(reported)
 }
 
 #[test]

@@ -32,16 +32,16 @@ fn stragglers_and_hangs_that_are_planted_are_found_over_the_wire() {
         "--json",
     ];
     let output = load(&server.grpc, &server.api, &tokens(folder.path()), &options);
-    let said = String::from_utf8_lossy(&output.stdout);
-    let report: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{output:?}"));
-    assert!(output.status.success(), "{said}");
+    let message = String::from_utf8_lossy(&output.stdout);
+    let report: Value = serde_json::from_str(&message).unwrap_or_else(|_| panic!("{output:?}"));
+    assert!(output.status.success(), "{message}");
     for sort in ["stragglers", "hangs"] {
-        assert!(report[sort]["planted"].as_u64().unwrap() > 0, "{said}");
-        assert_eq!(report[sort]["planted"], report[sort]["found"], "{said}");
-        assert_eq!(report[sort]["wrong"], 0, "{said}");
+        assert!(report[sort]["planted"].as_u64().unwrap() > 0, "{message}");
+        assert_eq!(report[sort]["planted"], report[sort]["found"], "{message}");
+        assert_eq!(report[sort]["wrong"], 0, "{message}");
     }
-    assert!(report["clock_worst_error_ns"].as_u64().unwrap() < 1_000_000, "{said}");
-    assert_eq!(report["requests_failed"], 0, "{said}");
+    assert!(report["clock_worst_error_ns"].as_u64().unwrap() < 1_000_000, "{message}");
+    assert_eq!(report["requests_failed"], 0, "{message}");
     // What was sent is there.
     let rows = server.sql("SELECT count(*) AS calls FROM collectives WHERE rank = comm_rank");
     assert!(rows[0]["calls"].as_u64().unwrap() > 1000, "{rows:?}");
@@ -73,9 +73,9 @@ fn a_load_drives_a_server_with_tls_and_says_whom_it_does_not_trust() {
         (&["--ca", "/nonexistent"], 2, "--ca names a PEM file"),
     ] {
         let output = load(&server.grpc, &server.api, &tokens, more);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!((output.status.code(), said.contains(why)), (Some(status), true), "{said}");
-        assert_eq!(said.lines().count(), 1, "{said}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), message.contains(why)), (Some(status), true), "{message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
     }
 }
 
@@ -85,8 +85,8 @@ fn a_load_without_a_server_says_so_in_a_sentence() {
     let output =
         load("http://127.0.0.1:9", "http://127.0.0.1:9", &tokens(folder.path()), &["--duration", "3s"]);
     assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("is it running, may the token read"), "{said}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("is it running, may the token read"), "{message}");
     let output = load("ftp://127.0.0.1:9", "http://127.0.0.1:9", &tokens(folder.path()), &[]);
     assert_eq!(output.status.code(), Some(2));
 }

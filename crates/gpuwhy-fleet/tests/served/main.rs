@@ -1,11 +1,11 @@
 //! The real binary: others' clients push to it and ask it, it is killed and filled, and what it says is compared with what was
 //! put in.
 
+mod access;
 mod attacks;
 mod clients;
 mod crashes;
 mod dashboard;
-mod doors;
 mod loads;
 mod pushes;
 mod ranks;

@@ -37,11 +37,11 @@ fn the_one_late_rank_of_eight_is_named_in_text_over_http_and_over_mcp() {
         .args(["3", "30000"])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
-    assert!(said.contains("rank 3"), "{said}");
-    let of_assistant = said.split("over MCP:").nth(1).unwrap();
-    assert!(of_assistant.contains("straggler"), "{said}");
+    let message = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{message}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(message.contains("rank 3"), "{message}");
+    let of_assistant = message.split("over MCP:").nth(1).unwrap();
+    assert!(of_assistant.contains("straggler"), "{message}");
 }
 
 /// How soon is measured elsewhere: here the machine does other things meanwhile.
@@ -53,9 +53,9 @@ fn try_faults(test: &str, names: &[&str]) {
     command.arg(TRIALS).args([&agent, Path::new(env!("CARGO_BIN_EXE_gpuwhy-fleet")), folder.path()]);
     command.arg("--patient").args(names.iter().flat_map(|name| ["--only", name]));
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(said.matches("\"holds\": true").count(), names.len(), "{said}");
+    let message = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{message}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(message.matches("\"holds\": true").count(), names.len(), "{message}");
 }
 
 #[test]

@@ -45,8 +45,8 @@ pub(crate) fn tokens(folder: &Path) -> PathBuf {
 pub(crate) fn command(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gpuwhy-fleet"));
     command.args(["serve", "--data"]).arg(folder.join("data")).arg("--tokens").arg(tokens(folder));
-    for door in ["--otlp-grpc", "--otlp-http", "--api"] {
-        command.args([door, "127.0.0.1:0"]);
+    for address in ["--otlp-grpc", "--otlp-http", "--api"] {
+        command.args([address, "127.0.0.1:0"]);
     }
     command
 }

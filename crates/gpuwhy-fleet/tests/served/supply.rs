@@ -37,7 +37,7 @@ fn a_library_that_is_not_the_pinned_one_is_refused_on_each_machine() {
         let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
         let output = Command::new(FETCH).arg(folder.path()).env("PATH", path).output().unwrap();
         assert!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains("it is not the library of"), "{said}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(message.contains("it is not the library of"), "{message}");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::cli::AnnotateOptions;
 use crate::failure::Failure;
-use gpuwhy_annotations::{Line, MAX_LABELS, What, Whose, paths_to_try, send};
+use gpuwhy_annotations::{Line, MAX_LABELS, Subject, What, paths_to_try, send};
 
 pub(crate) fn run(options: &AnnotateOptions) -> Result<(), Failure> {
     for (at, (name, _)) in options.labels.iter().enumerate() {
@@ -22,7 +22,7 @@ pub(crate) fn run(options: &AnnotateOptions) -> Result<(), Failure> {
         },
         labels: options.labels.clone(),
         // This process is gone in a moment: a mark of its own would say nothing.
-        pid: options.pid.map_or(Whose::All, Whose::Process),
+        pid: options.pid.map_or(Subject::All, Subject::Process),
         monotonic_ns: None,
         reply: false,
     };

@@ -130,10 +130,10 @@ fn write(compared: &Compared, out: &mut impl Write) -> io::Result<()> {
     let comparison = &compared.comparison;
     writeln!(out)?;
     write_steps(&compared.steps, out)?;
-    if comparison.said.is_empty() {
+    if comparison.message.is_empty() {
         writeln!(out, "No difference is beyond noise.")?;
     } else {
-        for sentence in &comparison.said {
+        for sentence in &comparison.message {
             writeln!(out, "- {}", printable(sentence))?;
         }
     }
@@ -176,7 +176,7 @@ fn row(change: &OpChange) -> String {
     let p50 = pair(|side| duration((side.p50_us * 1e3) as u64));
     let p99 = pair(|side| duration((side.p99_us * 1e3) as u64));
     let pct = |beyond: bool, pct: Option<f64>| pct.filter(|_| beyond).map(|pct| format!("{pct:+.0}%"));
-    let said = match (
+    let message = match (
         pct(change.beyond_noise, change.p50_change_pct),
         pct(change.tail_beyond_noise, change.p99_change_pct),
     ) {
@@ -185,7 +185,7 @@ fn row(change: &OpChange) -> String {
         (None, Some(p99)) => format!("p99 {p99}"),
         (None, None) => String::new(),
     };
-    format!("{:<30} {rate:>21} {p50:>21} {p99:>21}  {said}", printable(&change.op)).trim_end().to_string()
+    format!("{:<30} {rate:>21} {p50:>21} {p99:>21}  {message}", printable(&change.op)).trim_end().to_string()
 }
 
 /// Calls a second; those that are rare with their fraction.

@@ -2,7 +2,7 @@
 
 use super::host::{HOST, serve_only};
 use super::sql_worker;
-use crate::cli::{DashboardOptions, DoorOptions};
+use crate::cli::{AccessOptions, DashboardOptions};
 use crate::failure::Failure;
 use crate::log::log;
 use crate::paths;
@@ -18,9 +18,9 @@ pub(crate) fn run(options: &DashboardOptions) -> Result<(), Failure> {
     if named.is_some() {
         Reader::open(&file)?;
     }
-    let (tls, tokens) = door(&options.door)?;
-    let hosts = options.door.allow_host.clone();
-    let open = options.door.open;
+    let (tls, tokens) = access(&options.access)?;
+    let hosts = options.access.allow_host.clone();
+    let open = options.access.open;
     let address = options.port.map_or_else(|| options.listen.clone(), |port| format!("127.0.0.1:{port}"));
     let http = HttpOptions { address, tls, tokens, open, page: true, hosts };
     // Goes when the server ends.
@@ -62,7 +62,7 @@ fn browse(link: &str) -> std::io::Result<NamedTempFile> {
 }
 
 /// The certificate, and who may ask.
-pub(crate) fn door(options: &DoorOptions) -> Result<(Option<Tls>, Tokens), ServeError> {
+pub(crate) fn access(options: &AccessOptions) -> Result<(Option<Tls>, Tokens), ServeError> {
     let tls = match (&options.tls_cert, &options.tls_key) {
         (Some(certificate), Some(key)) => Some(Tls::read(certificate, key)?),
         _ => None,

@@ -81,7 +81,7 @@ pub(crate) fn run(options: &ExplainOptions) -> Result<(), Failure> {
     }
     out.flush()?;
     if !options.json {
-        asked.tell();
+        asked.report();
     }
     Ok(())
 }

@@ -55,9 +55,9 @@ pub(crate) fn run(options: &ExportOptions) -> Result<(), Failure> {
     } else {
         let exported = write(format, &source, options, &trace)?;
         progress.clear();
-        tell(format, &source, &options.output, exported)?;
+        report(format, &source, &options.output, exported)?;
     }
-    asked.tell();
+    asked.report();
     Ok(())
 }
 
@@ -187,9 +187,9 @@ fn nothing(trace: &str, filter: &Filter, exported: Exported) -> Result<(), Failu
     if exported.rows > 0 {
         return Ok(());
     }
-    let whose = filter.pid.map(|pid| format!(" of process {pid}")).unwrap_or_default();
+    let owner = filter.pid.map(|pid| format!(" of process {pid}")).unwrap_or_default();
     Err(Failure::Nothing(format!(
-        "the trace has no events{whose} in that time; `gpuwhy query {trace} \"SELECT DISTINCT pid FROM events\"` lists whose it has"
+        "the trace has no events{owner} in that time; `gpuwhy query {trace} \"SELECT DISTINCT pid FROM events\"` lists whose it has"
     )))
 }
 
@@ -204,7 +204,7 @@ fn failure(error: ExportError, path: &Path) -> Failure {
     }
 }
 
-fn tell(format: &Format, source: &Source<'_>, path: &Path, exported: Exported) -> Result<(), Failure> {
+fn report(format: &Format, source: &Source<'_>, path: &Path, exported: Exported) -> Result<(), Failure> {
     let bytes = match path.is_dir() {
         false => std::fs::metadata(path).map_or(0, |metadata| metadata.len()),
         true => std::fs::read_dir(path)?.flatten().filter_map(|file| Some(file.metadata().ok()?.len())).sum(),

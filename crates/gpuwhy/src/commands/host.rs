@@ -94,7 +94,7 @@ impl Asked {
         matches!(self, Asked::Check | Asked::SelfTest)
     }
 
-    fn command(&self, out: File, said: File) -> Command {
+    fn command(&self, out: File, message: File) -> Command {
         let mut command = Command::new("/proc/self/exe");
         match self {
             Asked::Check => command.args(["check", "--json"]),
@@ -104,7 +104,7 @@ impl Asked {
                 command.args(["demo", "--replay", "--json", "--out"]).arg(file).arg("--").args(scenario)
             }
         };
-        command.stdin(Stdio::null()).stdout(out).stderr(said).process_group(0);
+        command.stdin(Stdio::null()).stdout(out).stderr(message).process_group(0);
         // Secrets of the server are not for its children.
         command.env_remove("GPUWHY_TOKEN");
         command
@@ -126,9 +126,9 @@ static STARTER: OnceLock<Mutex<Starter>> = OnceLock::new();
 pub(crate) fn serve_only(file: &Path) {
     let (requests, inbox) = channel::<Request>();
     let run = move || {
-        for (asked, out, said, outbox) in inbox {
+        for (asked, out, message, outbox) in inbox {
             // Who asked may have gone.
-            let _ = outbox.send(asked.command(out, said).spawn());
+            let _ = outbox.send(asked.command(out, message).spawn());
         }
     };
     if std::thread::Builder::new().name(NAME.into()).spawn(run).is_ok() {
@@ -138,13 +138,13 @@ pub(crate) fn serve_only(file: &Path) {
     confine(&Purpose::Front(folder.into()));
 }
 
-fn start(asked: Asked, out: File, said: File) -> std::io::Result<Child> {
+fn start(asked: Asked, out: File, message: File) -> std::io::Result<Child> {
     let starter = STARTER.get().filter(|_| asked.needs_privileges());
-    let Some(starter) = starter else { return asked.command(out, said).spawn() };
+    let Some(starter) = starter else { return asked.command(out, message).spawn() };
     let gone = || std::io::Error::other("the thread that starts it has ended");
     let (outbox, started) = channel();
     let sent =
-        starter.lock().unwrap_or_else(PoisonError::into_inner).requests.send((asked, out, said, outbox));
+        starter.lock().unwrap_or_else(PoisonError::into_inner).requests.send((asked, out, message, outbox));
     sent.map_err(|_| gone())?;
     started.recv().map_err(|_| gone())?
 }
@@ -152,9 +152,9 @@ fn start(asked: Asked, out: File, said: File) -> std::io::Result<Child> {
 /// What this program prints as JSON.
 fn own(asked: Asked, stop: &Stop) -> Result<Value, QueryError> {
     let folder = tempfile::tempdir().map_err(|error| failed(&error))?;
-    let (out, said) = (folder.path().join("out"), folder.path().join("said"));
+    let (out, message) = (folder.path().join("out"), folder.path().join("err"));
     let create = |path: &Path| File::create(path).map_err(|error| failed(&error));
-    let mut child = start(asked, create(&out)?, create(&said)?).map_err(|error| failed(&error))?;
+    let mut child = start(asked, create(&out)?, create(&message)?).map_err(|error| failed(&error))?;
     let status = loop {
         if let Some(status) = child.try_wait().map_err(|error| failed(&error))? {
             break status;
@@ -172,13 +172,13 @@ fn own(asked: Asked, stop: &Stop) -> Result<Value, QueryError> {
     // A report of what is wrong is a report, whatever the status.
     let text = std::fs::read_to_string(&out).map_err(|error| failed(&error))?;
     serde_json::from_str(&text)
-        .map_err(|_| refusal(status, &std::fs::read_to_string(&said).unwrap_or_default()))
+        .map_err(|_| refusal(status, &std::fs::read_to_string(&message).unwrap_or_default()))
 }
 
 /// The sentence it ended with.
-fn refusal(status: ExitStatus, said: &str) -> QueryError {
+fn refusal(status: ExitStatus, message: &str) -> QueryError {
     let sentence =
-        said.lines().last().unwrap_or("it said nothing").trim_start_matches("gpuwhy: ").to_string();
+        message.lines().last().unwrap_or("it said nothing").trim_start_matches("gpuwhy: ").to_string();
     match status.code() {
         Some(2) => QueryError::Usage(sentence),
         Some(3) => QueryError::NoData(sentence),

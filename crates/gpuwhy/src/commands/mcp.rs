@@ -1,6 +1,6 @@
 //! `gpuwhy mcp`: a trace for AI assistants.
 
-use super::dashboard::door;
+use super::dashboard::access;
 use super::host::{HOST, serve_only};
 use super::sql_worker;
 use crate::cli::McpOptions;
@@ -15,7 +15,7 @@ pub(crate) fn run(options: &McpOptions) -> Result<(), Failure> {
     let file = options.file.clone().or_else(|| options.db.clone()).unwrap_or_else(paths::default_trace);
     let questions = Questions::new(file.clone(), HOST).answered_in(sql_worker::worker());
     let Some(address) = &options.http else {
-        if options.door.tls_cert.is_some() || options.door.token_file.is_some() || options.door.open {
+        if options.access.tls_cert.is_some() || options.access.token_file.is_some() || options.access.open {
             return Err(Failure::Usage("TLS and tokens are for --http ADDR; give that, too".into()));
         }
         if std::io::stdin().is_terminal() {
@@ -24,9 +24,9 @@ pub(crate) fn run(options: &McpOptions) -> Result<(), Failure> {
         serve_only(&file);
         return Ok(serve_stdio(questions)?);
     };
-    let (tls, tokens) = door(&options.door)?;
-    let hosts = options.door.allow_host.clone();
-    let open = options.door.open;
+    let (tls, tokens) = access(&options.access)?;
+    let hosts = options.access.allow_host.clone();
+    let open = options.access.open;
     let http = HttpOptions { address: address.clone(), tls, tokens, open, page: false, hosts };
     Ok(serve_http(questions, http, |at| {
         // Nobody reads it: it is served all the same.

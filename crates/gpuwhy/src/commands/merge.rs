@@ -2,7 +2,7 @@
 
 use crate::cli::MergeOptions;
 use crate::failure::Failure;
-use crate::nodes::{Gathered, tell};
+use crate::nodes::{Gathered, report};
 use crate::output;
 use crate::progress::Progress;
 use gpuwhy_model::units::{count, duration, printable};
@@ -59,7 +59,7 @@ fn of_nodes(options: &MergeOptions, made: NamedTempFile, progress: &Progress) ->
     };
     progress.clear();
     output::keep(made, &options.output, options.force)?;
-    let nodes = gathered.told(&merged);
+    let nodes = gathered.reported(&merged);
     let mut out = BufWriter::new(io::stdout().lock());
     if options.json {
         let answer = serde_json::json!({"file": options.output, "nodes": nodes});
@@ -71,7 +71,7 @@ fn of_nodes(options: &MergeOptions, made: NamedTempFile, progress: &Progress) ->
     }
     out.flush()?;
     if !options.json {
-        tell(&nodes);
+        report(&nodes);
     }
     Ok(())
 }

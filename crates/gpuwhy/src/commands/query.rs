@@ -65,7 +65,7 @@ pub(crate) fn run(options: &QueryOptions) -> Result<(), Failure> {
     let format = if options.json { Format::Json } else { options.format };
     print(&rows, format, asked.nodes.as_deref())?;
     if format != Format::Json {
-        asked.tell();
+        asked.report();
     }
     Ok(())
 }

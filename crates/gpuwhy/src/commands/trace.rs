@@ -235,14 +235,14 @@ fn end(
     let Deliveries { otlp, fleet } = telemetry.finish();
     summary::write(&summary, explained.as_ref(), detail, out)?;
     if let Some(Delivered { url, now }) = otlp {
-        writeln!(out, "OTLP:  {url}: {}", now.said())?;
+        writeln!(out, "OTLP:  {url}: {}", now.message())?;
     }
     if let Some(Delivered { url, now }) = fleet {
         let waits = match now.queued_bytes {
             0 => String::new(),
             bytes => format!("; {} wait on disk for the next trace", gpuwhy_model::units::size(bytes)),
         };
-        writeln!(out, "Fleet: {url}: {}{waits}", now.said())?;
+        writeln!(out, "Fleet: {url}: {}{waits}", now.message())?;
     }
     Failure::of_command(summary.command_status)
 }

@@ -133,7 +133,7 @@ fn not_attached(line: &str) -> String {
 mod tests {
     use super::*;
 
-    fn said(degraded: &[&str], pids: &[u32]) -> (Option<String>, usize) {
+    fn message(degraded: &[&str], pids: &[u32]) -> (Option<String>, usize) {
         let degraded = degraded.iter().map(ToString::to_string).collect();
         in_short(&Coverage { degraded, ..Coverage::default() }, pids)
     }
@@ -142,12 +142,12 @@ mod tests {
     fn the_gap_that_matters_comes_first_in_plain_words() {
         let sliced = "launches sampled 9% of the time: the budget is 1%";
         let late = "cuda * in /venv/lib/libcudart.so.13: attached 48.1ms after process 7 mapped it; calls it made before that were not seen";
-        assert_eq!(said(&[late, sliced], &[7]), (Some(sliced.into()), 1));
-        let (only, _) = said(&[late], &[7]);
+        assert_eq!(message(&[late, sliced], &[7]), (Some(sliced.into()), 1));
+        let (only, _) = message(&[late], &[7]);
         assert_eq!(only.unwrap(), "libcudart.so.13 was attached 48.1ms after process 7 loaded it");
         // Of a process that the answer does not mention.
-        assert_eq!(said(&[late], &[8]), (None, 0));
-        let (all, left) = said(&[sliced, "events sampled 11% of the time: the budget is 1%"], &[7]);
+        assert_eq!(message(&[late], &[8]), (None, 0));
+        let (all, left) = message(&[sliced, "events sampled 11% of the time: the budget is 1%"], &[7]);
         assert_eq!(
             all.unwrap(),
             "launches sampled 9%, events sampled 11% of the time: the budget is 1%"
@@ -159,8 +159,8 @@ mod tests {
     #[test]
     fn what_only_costs_more_is_no_gap() {
         let dear = "nccl ncclBcast in /lib/libnccl.so.2: its first instructions must be single-stepped, which makes a trap several times dearer";
-        assert_eq!(said(&[dear], &[7]), (None, 0));
-        let (stacks, _) = said(&["governor process 576: no stacks are taken"], &[576]);
+        assert_eq!(message(&[dear], &[7]), (None, 0));
+        let (stacks, _) = message(&["governor process 576: no stacks are taken"], &[576]);
         assert_eq!(
             stacks.unwrap(),
             "no code lines of calls of process 576 for a while, to keep within the budget"

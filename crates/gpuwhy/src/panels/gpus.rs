@@ -30,7 +30,7 @@ pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
             let means =
                 [gpu.sm_active_pct, gpu.tensor_active_pct, gpu.dram_active_pct].map(|spread| spread.mean());
             let shares = if view.live { now } else { means };
-            cells.extend(shares.map(|share| told(share, |share| format!("{share:.0}%"))));
+            cells.extend(shares.map(|share| reported(share, |share| format!("{share:.0}%"))));
         }
         match view.live {
             true => cells.extend(now(&gpu.last).into_iter().take(if linked { 6 } else { 5 })),
@@ -59,7 +59,7 @@ fn share(view: &View<'_>, now: Option<f64>, spread: Spread) -> Line<'static> {
     }
 }
 
-fn told<T>(value: Option<T>, write: impl Fn(T) -> String) -> Line<'static> {
+fn reported<T>(value: Option<T>, write: impl Fn(T) -> String) -> Line<'static> {
     plain(value.map(write).unwrap_or_default())
 }
 
@@ -67,14 +67,14 @@ fn now(sample: &GpuSample) -> [Line<'static>; 6] {
     let memory = sample.memory_used_bytes.map(|used| used as f64 / GIB);
     let power = sample.power_mw.map(|power| power as f64 / 1e3);
     [
-        told(memory, |used| format!("{used:.1}{} GiB", of(sample.memory_total_bytes, GIB))),
-        told(power, |watts| format!("{watts:.0}{} W", of(sample.power_limit_mw, 1e3))),
-        told(sample.temperature_c, |degrees| format!("{degrees}°C")),
-        told(sample.sm_clock_mhz, |clock| {
+        reported(memory, |used| format!("{used:.1}{} GiB", of(sample.memory_total_bytes, GIB))),
+        reported(power, |watts| format!("{watts:.0}{} W", of(sample.power_limit_mw, 1e3))),
+        reported(sample.temperature_c, |degrees| format!("{degrees}°C")),
+        reported(sample.sm_clock_mhz, |clock| {
             format!("{clock}{} MHz", of(sample.sm_clock_max_mhz.map(u64::from), 1.0))
         }),
-        told(sample.pcie_rx_bytes_per_s.zip(sample.pcie_tx_bytes_per_s), both_ways),
-        told(sample.nvlink_rx_bytes_per_s.zip(sample.nvlink_tx_bytes_per_s), both_ways),
+        reported(sample.pcie_rx_bytes_per_s.zip(sample.pcie_tx_bytes_per_s), both_ways),
+        reported(sample.nvlink_rx_bytes_per_s.zip(sample.nvlink_tx_bytes_per_s), both_ways),
     ]
 }
 
@@ -90,9 +90,11 @@ fn whole(gpu: &GpuSum) -> [Line<'static>; 3] {
     let most = |spread: Spread, unit: f64| spread.mean().map(|_| spread.max / unit);
     let memory = most(gpu.memory_used_bytes, GIB);
     [
-        told(memory, |used| format!("max {used:.1}{} GiB", of(gpu.last.memory_total_bytes, GIB))),
-        told(gpu.power_mw.mean(), |mean| format!("{:.0} W (max {:.0})", mean / 1e3, gpu.power_mw.max / 1e3)),
-        told(most(gpu.temperature_c, 1.0), |degrees| format!("max {degrees:.0}°C")),
+        reported(memory, |used| format!("max {used:.1}{} GiB", of(gpu.last.memory_total_bytes, GIB))),
+        reported(gpu.power_mw.mean(), |mean| {
+            format!("{:.0} W (max {:.0})", mean / 1e3, gpu.power_mw.max / 1e3)
+        }),
+        reported(most(gpu.temperature_c, 1.0), |degrees| format!("max {degrees:.0}°C")),
     ]
 }
 

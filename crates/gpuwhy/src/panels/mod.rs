@@ -1,10 +1,10 @@
 //! What was seen, by topic: one file a panel. The live screen, the end of a trace and the demo show the same panels.
 
-mod bill;
 mod busy;
 mod coldstart;
 mod collectives;
 mod copies;
+mod cost;
 mod driver;
 mod fabric;
 mod gpus;
@@ -42,7 +42,7 @@ pub(crate) const TROUBLE: Topic = trouble::panel;
 
 pub(crate) static PAGES: &[Page] = &[
     Page { name: "answer", topics: &[why::panel, steps::panel, gpus::panel, operations::panel] },
-    Page { name: "code", topics: &[lines::panel, servers::panel, marks::panel, bill::panel] },
+    Page { name: "code", topics: &[lines::panel, servers::panel, marks::panel, cost::panel] },
     Page { name: "GPU work", topics: &[busy::panel, graphs::panel, kernels::panel, memory::panel] },
     Page {
         name: "transfers",
@@ -67,7 +67,7 @@ pub(crate) static REST: &[Topic] = &[
     fabric::panel,
     gpus::panel,
     trouble::panel,
-    bill::panel,
+    cost::panel,
 ];
 
 #[cfg(test)]

@@ -69,15 +69,15 @@ fn session(session: &Session) -> Html {
 
 fn process(process: &Process) -> Html {
     let rank = process.rank.map(|rank| format!(" rank {rank}")).unwrap_or_default();
-    let whose = [&process.pod, &process.job_id, &process.container_id].into_iter().flatten().next();
-    let whose = whose.map(|whose| format!(" in {whose}")).unwrap_or_default();
+    let owner = [&process.pod, &process.job_id, &process.container_id].into_iter().flatten().next();
+    let owner = owner.map(|owner| format!(" in {owner}")).unwrap_or_default();
     let exit = process.exit_code.filter(|code| *code != 0).map(|code| format!(", ended with {code}"));
     el(
         "li",
         &[],
         [
             words("b", format!("{}[{}]", process.comm, process.pid)),
-            Html::text(format!("{rank}{whose}{} ", exit.unwrap_or_default())),
+            Html::text(format!("{rank}{owner}{} ", exit.unwrap_or_default())),
             words("code", &process.cmdline),
         ],
     )

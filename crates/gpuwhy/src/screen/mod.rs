@@ -65,7 +65,7 @@ impl Screen {
         self.draw()
     }
 
-    pub(crate) fn say_no_gpus(&mut self, why: &str) {
+    pub(crate) fn show_no_gpus(&mut self, why: &str) {
         self.no_gpus = Some(why.to_string());
     }
 

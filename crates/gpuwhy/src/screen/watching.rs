@@ -34,7 +34,7 @@ pub(crate) fn on_screen(
             Ok(Update::Ended(result)) => return Ok(Some(*result)),
             Ok(Update::Attached(statuses)) => {
                 if let (Some(screen), Some(why)) = (&mut screen, no_gpu_counters(&statuses)) {
-                    screen.say_no_gpus(why);
+                    screen.show_no_gpus(why);
                 }
             }
             Ok(Update::Batch(_) | Update::Skipped(_)) | Err(RecvTimeoutError::Timeout) => {}

@@ -12,8 +12,8 @@ const OPERATIONS: &[&str] = &["op", "waited_in"];
 type Lines = Result<Vec<Value>, serde_json::Error>;
 
 pub(super) fn of(batch: &Batch, facts: &Facts, ops: &[OpInfo]) -> Lines {
-    let told = batch.calls.iter().filter(|call| call.kept != Kept::State);
-    let calls = told.map(|call| Value::Object(call_fields("call", call, ops)));
+    let reported = batch.calls.iter().filter(|call| call.kept != Kept::State);
+    let calls = reported.map(|call| Value::Object(call_fields("call", call, ops)));
     let collectives = facts.collectives.iter().map(|collective| collective_line(collective, ops));
     let mut lines: Vec<Value> = calls.chain(collectives).collect();
     lines.extend(each("process", &batch.processes, ops)?);

@@ -128,9 +128,9 @@ impl CounterMeter {
     }
 
     fn total(&self, what: What, of: impl Fn(&Counter) -> Option<u64>) -> Option<u64> {
-        let told = || self.wanted().filter(|counter| counter.what == what && counter.value.is_some());
-        let choice = told().map(|counter| counter.choice).min()?;
-        told().filter(|counter| counter.choice == choice).filter_map(of).reduce(u64::saturating_add)
+        let reported = || self.wanted().filter(|counter| counter.what == what && counter.value.is_some());
+        let choice = reported().map(|counter| counter.choice).min()?;
+        reported().filter(|counter| counter.choice == choice).filter_map(of).reduce(u64::saturating_add)
     }
 }
 
@@ -149,11 +149,11 @@ fn link_count(gpu: &Gpu, asked: &mut Asked) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// A meter of `links` links, read with what `told` says of a counter.
-    fn read(meter: &mut CounterMeter, now_ns: u64, told: impl Fn(u32, u32) -> Option<u64>) -> Counters {
+    /// A meter of `links` links, read with what `reported` says of a counter.
+    fn read(meter: &mut CounterMeter, now_ns: u64, reported: impl Fn(u32, u32) -> Option<u64>) -> Counters {
         let answers = meter
             .wanted()
-            .map(|counter| told(counter.field.id, counter.field.scope).ok_or(Error::NotSupported))
+            .map(|counter| reported(counter.field.id, counter.field.scope).ok_or(Error::NotSupported))
             .collect();
         meter.take(now_ns, answers);
         meter.sum()
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn hopper_tells_sums_of_traffic_and_errors_by_link() {
-        let told = |tx_kib| {
+        let reported = |tx_kib| {
             move |id, scope| match id {
                 NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX => (scope == ALL_LINKS).then_some(tx_kib),
                 NVML_FI_DEV_NVLINK_GET_STATE => Some(u64::from(scope != 3)),
@@ -177,17 +177,17 @@ mod tests {
             }
         };
         let mut meter = meter(4);
-        let first = read(&mut meter, 1_000_000_000, told(100));
+        let first = read(&mut meter, 1_000_000_000, reported(100));
         assert_eq!(first.nvlink_tx, None);
         assert_eq!((first.nvlink_active, first.nvlink_total), (Some(3), Some(4)));
         assert_eq!(first.nvlink_errors, Some(16), "the total of the older field is not added");
-        let second = read(&mut meter, 2_000_000_000, told(110));
+        let second = read(&mut meter, 2_000_000_000, reported(110));
         assert_eq!((second.nvlink_tx, second.nvlink_rx), (Some(10 * KIB), None));
     }
 
     #[test]
     fn blackwell_tells_bytes_by_link() {
-        let told = |bytes| {
+        let reported = |bytes| {
             move |id, scope: u32| match id {
                 NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES => Some(bytes * u64::from(scope + 1)),
                 NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS => Some(1),
@@ -195,8 +195,8 @@ mod tests {
             }
         };
         let mut meter = meter(2);
-        read(&mut meter, 1_000_000_000, told(0));
-        let counters = read(&mut meter, 3_000_000_000, told(1000));
+        read(&mut meter, 1_000_000_000, reported(0));
+        let counters = read(&mut meter, 3_000_000_000, reported(1000));
         assert_eq!((counters.nvlink_rx, counters.nvlink_errors), (Some(1500), Some(2)));
     }
 

@@ -23,10 +23,10 @@ impl Identity {
     }
 
     pub(super) fn happened(&self, time_ns: u64, event: &Event) -> GpuError {
-        self.told(time_ns, event.kind, event.data, event.instance)
+        self.reported(time_ns, event.kind, event.data, event.instance)
     }
 
-    fn told(&self, time_ns: u64, kind: EventTypes, data: u64, instance: Option<(u32, u32)>) -> GpuError {
+    fn reported(&self, time_ns: u64, kind: EventTypes, data: u64, instance: Option<(u32, u32)>) -> GpuError {
         let place = instance.map(|(gpu, compute)| format!("in instance {gpu}/{compute}"));
         if kind.contains(EventTypes::CRITICAL_XID_ERROR) {
             let code = i64::try_from(data).unwrap_or(i64::MAX);
@@ -66,16 +66,16 @@ mod tests {
 
     #[test]
     fn an_xid_has_its_number_and_its_gpu() {
-        let error = identity().told(9, EventTypes::CRITICAL_XID_ERROR, 79, None);
+        let error = identity().reported(9, EventTypes::CRITICAL_XID_ERROR, 79, None);
         assert_eq!((error.event.as_str(), error.code, error.gpu), ("xid", 79, Some(3)));
         assert_eq!((error.device.as_str(), error.source.as_str()), ("00000000:3B:00.0", "nvml"));
-        let error = identity().told(9, EventTypes::CRITICAL_XID_ERROR, 31, Some((2, 0)));
+        let error = identity().reported(9, EventTypes::CRITICAL_XID_ERROR, 31, Some((2, 0)));
         assert_eq!(error.message, "in instance 2/0");
     }
 
     #[test]
     fn other_events_are_named() {
-        let error = identity().told(9, EventTypes::DOUBLE_BIT_ECC_ERROR, 0, None);
+        let error = identity().reported(9, EventTypes::DOUBLE_BIT_ECC_ERROR, 0, None);
         assert_eq!((error.event.as_str(), error.message.as_str()), ("ecc", "uncorrected memory error"));
         assert_eq!(identity().lost(9).event, "lost");
     }

@@ -23,9 +23,9 @@ pub(super) fn processes(gpu: &Gpu, asked: &mut Asked) -> Vec<GpuProcess> {
 
 /// One entry a process, by number: one that computes and draws is told twice, and one with contexts in two instances
 /// of a divided GPU once for each.
-fn merge(told: impl Iterator<Item = ProcessInfo>) -> Vec<GpuProcess> {
+fn merge(reported: impl Iterator<Item = ProcessInfo>) -> Vec<GpuProcess> {
     let mut by_place: BTreeMap<(u32, Option<u32>, Option<u32>), Option<u64>> = BTreeMap::new();
-    for process in told {
+    for process in reported {
         let memory = match process.used_gpu_memory {
             UsedGpuMemory::Used(bytes) => Some(bytes),
             UsedGpuMemory::Unavailable => None,
@@ -68,7 +68,7 @@ pub(super) fn gpus_of_processes(samples: &[GpuSample]) -> HashMap<u32, Option<u1
 mod tests {
     use super::*;
 
-    fn told(pid: u32, used_gpu_memory: UsedGpuMemory, gpu_instance_id: Option<u32>) -> ProcessInfo {
+    fn reported(pid: u32, used_gpu_memory: UsedGpuMemory, gpu_instance_id: Option<u32>) -> ProcessInfo {
         ProcessInfo { pid, used_gpu_memory, gpu_instance_id, compute_instance_id: gpu_instance_id }
     }
 
@@ -76,11 +76,11 @@ mod tests {
     fn a_process_is_told_once() {
         let processes = merge(
             [
-                told(9, UsedGpuMemory::Used(100), None),
-                told(7, UsedGpuMemory::Unavailable, None),
-                told(9, UsedGpuMemory::Used(100), None),
-                told(5, UsedGpuMemory::Used(10), Some(1)),
-                told(5, UsedGpuMemory::Used(20), Some(2)),
+                reported(9, UsedGpuMemory::Used(100), None),
+                reported(7, UsedGpuMemory::Unavailable, None),
+                reported(9, UsedGpuMemory::Used(100), None),
+                reported(5, UsedGpuMemory::Used(10), Some(1)),
+                reported(5, UsedGpuMemory::Used(20), Some(2)),
             ]
             .into_iter(),
         );

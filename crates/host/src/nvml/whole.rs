@@ -22,9 +22,9 @@ pub(super) struct Whole {
     counters: CounterMeter,
     pcie: PcieMeter,
     /// Whether GPM did not tell the PCIe traffic at the last reading, though it was not the first.
-    pcie_untold: bool,
+    no_pcie_rates: bool,
     was_read: bool,
-    lost_told: bool,
+    loss_reported: bool,
     divided: Divided,
 }
 
@@ -59,9 +59,9 @@ impl Whole {
             activity: ActivityMeter::default(),
             counters: CounterMeter::default(),
             pcie: PcieMeter::default(),
-            pcie_untold: false,
+            no_pcie_rates: false,
             was_read: false,
-            lost_told: false,
+            loss_reported: false,
             divided: Divided::default(),
         }
     }
@@ -69,7 +69,7 @@ impl Whole {
     /// To be called for all GPUs before the first is read: some figures are differences within a reading.
     pub(super) fn begin(&mut self, now_ns: u64) {
         self.asked.begin(now_ns);
-        if self.pcie_untold {
+        if self.no_pcie_rates {
             self.pcie.begin(&self.gpu, &mut self.asked);
         }
     }
@@ -87,19 +87,19 @@ impl Whole {
     /// To be called for all GPUs after the last is read, with what `read` gave.
     pub(super) fn end(&mut self, now_ns: u64, samples: &mut [GpuSample]) {
         let Some(whole) = samples.first_mut() else { return };
-        let told = whole.pcie_tx_bytes_per_s.is_some() || whole.pcie_rx_bytes_per_s.is_some();
-        if self.pcie_untold && !told {
+        let reported = whole.pcie_tx_bytes_per_s.is_some() || whole.pcie_rx_bytes_per_s.is_some();
+        if self.no_pcie_rates && !reported {
             (whole.pcie_tx_bytes_per_s, whole.pcie_rx_bytes_per_s) =
                 self.pcie.end(now_ns, &self.gpu, &mut self.asked);
         }
-        self.pcie_untold = self.was_read && !told;
+        self.no_pcie_rates = self.was_read && !reported;
         self.was_read = true;
     }
 
     /// Whether it fell off the bus since this was last asked.
     pub(super) fn newly_lost(&mut self) -> bool {
-        let was_told = std::mem::replace(&mut self.lost_told, self.asked.lost());
-        self.lost_told && !was_told
+        let was_reported = std::mem::replace(&mut self.loss_reported, self.asked.lost());
+        self.loss_reported && !was_reported
     }
 
     fn sample(&mut self, now_ns: u64) -> GpuSample {

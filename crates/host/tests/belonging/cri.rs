@@ -94,13 +94,14 @@ async fn serve(
     let message = request.into_body().collect().await.unwrap().to_bytes();
     calls.lock().unwrap().push((path.clone(), message.slice(5..).to_vec()));
     let known = path.strip_prefix(&format!("/runtime.{version}.RuntimeService/"));
-    let told = known.map(answer).map(|told| {
-        let length = (told.len() as u32).to_be_bytes();
-        [&[0], &length[..], &told].concat()
+    let reported = known.map(answer).map(|reported| {
+        let length = (reported.len() as u32).to_be_bytes();
+        [&[0], &length[..], &reported].concat()
     });
     let mut trailers = HeaderMap::new();
     trailers.insert("grpc-status", if known.is_some() { "0" } else { "12" }.parse().unwrap());
-    let body = Full::new(Bytes::from(told.unwrap_or_default())).with_trailers(async { Some(Ok(trailers)) });
+    let body =
+        Full::new(Bytes::from(reported.unwrap_or_default())).with_trailers(async { Some(Ok(trailers)) });
     Ok(Response::builder().header("content-type", "application/grpc").body(body).unwrap())
 }
 

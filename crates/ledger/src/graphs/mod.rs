@@ -215,8 +215,8 @@ impl Graphs {
         self.rows.close(at_ns);
     }
 
-    pub(crate) fn tell(&mut self, facts: &mut Facts) {
-        self.rows.tell(facts);
+    pub(crate) fn emit(&mut self, facts: &mut Facts) {
+        self.rows.emit(facts);
     }
 
     /// Forgets what nothing more can come of.

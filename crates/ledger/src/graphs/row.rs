@@ -15,7 +15,7 @@ pub(crate) struct Row {
     /// Its nodes are told from the end of its capture on, or when it becomes executable.
     pub(crate) shows_nodes: bool,
     /// So many nodes were told, and from this one on they have changed.
-    told: usize,
+    reported: usize,
     changed_from: usize,
     replaced: Vec<GraphNode>,
 }
@@ -27,7 +27,7 @@ impl Row {
             contents,
             instantiated: None,
             shows_nodes: false,
-            told: 0,
+            reported: 0,
             changed_from: 0,
             replaced: Vec::new(),
         };
@@ -58,16 +58,16 @@ impl Row {
     pub(crate) fn replace(&mut self, contents: Option<Arc<Contents>>) {
         let old = std::mem::replace(&mut self.contents, contents);
         let listed = self.contents.as_ref().map_or(0, |contents| contents.listed().len());
-        let gone = old.iter().flat_map(|old| old.listed()).enumerate().take(self.told).skip(listed);
+        let gone = old.iter().flat_map(|old| old.listed()).enumerate().take(self.reported).skip(listed);
         self.replaced.extend(gone.map(|(number, node)| node.fact(&self.graph, number, true)));
-        self.told = self.told.min(listed);
+        self.reported = self.reported.min(listed);
         self.changed_from = 0;
         self.graph.nodes = None;
         self.graph.kernels = None;
         self.count_nodes();
     }
 
-    pub(crate) fn tell(&mut self, facts: &mut Facts) {
+    pub(crate) fn emit(&mut self, facts: &mut Facts) {
         facts.graphs.push(self.graph.clone());
         facts.graph_nodes.append(&mut self.replaced);
         if !self.shows_nodes {
@@ -76,7 +76,7 @@ impl Row {
         let listed = self.contents.as_ref().map_or(&[][..], |contents| contents.listed());
         let new = listed.iter().enumerate().skip(self.changed_from);
         facts.graph_nodes.extend(new.map(|(number, node)| node.fact(&self.graph, number, false)));
-        self.told = self.told.max(listed.len());
+        self.reported = self.reported.max(listed.len());
         self.changed_from = listed.len();
     }
 
@@ -103,23 +103,23 @@ mod tests {
         Some(Arc::new(contents))
     }
 
-    fn told(row: &mut Row) -> Vec<(u32, u64, bool)> {
+    fn reported(row: &mut Row) -> Vec<(u32, u64, bool)> {
         let mut facts = Facts::default();
-        row.tell(&mut facts);
+        row.emit(&mut facts);
         facts.graph_nodes.iter().map(|node| (node.node, node.handle, node.replaced)).collect()
     }
 
     #[test]
     fn an_update_replaces_nodes_and_marks_those_beyond() {
         let mut row = Row::new(Graph::default(), contents(&[1, 2, 3]));
-        assert!(told(&mut row).is_empty());
+        assert!(reported(&mut row).is_empty());
         row.shows_nodes = true;
-        assert_eq!(told(&mut row), [(0, 1, false), (1, 2, false), (2, 3, false)]);
-        assert!(told(&mut row).is_empty());
+        assert_eq!(reported(&mut row), [(0, 1, false), (1, 2, false), (2, 3, false)]);
+        assert!(reported(&mut row).is_empty());
         row.replace(contents(&[4]));
-        assert_eq!(told(&mut row), [(1, 2, true), (2, 3, true), (0, 4, false)]);
+        assert_eq!(reported(&mut row), [(1, 2, true), (2, 3, true), (0, 4, false)]);
         row.replace(None);
-        assert_eq!(told(&mut row), [(0, 4, true)]);
+        assert_eq!(reported(&mut row), [(0, 4, true)]);
         assert_eq!(row.graph.nodes, None);
     }
 
@@ -128,15 +128,15 @@ mod tests {
         let mut row = Row::new(Graph::default(), contents(&[1, 2, 3]));
         row.shows_nodes = true;
         row.replace(contents(&[4]));
-        assert_eq!(told(&mut row), [(0, 4, false)]);
+        assert_eq!(reported(&mut row), [(0, 4, false)]);
     }
 
     #[test]
     fn a_late_node_moves_those_behind_it() {
         let mut row = Row::new(Graph::default(), contents(&[1, 3]));
         row.shows_nodes = true;
-        told(&mut row);
+        reported(&mut row);
         row.insert(Node::new(Kind::Kernel, &handle("cuLaunchKernel", 2, 2)), None);
-        assert_eq!(told(&mut row), [(1, 2, false), (2, 3, false)]);
+        assert_eq!(reported(&mut row), [(1, 2, false), (2, 3, false)]);
     }
 }

@@ -164,10 +164,10 @@ impl Rows {
         }
     }
 
-    pub(super) fn tell(&mut self, facts: &mut Facts) {
+    pub(super) fn emit(&mut self, facts: &mut Facts) {
         for id in std::mem::take(&mut self.changed) {
             if let Some(row) = self.rows.get_mut(&id) {
-                row.tell(facts);
+                row.emit(facts);
             }
         }
     }

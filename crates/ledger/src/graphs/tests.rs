@@ -63,9 +63,9 @@ impl Both {
         self.graphs.launched(&count);
     }
 
-    fn told(&mut self) -> Facts {
+    fn reported(&mut self) -> Facts {
         let mut facts = Facts::default();
-        self.graphs.tell(&mut facts);
+        self.graphs.emit(&mut facts);
         facts
     }
 }
@@ -99,7 +99,7 @@ fn a_capture_becomes_a_graph_and_an_executable() {
         stack_id: Some(1),
         ..Graph::default()
     };
-    let facts = both.told();
+    let facts = both.reported();
     assert_eq!(facts.graphs, std::slice::from_ref(&row));
     assert_eq!(nodes(&facts), [(0, "kernel", 0x50, false), (1, "copy", 0, false)]);
     let second = &facts.graph_nodes[1];
@@ -111,12 +111,12 @@ fn a_capture_becomes_a_graph_and_an_executable() {
     both.count(0xe, 5, 1_000);
     let executable =
         Graph { exec: Some(0xe), instantiate_ns: Some(1), launches: 5, launch_ns: 50, ..row.clone() };
-    let facts = both.told();
+    let facts = both.reported();
     assert_eq!((facts.graphs, facts.graph_nodes.len()), (vec![executable.clone()], 0));
     both.count(0xe, 5, 1_500);
-    assert_eq!(both.told(), Facts::default());
+    assert_eq!(both.reported(), Facts::default());
     assert_eq!(both.destroy_exec(0xe, 2_000), Taken::Done);
-    assert_eq!(both.told().graphs, [Graph { destroyed_ns: Some(2_000), ..executable }]);
+    assert_eq!(both.reported().graphs, [Graph { destroyed_ns: Some(2_000), ..executable }]);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_failed_capture_is_no_graph() {
     let capture = both.captures.end(&call);
     both.graphs.capture_ended(&call, &capture);
     both.launch(1, 0x51, 120);
-    assert_eq!(both.told(), Facts::default());
+    assert_eq!(both.reported(), Facts::default());
 }
 
 #[test]
@@ -137,17 +137,17 @@ fn nodes_and_begin_may_come_late() {
     both.launch(1, 0x52, 120);
     both.end(1, 0xa, 200);
     both.instantiate(0xa, 0xe, 300);
-    let facts = both.told();
+    let facts = both.reported();
     assert_eq!((facts.graphs[0].capture_ns, facts.graphs[0].nodes), (None, Some(1)));
     both.begin(1, 100);
     both.launch(1, 0x51, 110);
-    let facts = both.told();
+    let facts = both.reported();
     assert_eq!((facts.graphs[0].capture_ns, facts.graphs[0].nodes), (Some(101), Some(2)));
     assert_eq!(facts.graphs[0].created_ns, 199);
     assert_eq!(nodes(&facts), [(0, "kernel", 0x51, false), (1, "kernel", 0x52, false)]);
     // A second executable has them as well.
     both.instantiate(0xa, 0xf, 400);
-    assert_eq!(both.told().graphs[0].nodes, Some(2));
+    assert_eq!(both.reported().graphs[0].nodes, Some(2));
 }
 
 #[test]
@@ -158,13 +158,13 @@ fn a_graph_instantiated_twice_is_two_rows() {
     both.end(1, 0xa, 200);
     both.instantiate(0xa, 0xe, 300);
     both.instantiate(0xa, 0xf, 400);
-    let facts = both.told();
+    let facts = both.reported();
     let seen: Vec<_> = facts.graphs.iter().map(|row| (row.graph, row.exec, row.created_ns)).collect();
     assert_eq!(seen, [(0xa, Some(0xe), 99), (0xa, Some(0xf), 399)]);
     let created: Vec<_> = facts.graph_nodes.iter().map(|node| node.created_ns).collect();
     assert_eq!(created, [99, 399]);
     assert_eq!(both.destroy_exec(0xe, 500), Taken::Done);
-    assert_eq!(both.told().graphs.len(), 1);
+    assert_eq!(both.reported().graphs.len(), 1);
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn graphs_are_built_cloned_and_nested() {
     assert_eq!(both.add(0xa, Kind::Host, 0, 40), Taken::Done);
     assert_eq!(both.add(0xa, Kind::Graph, 0xc, 41), Taken::Done);
     assert_eq!(both.add(0x99, Kind::Kernel, 0x50, 42), Taken::NotYet);
-    let facts = both.told();
+    let facts = both.reported();
     assert!(facts.graph_nodes.is_empty());
     assert_eq!(facts.graphs[1].nodes, Some(4));
     both.graphs.cloned(&Call { aux: 0xa, ..handle("cudaGraphClone", 50, 0xb) });
@@ -185,7 +185,7 @@ fn graphs_are_built_cloned_and_nested() {
     both.instantiate(0xa, 0xe, 60);
     assert_eq!(both.add(0xa, Kind::Copy, 0, 70), Taken::Done);
     both.instantiate(0xb, 0xf, 80);
-    let facts = both.told();
+    let facts = both.reported();
     let counts: Vec<_> = facts.graphs.iter().map(|row| (row.graph, row.nodes, row.kernels)).collect();
     assert_eq!(counts, [(0xa, Some(4), Some(1)), (0xb, Some(4), Some(1))]);
     let expected =
@@ -193,7 +193,7 @@ fn graphs_are_built_cloned_and_nested() {
     assert_eq!(nodes(&facts), [expected, expected].concat());
     // The next executable has it.
     both.instantiate(0xa, 0xd, 90);
-    assert_eq!(both.told().graphs[0].nodes, Some(5));
+    assert_eq!(both.reported().graphs[0].nodes, Some(5));
 }
 
 #[test]
@@ -203,11 +203,11 @@ fn a_graph_launched_during_a_capture_is_inside() {
     both.launch(1, 0x50, 110);
     both.end(1, 0xa, 200);
     both.instantiate(0xa, 0xe, 300);
-    both.told();
+    both.reported();
     both.begin(2, 400);
     both.graphs.node(&Call { capture: 2, ..handle("cudaGraphLaunch", 410, 0xe) }, Kind::Graph);
     both.end(2, 0xb, 500);
-    let facts = both.told();
+    let facts = both.reported();
     assert_eq!(nodes(&facts), [(0, "graph", 0xe, false), (1, "kernel", 0x50, false)]);
     assert_eq!(facts.graphs[0].kernels, Some(1));
 }
@@ -222,7 +222,7 @@ fn a_capture_may_go_into_a_graph_that_exists() {
         both.launch(number, 0x50, at_ns + 10);
         both.end(number, 0xa, at_ns + 50);
     }
-    let facts = both.told();
+    let facts = both.reported();
     assert_eq!(facts.graphs.len(), 1);
     assert_eq!((facts.graphs[0].nodes, facts.graphs[0].capture_ns), (Some(3), Some(102)));
 }
@@ -235,13 +235,13 @@ fn an_update_takes_over_the_other_graphs_contents() {
     both.launch(1, 0x51, 111);
     both.end(1, 0xa, 200);
     both.instantiate(0xa, 0xe, 300);
-    both.told();
+    both.reported();
     both.begin(2, 400);
     both.launch(2, 0x60, 410);
     both.end(2, 0xb, 500);
     both.update(0xe, 0xb, 600);
     assert_eq!(both.destroy(0xb, 610), Taken::Done);
-    let facts = both.told();
+    let facts = both.reported();
     let (old, new) = (&facts.graphs[0], &facts.graphs[1]);
     assert_eq!((old.graph, old.updates, old.nodes, old.destroyed_ns), (0xa, 1, Some(1), None));
     assert_eq!((new.graph, new.exec, new.destroyed_ns), (0xb, None, Some(610)));
@@ -256,7 +256,7 @@ fn an_executable_from_before_the_trace_has_a_row_without_contents() {
     let mut both = Both::new();
     both.count(0xe, 3, 1_000);
     both.count(0xf, 4, 1_000);
-    let facts = both.told();
+    let facts = both.reported();
     let seen: Vec<_> = facts
         .graphs
         .iter()
@@ -265,19 +265,19 @@ fn an_executable_from_before_the_trace_has_a_row_without_contents() {
     assert_eq!(seen, [(0, Some(0xe), 1_000, None, 3), (0, Some(0xf), 1_001, None, 4)]);
     // Its end may have been told before its first count was.
     assert_eq!(both.destroy_exec(0xe, 900), Taken::Done);
-    assert_eq!(both.told().graphs[0].destroyed_ns, Some(1_000));
+    assert_eq!(both.reported().graphs[0].destroyed_ns, Some(1_000));
     // An update tells what is in it.
     both.begin(1, 1_100);
     both.launch(1, 0x50, 1_110);
     both.end(1, 0xa, 1_200);
     both.update(0xf, 0xa, 1_300);
     both.update(0xd, 0xa, 1_400);
-    let facts = both.told();
+    let facts = both.reported();
     let seen: Vec<_> = facts.graphs.iter().map(|row| (row.exec, row.nodes, row.updates)).collect();
     assert_eq!(seen, [(Some(0xf), Some(1), 1), (None, Some(1), 0), (Some(0xd), Some(1), 1)]);
     // One of an unknown graph is known all the same.
     both.instantiate(0x77, 0xc, 1_500);
-    let facts = both.told();
+    let facts = both.reported();
     assert_eq!((facts.graphs[0].graph, facts.graphs[0].exec, facts.graphs[0].nodes), (0x77, Some(0xc), None));
 }
 
@@ -298,7 +298,7 @@ fn handles_are_used_again() {
     }
     // The kernel counts by handle: 500 ns, 1000 ns and 500 ns of the time since the last reading are each one's.
     both.count(0xe, 20, 4_000);
-    let facts = both.told();
+    let facts = both.reported();
     let seen: Vec<_> =
         facts.graphs.iter().map(|row| (row.created_ns, row.nodes, row.destroyed_ns, row.launches)).collect();
     let expected = [
@@ -319,11 +319,11 @@ fn a_destroy_that_returns_late_leaves_the_next_alone() {
     both.instantiate(0xa, 0xe, 300);
     let slow = Call { start_ns: 200, duration_ns: 150, ..handle("cudaGraphExecDestroy", 350, 0xe) };
     assert_eq!(both.graphs.exec_destroyed(&slow), Taken::Done);
-    let ends: Vec<_> = both.told().graphs.iter().map(|row| row.destroyed_ns).collect();
+    let ends: Vec<_> = both.reported().graphs.iter().map(|row| row.destroyed_ns).collect();
     assert_eq!(ends, [Some(350), None]);
     // An older one whose record is late is over already.
     both.instantiate(0xa, 0xe, 250);
-    assert_eq!(both.told().graphs[1].destroyed_ns, Some(299));
+    assert_eq!(both.reported().graphs[1].destroyed_ns, Some(299));
 }
 
 #[test]
@@ -331,23 +331,23 @@ fn records_of_one_moment_may_come_in_any_order() {
     let mut both = Both::new();
     // Counted, then destroyed, then made executable, then captured.
     both.count(0xe, 3, 1_000);
-    both.told();
+    both.reported();
     assert_eq!(both.destroy(0xa, 450), Taken::NotYet);
     both.instantiate(0xa, 0xe, 400);
-    let facts = both.told();
+    let facts = both.reported();
     let seen: Vec<_> = facts.graphs.iter().map(|row| (row.graph, row.launches, row.destroyed_ns)).collect();
     assert_eq!(seen, [(0, 0, Some(1_000)), (0xa, 3, None)]);
     both.launch(1, 0x50, 110);
     both.begin(1, 100);
     both.end(1, 0xa, 200);
     assert_eq!(both.destroy(0xa, 450), Taken::Done);
-    let facts = both.told();
+    let facts = both.reported();
     let row = &facts.graphs[0];
     assert_eq!((facts.graphs.len(), row.graph, row.exec, row.created_ns), (1, 0xa, Some(0xe), 399));
     assert_eq!((row.nodes, row.capture_ns, row.destroyed_ns), (Some(1), Some(101), None));
     assert_eq!(nodes(&facts), [(0, "kernel", 0x50, false)]);
     both.count(0xe, 4, 1_500);
-    assert_eq!(both.told().graphs[0].launches, 4);
+    assert_eq!(both.reported().graphs[0].launches, 4);
 }
 
 #[test]
@@ -356,9 +356,9 @@ fn an_instantiation_may_be_told_after_its_graph_was_destroyed() {
     both.begin(1, 100);
     both.end(1, 0xa, 200);
     assert_eq!(both.destroy(0xa, 400), Taken::Done);
-    assert_eq!(both.told().graphs[0].destroyed_ns, Some(400));
+    assert_eq!(both.reported().graphs[0].destroyed_ns, Some(400));
     both.instantiate(0xa, 0xe, 300);
-    let row = &both.told().graphs[0];
+    let row = &both.reported().graphs[0];
     assert_eq!((row.exec, row.destroyed_ns, row.nodes), (Some(0xe), None, Some(0)));
 }
 
@@ -369,10 +369,10 @@ fn graphs_end_with_their_process() {
     both.end(1, 0xa, 200);
     both.instantiate(0xb, 0xe, 300);
     both.graphs.close(5_000);
-    assert!(both.told().graphs.iter().all(|row| row.destroyed_ns == Some(5_000)));
+    assert!(both.reported().graphs.iter().all(|row| row.destroyed_ns == Some(5_000)));
     // The last launches are counted after the end.
     both.count(0xe, 7, 6_000);
-    assert_eq!(both.told().graphs[0].launches, 7);
+    assert_eq!(both.reported().graphs[0].launches, 7);
 }
 
 #[test]
@@ -392,7 +392,7 @@ fn tables_are_bounded() {
             both.launch(number, 0x50, number * S + node + 2);
         }
         both.end(number, number, number * S + S / 2);
-        both.told();
+        both.reported();
         both.graphs.forget(number * S + S / 2);
     }
     let kept: Vec<_> = both.graphs.rows.iter().map(|(_, row)| row.contents.is_some()).collect();

@@ -145,14 +145,14 @@ impl Program {
 
 /// What the ledger said in the end.
 #[derive(Default)]
-struct Told {
+struct Reported {
     /// Bytes of live rows, by address and time.
     live: BTreeMap<(u64, u64), u64>,
     memory: Option<gpuwhy_model::MemoryUse>,
     failures: usize,
 }
 
-impl Told {
+impl Reported {
     fn take(&mut self, ledger: &mut Ledger, batch: Vec<Call>) {
         let facts = ledger.take(&calls(batch));
         let keys: BTreeSet<_> = facts.allocations.iter().map(|row| (row.address, row.allocated_ns)).collect();
@@ -198,16 +198,16 @@ fn shuffle(calls: &mut [Call], random: &mut Random) {
 fn batches_in_any_order_within() {
     for seed in 1..=20 {
         let (program, mut random) = (Program::random(seed, 12, 6), Random::new(seed + 100));
-        let (mut ledger, mut told) = (Ledger::new(&ops()), Told::default());
+        let (mut ledger, mut reported) = (Ledger::new(&ops()), Reported::default());
         let mut rest = program.calls.as_slice();
         while !rest.is_empty() {
             let (now, later) = rest.split_at(rest.len().min(1 + random.below(40) as usize));
             let mut batch = now.to_vec();
             shuffle(&mut batch, &mut random);
-            told.take(&mut ledger, batch);
+            reported.take(&mut ledger, batch);
             rest = later;
         }
-        told.assert_is(&program, true, seed);
+        reported.assert_is(&program, true, seed);
         assert_eq!(ledger.unknown_frees(), 0);
     }
 }
@@ -216,7 +216,7 @@ fn batches_in_any_order_within() {
 fn records_that_come_a_batch_late() {
     for seed in 1..=40 {
         let (program, mut random) = (Program::random(seed, 60, 30), Random::new(seed + 100));
-        let (mut ledger, mut told) = (Ledger::new(&ops()), Told::default());
+        let (mut ledger, mut reported) = (Ledger::new(&ops()), Reported::default());
         let (mut late, mut batch) = (Vec::new(), Vec::new());
         for (i, call) in program.calls.iter().enumerate() {
             if random.below(8) == 0 {
@@ -225,12 +225,12 @@ fn records_that_come_a_batch_late() {
                 batch.push(call.clone());
             }
             if i % 10 == 9 {
-                told.take(&mut ledger, std::mem::replace(&mut batch, std::mem::take(&mut late)));
+                reported.take(&mut ledger, std::mem::replace(&mut batch, std::mem::take(&mut late)));
             }
         }
         batch.append(&mut late);
-        told.take(&mut ledger, batch);
-        told.take(&mut ledger, Vec::new());
-        told.assert_is(&program, false, seed);
+        reported.take(&mut ledger, batch);
+        reported.take(&mut ledger, Vec::new());
+        reported.assert_is(&program, false, seed);
     }
 }

@@ -189,9 +189,9 @@ impl Memory {
         }
     }
 
-    pub(crate) fn tell(&mut self, facts: &mut Facts) {
+    pub(crate) fn emit(&mut self, facts: &mut Facts) {
         facts.allocations.extend(std::mem::take(&mut self.changed).into_values());
-        self.sums.tell(self.pid, facts);
+        self.sums.emit(self.pid, facts);
     }
 
     fn row(&self, call: &Call, kind: MemoryKind, capture: Option<&Capture>) -> Allocation {

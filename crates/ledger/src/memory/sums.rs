@@ -90,7 +90,7 @@ impl Sums {
         self.changed(gpu, kind, at_ns).failures += 1;
     }
 
-    pub(crate) fn tell(&mut self, pid: u32, facts: &mut Facts) {
+    pub(crate) fn emit(&mut self, pid: u32, facts: &mut Facts) {
         for ((gpu, kind), sum) in &mut self.sums {
             if std::mem::take(&mut sum.changed) {
                 facts.memory.push(MemoryUse {

@@ -1,9 +1,9 @@
 //! A stretch of a trace file as the batch and the facts it was made from, as far as metrics need them.
 
 use gpuwhy_model::{
-    Batch, Bill, Call, CallWindow, ColdStart, Collective, CollectiveWait, CopyWindow, Direction, Facts,
-    Frame, GpuError, GpuSample, GpuTime, Kept, Level, Loss, MemoryKind, MemoryUse, NcclCall, OpId, OpInfo,
-    ProbeState, Process, RdmaEvent, Stack, TcpEvent,
+    Batch, Call, CallWindow, ColdStart, Collective, CollectiveWait, CopyWindow, Direction, Facts, Frame,
+    GpuError, GpuSample, GpuTime, Kept, Level, Loss, MemoryKind, MemoryUse, NcclCall, OpId, OpInfo,
+    ProbeState, Process, RdmaEvent, Stack, TcpEvent, TracingCost,
 };
 use gpuwhy_store::{Filter, Reader, StoreError, Value};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -65,21 +65,21 @@ impl<'a> Rows<'a> {
 
     /// Those that begin, and those whose end was before: their last windows have been read by then.
     fn processes(&mut self, to_ns: u64) -> Vec<Process> {
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         self.ending.retain(|process| {
             let ends = process.end_ns.is_some_and(|end_ns| end_ns + 1_000_000_000 < to_ns);
             if ends {
-                told.push(process.clone());
+                reported.push(process.clone());
             }
             !ends
         });
         while self.coming.front().is_some_and(|process| process.start_ns < to_ns)
             && let Some(process) = self.coming.pop_front()
         {
-            told.push(Process { end_ns: None, ..process.clone() });
+            reported.push(Process { end_ns: None, ..process.clone() });
             self.ending.push(process);
         }
-        told
+        reported
     }
 
     fn op(&self, name: &str) -> OpId {
@@ -249,7 +249,7 @@ impl<'a> Rows<'a> {
             "window_start_ns",
             times,
             |row| {
-                batch.bills.push(Bill {
+                batch.tracing_costs.push(TracingCost {
                     window_start_ns: number(&row[0]),
                     window_ns: number(&row[1]),
                     pid: number(&row[2]) as u32,

@@ -66,8 +66,8 @@ impl Spans {
         }
         self.stacks.extend(batch.stacks.iter().map(|stack| (stack.stack_id, StackText::of(stack))));
         let calls = batch.calls.iter().map(|call| (call, None));
-        let told = |nccl: &NcclCall| Some((nccl.rank, nccl.seq, nccl.comm_id_hash));
-        let collectives = batch.nccl_calls.iter().map(|nccl| (&nccl.call, told(nccl)));
+        let reported = |nccl: &NcclCall| Some((nccl.rank, nccl.seq, nccl.comm_id_hash));
+        let collectives = batch.nccl_calls.iter().map(|nccl| (&nccl.call, reported(nccl)));
         for (call, collective) in calls.chain(collectives).filter(|(call, _)| is_slow(call)) {
             self.waiting.push_back(Slow { call: call.clone(), owner: owner(call.pid), collective });
         }
@@ -109,7 +109,7 @@ impl Spans {
             let name = op.map_or("", |op| &op.name);
             let times = (call.start_ns, call.start_ns + call.duration_ns);
             json.span(ids::of_call(&self.host, call.pid, call.tid, call.start_ns), name, times);
-            self.tell(slow, op, &mut json);
+            self.emit(slow, op, &mut json);
             json.end_span(failure(call).as_deref());
         }
         Ok(Some((json.end(), oldest.len() as u64)))
@@ -125,7 +125,7 @@ impl Spans {
         let op = self.ops.get(&call.op);
         let (trace_id, span_id) = ids::of_call(&self.host, call.pid, call.tid, call.start_ns);
         let mut attributes = Vec::new();
-        self.tell(slow, op, &mut attributes);
+        self.emit(slow, op, &mut attributes);
         Span {
             trace_id: trace_id.to_vec(),
             span_id: span_id.to_vec(),
@@ -139,7 +139,7 @@ impl Spans {
         }
     }
 
-    fn tell(&self, slow: &Slow, op: Option<&OpInfo>, to: &mut impl Pairs) {
+    fn emit(&self, slow: &Slow, op: Option<&OpInfo>, to: &mut impl Pairs) {
         let call = &slow.call;
         to.whole("process.pid", call.pid.into());
         to.whole("thread.id", call.tid.into());

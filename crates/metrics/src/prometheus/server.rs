@@ -5,7 +5,7 @@ use super::Format;
 use crate::State;
 use bytes::Bytes;
 use gpuwhy_confine::{Purpose, live};
-use gpuwhy_door::{Shares, Timed};
+use gpuwhy_http::{Shares, Timed};
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::Incoming;

@@ -16,14 +16,14 @@ mod tests {
 
     #[test]
     fn a_fleet_tells_its_threshold_and_others_tell_nothing() {
-        let told = advice(|name| match name {
+        let reported = advice(|name| match name {
             "gpuwhy-cohort" => Some("a/job-7"),
             "gpuwhy-threshold" => Some("0.12"),
             "gpuwhy-quorum-met" => Some("true"),
             _ => None,
         });
         let expected = Advice { threshold: Some(0.12), quorum_met: true, cohort: "a/job-7".into() };
-        assert_eq!(told, Some(expected));
+        assert_eq!(reported, Some(expected));
         assert_eq!(advice(|_| None), None);
         let odd = advice(|name| Some(if name == "gpuwhy-cohort" { "c" } else { "NaN" }));
         assert_eq!(odd.unwrap().threshold, None, "what is no number is no threshold");

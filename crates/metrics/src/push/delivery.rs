@@ -49,7 +49,7 @@ pub struct DeliveryNow {
 
 impl DeliveryNow {
     /// For people: what was sent and what was given up.
-    pub fn said(&self) -> String {
+    pub fn message(&self) -> String {
         let list = |parts: Vec<String>| if parts.is_empty() { "nothing".into() } else { parts.join(", ") };
         let sent = self.sent.iter().filter(|(_, n)| **n > 0);
         let sent = list(sent.map(|(signal, n)| format!("{n} {}", signal.items())).collect());

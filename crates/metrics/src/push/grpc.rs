@@ -33,18 +33,18 @@ impl GrpcSender {
 
     pub(super) async fn send(&mut self, outgoing: &Outgoing) -> Outcome {
         if let Err(error) = self.client.ready().await {
-            return Outcome::Later { after: None, said: innermost(&error) };
+            return Outcome::Later { after: None, message: innermost(&error) };
         }
         let mut request = Request::new(outgoing.body.clone());
         *request.metadata_mut() = self.metadata.clone();
         let path = PathAndQuery::from_static(outgoing.signal.method());
         match self.client.unary(request, path, Raw).await {
             Ok(reply) => {
-                let told = reply.metadata();
-                self.advice = advice(|name| told.get(name).and_then(|value| value.to_str().ok()));
+                let reported = reply.metadata();
+                self.advice = advice(|name| reported.get(name).and_then(|value| value.to_str().ok()));
                 of_reply(reply.get_ref())
             }
-            Err(status) => of_grpc(status.code(), status.details(), said(&status)),
+            Err(status) => of_grpc(status.code(), status.details(), message(&status)),
         }
     }
 }
@@ -61,7 +61,7 @@ fn metadata(target: &Target) -> Result<MetadataMap, String> {
 }
 
 /// What went wrong, with what was behind it.
-fn said(status: &Status) -> String {
+fn message(status: &Status) -> String {
     let source = std::error::Error::source(status)
         .map_or_else(String::new, |source| format!(": {}", innermost(source)));
     format!("{:?} {}{source}", status.code(), status.message())

@@ -46,8 +46,8 @@ impl HttpSender {
         let timeout: Duration = self.target.timeout;
         let outcome = match tokio::time::timeout(timeout, self.ask(outgoing)).await {
             Ok(Ok(outcome)) => outcome,
-            Ok(Err(said)) => Outcome::Later { after: None, said },
-            Err(_) => Outcome::Later { after: None, said: format!("no answer within {timeout:?}") },
+            Ok(Err(message)) => Outcome::Later { after: None, message },
+            Err(_) => Outcome::Later { after: None, message: format!("no answer within {timeout:?}") },
         };
         // A connection on which something went wrong may have an answer to come that nobody waits for.
         if !matches!(outcome, Outcome::Taken { .. }) {
@@ -79,8 +79,8 @@ impl HttpSender {
             return Ok(of_reply(&body));
         }
         let why = if is_text { first_line(&body) } else { String::new() };
-        let said = format!("HTTP {status} from {}{why}", self.target.path_of(outgoing.signal));
-        Ok(of_http(status.as_u16(), after.as_deref(), SystemTime::now(), said))
+        let message = format!("HTTP {status} from {}{why}", self.target.path_of(outgoing.signal));
+        Ok(of_http(status.as_u16(), after.as_deref(), SystemTime::now(), message))
     }
 
     async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, String> {
@@ -136,8 +136,8 @@ fn first_line(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let line = text.lines().next().unwrap_or_default().trim();
     let line: String = line.chars().filter(|letter| !letter.is_control()).take(MAX_REASON_LEN).collect();
-    let says_more = !line.is_empty() && !line.starts_with(|letter: char| letter.is_ascii_digit());
-    if says_more { format!(": {line}") } else { String::new() }
+    let has_detail = !line.is_empty() && !line.starts_with(|letter: char| letter.is_ascii_digit());
+    if has_detail { format!(": {line}") } else { String::new() }
 }
 
 async fn body_of(response: Response<Incoming>) -> Result<Bytes, String> {

@@ -200,30 +200,30 @@ impl Sending {
         loop {
             let (signal, items) = (outgoing.signal, outgoing.items);
             match self.sender.send(outgoing).await {
-                Outcome::Taken { rejected, said } => {
+                Outcome::Taken { rejected, message } => {
                     let rejected = rejected.min(items);
                     self.delivery.sent(signal, items - rejected);
                     self.delivery.dropped(signal, GivenUp::Rejected, rejected);
                     if rejected > 0 {
                         self.delivery
-                            .trouble(format!("the server did not take some {}: {said}", signal.items()));
+                            .trouble(format!("the server did not take some {}: {message}", signal.items()));
                     }
                     return true;
                 }
-                Outcome::Refused { said } => {
+                Outcome::Refused { message } => {
                     self.delivery.dropped(signal, GivenUp::Refused, items);
-                    self.delivery.trouble(said);
+                    self.delivery.trouble(message);
                     return true;
                 }
-                Outcome::Unknown { said } => {
+                Outcome::Unknown { message } => {
                     self.delivery.dropped(signal, GivenUp::Refused, items);
-                    self.delivery.not_taken(signal, said);
+                    self.delivery.not_taken(signal, message);
                     self.unknown.insert(signal);
                     return true;
                 }
-                Outcome::Later { after, said } => {
+                Outcome::Later { after, message } => {
                     failures += 1;
-                    self.delivery.trouble(said);
+                    self.delivery.trouble(message);
                     let pause = wait(failures, after, random());
                     let was_over = self.ended.borrow().is_some();
                     tokio::select! {

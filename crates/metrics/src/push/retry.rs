@@ -7,13 +7,13 @@ use tonic::Code;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// Taken, but for so many items.
-    Taken { rejected: u64, said: String },
+    Taken { rejected: u64, message: String },
     /// Not now; after so long where the server said so.
-    Later { after: Option<Duration>, said: String },
+    Later { after: Option<Duration>, message: String },
     /// Never.
-    Refused { said: String },
+    Refused { message: String },
     /// The server does not know this kind of data at all.
-    Unknown { said: String },
+    Unknown { message: String },
 }
 
 const FIRST_WAIT: Duration = Duration::from_millis(500);
@@ -32,13 +32,13 @@ pub(super) fn wait(failures: u32, asked: Option<Duration>, random: u64) -> Durat
 }
 
 /// What an HTTP status means. `retry_after` is the header's value.
-pub(super) fn of_http(status: u16, retry_after: Option<&str>, now: SystemTime, said: String) -> Outcome {
+pub(super) fn of_http(status: u16, retry_after: Option<&str>, now: SystemTime, message: String) -> Outcome {
     match status {
         429 | 502 | 503 | 504 => {
-            Outcome::Later { after: retry_after.and_then(|value| asked_wait(value, now)), said }
+            Outcome::Later { after: retry_after.and_then(|value| asked_wait(value, now)), message }
         }
-        404 | 405 | 501 => Outcome::Unknown { said },
-        _ => Outcome::Refused { said },
+        404 | 405 | 501 => Outcome::Unknown { message },
+        _ => Outcome::Refused { message },
     }
 }
 
@@ -54,7 +54,7 @@ fn asked_wait(value: &str, now: SystemTime) -> Option<Duration> {
 }
 
 /// What a gRPC status means. `details` are those of the status.
-pub(super) fn of_grpc(code: Code, details: &[u8], said: String) -> Outcome {
+pub(super) fn of_grpc(code: Code, details: &[u8], message: String) -> Outcome {
     let after = retry_info(details);
     match code {
         Code::Cancelled
@@ -62,11 +62,11 @@ pub(super) fn of_grpc(code: Code, details: &[u8], said: String) -> Outcome {
         | Code::Aborted
         | Code::OutOfRange
         | Code::Unavailable
-        | Code::DataLoss => Outcome::Later { after, said },
+        | Code::DataLoss => Outcome::Later { after, message },
         // Only where the server says that it will get better.
-        Code::ResourceExhausted if after.is_some() => Outcome::Later { after, said },
-        Code::Unimplemented => Outcome::Unknown { said },
-        _ => Outcome::Refused { said },
+        Code::ResourceExhausted if after.is_some() => Outcome::Later { after, message },
+        Code::Unimplemented => Outcome::Unknown { message },
+        _ => Outcome::Refused { message },
     }
 }
 
@@ -126,7 +126,7 @@ struct Partial {
 pub(super) fn of_reply(body: &[u8]) -> Outcome {
     let reply: Reply = prost::Message::decode(body).unwrap_or_default();
     let partial = reply.partial_success.unwrap_or_default();
-    Outcome::Taken { rejected: partial.rejected.max(0) as u64, said: partial.message }
+    Outcome::Taken { rejected: partial.rejected.max(0) as u64, message: partial.message }
 }
 
 #[cfg(test)]
@@ -162,7 +162,7 @@ mod tests {
         let any =
             Any { type_url: "type.googleapis.com/google.rpc.RetryInfo".into(), value: info.encode_to_vec() };
         let details = GoogleStatus { details: vec![any] }.encode_to_vec();
-        let expected = Outcome::Later { after: Some(Duration::from_millis(2500)), said: String::new() };
+        let expected = Outcome::Later { after: Some(Duration::from_millis(2500)), message: String::new() };
         assert_eq!(of_grpc(Code::ResourceExhausted, &details, String::new()), expected);
     }
 
@@ -184,7 +184,7 @@ mod tests {
     fn a_partial_success_is_told() {
         let partial = Partial { rejected: 3, message: "too old".into() };
         let body = Reply { partial_success: Some(partial) }.encode_to_vec();
-        assert_eq!(of_reply(&body), Outcome::Taken { rejected: 3, said: "too old".into() });
-        assert_eq!(of_reply(&[]), Outcome::Taken { rejected: 0, said: String::new() });
+        assert_eq!(of_reply(&body), Outcome::Taken { rejected: 3, message: "too old".into() });
+        assert_eq!(of_reply(&[]), Outcome::Taken { rejected: 0, message: String::new() });
     }
 }

@@ -15,7 +15,7 @@ const LONG_NS: u64 = 1_500_000_000;
 pub(super) struct Arrival {
     pub(super) collective: Collective,
     pub(super) done_ns: Option<u64>,
-    told: bool,
+    reported: bool,
 }
 
 /// By process, then by time and thread.
@@ -31,7 +31,7 @@ impl Pending {
         }
         let call = &collective.call;
         let of_process = self.0.entry(call.pid).or_default();
-        let arrival = Arrival { collective: collective.clone(), done_ns: None, told: false };
+        let arrival = Arrival { collective: collective.clone(), done_ns: None, reported: false };
         of_process.insert((call.start_ns, call.tid), arrival);
         while of_process.len() > MAX_PENDING {
             of_process.pop_first();
@@ -51,24 +51,26 @@ impl Pending {
 
     /// What is to be told of a process now. Of very many, every second, third, ... by their number, so that all ranks leave
     /// out the same; those that are not done are never left out.
-    pub(super) fn told(&mut self, pid: u32, now_ns: u64) -> Vec<Arrival> {
+    pub(super) fn reported(&mut self, pid: u32, now_ns: u64) -> Vec<Arrival> {
         let Some(all) = self.0.get_mut(&pid) else { return Vec::new() };
-        let mut told: Vec<Arrival> = Vec::new();
+        let mut reported: Vec<Arrival> = Vec::new();
         all.retain(|_, arrival| {
-            let is_long = !arrival.told && arrival.collective.call.start_ns + LONG_NS < now_ns;
+            let is_long = !arrival.reported && arrival.collective.call.start_ns + LONG_NS < now_ns;
             if arrival.done_ns.is_some() || is_long {
-                arrival.told = true;
-                told.push(arrival.clone());
+                arrival.reported = true;
+                reported.push(arrival.clone());
             }
             arrival.done_ns.is_none()
         });
         // Nobody waits for some streams: that a later one is done says that earlier ones are.
-        if let Some(newest) = told.iter().filter(|arrival| arrival.done_ns.is_some()).map(start_of).max() {
-            all.retain(|(start_ns, _), arrival| !arrival.told || *start_ns > newest);
+        if let Some(newest) = reported.iter().filter(|arrival| arrival.done_ns.is_some()).map(start_of).max()
+        {
+            all.retain(|(start_ns, _), arrival| !arrival.reported || *start_ns > newest);
         }
-        let every = (told.len() / MAX_REPORTED) as u64 + 1;
-        told.retain(|arrival| arrival.done_ns.is_none() || arrival.collective.seq.unwrap_or(0) % every == 0);
-        told
+        let every = (reported.len() / MAX_REPORTED) as u64 + 1;
+        reported
+            .retain(|arrival| arrival.done_ns.is_none() || arrival.collective.seq.unwrap_or(0) % every == 0);
+        reported
     }
 }
 

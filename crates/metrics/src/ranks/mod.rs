@@ -10,7 +10,7 @@ mod rank;
 mod standing;
 mod stuck;
 
-pub use standing::{Advice, Mode, Standing, Told};
+pub use standing::{Advice, Mode, Reported, Standing};
 
 use crate::otlp::{Request, Resource};
 use collectives::Pending;
@@ -105,9 +105,9 @@ impl Ranks {
                 rank.take_blame(row, kind);
             }
         }
-        for met in batch.between_calls.iter().filter(|met| met.is_between_calls()) {
-            if let Some(rank) = self.ranks.get_mut(&met.pid) {
-                rank.is_met(met);
+        for seen in batch.between_calls.iter().filter(|seen| seen.is_between_calls()) {
+            if let Some(rank) = self.ranks.get_mut(&seen.pid) {
+                rank.see(seen);
             }
         }
         for sent_again in &batch.tcp_events {
@@ -168,10 +168,10 @@ impl Ranks {
             let Some(rank) = self.ranks.get_mut(&pid) else { continue };
             let signals = rank.signals(now_ns, wall_ns);
             let who = otlp::Who { pid, rank: rank.number(), nranks: rank.size(), job: rank.job() };
-            let collectives = self.collectives.told(pid, now_ns);
+            let collectives = self.collectives.reported(pid, now_ns);
             let silent = rank.silent_since(now_ns);
             let stuck = self.stuck.of(pid, silent, &self.lines, now_ns);
-            let places = self.places.told(pid, rank.caller(), wall_ns);
+            let places = self.places.reported(pid, rank.caller(), wall_ns);
             if signals.is_empty() && collectives.is_empty() && stuck.is_none() {
                 continue;
             }

@@ -185,11 +185,11 @@ pub(super) fn stuck(who: &Who, stuck: &StuckRank, names: &HashMap<OpId, String>,
         more.extend(call.seq.map(|seq| whole("seq", seq as i64)));
     }
     let since_s = now_ns.saturating_sub(stuck.since_ns) as f64 / 1e9;
-    let said = match &stuck.call {
+    let message = match &stuck.call {
         Some(_) => format!("in {op} for {since_s:.1} s"),
         None => format!("has come to no collective for {since_s:.1} s: {op}"),
     };
-    record(who, "gpuwhy.hang", Value::StringValue(said), more, now_ns)
+    record(who, "gpuwhy.hang", Value::StringValue(message), more, now_ns)
 }
 
 pub(super) fn logs(records: &[LogRecord], resource: &Resource) -> Vec<Request> {

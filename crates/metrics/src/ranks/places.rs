@@ -25,14 +25,14 @@ pub(super) struct Places(HashMap<u32, HashMap<(u32, Cause, String), u64>>);
 
 impl Places {
     pub(super) fn take(&mut self, batch: &Batch, lines: &Lines) {
-        for met in batch.between_calls.iter().filter(|met| met.is_between_calls()) {
-            let Some(line) = met.stack_id.and_then(|id| lines.own(id)) else { continue };
-            let of_process = self.0.entry(met.pid).or_default();
+        for seen in batch.between_calls.iter().filter(|seen| seen.is_between_calls()) {
+            let Some(line) = seen.stack_id.and_then(|id| lines.own(id)) else { continue };
+            let of_process = self.0.entry(seen.pid).or_default();
             // Who had its CPU is not known of a single moment; that somebody had, is.
-            let somebody = met.pid;
-            let key = (met.tid, Cause::of_part(None, met.part, somebody), line.to_string());
+            let somebody = seen.pid;
+            let key = (seen.tid, Cause::of_part(None, seen.part, somebody), line.to_string());
             if of_process.len() < MAX_COUNTED || of_process.contains_key(&key) {
-                *of_process.entry(key).or_default() += met.weight_ns;
+                *of_process.entry(key).or_default() += seen.weight_ns;
             }
         }
     }
@@ -42,16 +42,16 @@ impl Places {
     }
 
     /// Those that took most of a thread's time in the last `wall_ns`.
-    pub(super) fn told(&mut self, pid: u32, tid: Option<u32>, wall_ns: u64) -> Vec<PlaceShare> {
+    pub(super) fn reported(&mut self, pid: u32, tid: Option<u32>, wall_ns: u64) -> Vec<PlaceShare> {
         let counted = self.0.remove(&pid).unwrap_or_default();
         let share = |ns: u64| (ns as f64 / wall_ns.max(1) as f64).min(1.0);
-        let mut told: Vec<PlaceShare> = counted
+        let mut reported: Vec<PlaceShare> = counted
             .into_iter()
             .filter(|((of, ..), _)| Some(*of) == tid)
             .map(|((_, class, line), ns)| PlaceShare { class, line, share: share(ns) })
             .collect();
-        told.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.line.cmp(&b.line)));
-        told.truncate(MAX_REPORTED);
-        told
+        reported.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.line.cmp(&b.line)));
+        reported.truncate(MAX_REPORTED);
+        reported
     }
 }

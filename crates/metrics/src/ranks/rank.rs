@@ -88,14 +88,14 @@ impl Rank {
         }
         let mut ns = row.ns;
         if !matches!(kind, Kind::Collective | Kind::Wait) {
-            ns = self.open.untold(row.tid, row.cause, ns);
+            ns = self.open.unreported(row.tid, row.cause, ns);
             *self.since.lost.entry(row.tid).or_default() += ns;
         }
         *self.since.blame.entry((row.tid, row.cause)).or_default() += ns;
     }
 
-    pub(super) fn is_met(&mut self, met: &BetweenCalls) {
-        self.open.meet(met);
+    pub(super) fn see(&mut self, seen: &BetweenCalls) {
+        self.open.see(seen);
     }
 
     pub(super) fn sends_again(&mut self, event: &TcpEvent) {
@@ -162,7 +162,7 @@ impl Rank {
             }
             let lost_ns = since.lost.get(&tid).copied().unwrap_or(0);
             let unexplained_ns = own_ns.saturating_sub(lost_ns);
-            let open = self.open.tell(tid, now_ns, unexplained_ns);
+            let open = self.open.emit(tid, now_ns, unexplained_ns);
             signals.extend(self.blame(tid, &since, &open, unexplained_ns, wall_ns));
         }
         let (windows, busy) =
@@ -188,18 +188,18 @@ impl Rank {
         self.since.lost.retain(|of, _| *of == tid);
         let lost_ns = self.since.lost.get(&tid).copied().unwrap_or(0);
         let unexplained_ns = wall_ns.saturating_sub(lost_ns);
-        let open = self.open.tell(tid, now_ns, unexplained_ns);
+        let open = self.open.emit(tid, now_ns, unexplained_ns);
         if open.is_empty() {
             return Vec::new();
         }
-        let told = Since {
+        let reported = Since {
             blame: std::mem::take(&mut self.since.blame),
             lost: std::mem::take(&mut self.since.lost),
             sent_again: std::mem::take(&mut self.since.sent_again),
             ..Since::default()
         };
         // What is not known of the rest yet is told later.
-        self.blame(tid, &told, &open, 0, wall_ns)
+        self.blame(tid, &reported, &open, 0, wall_ns)
     }
 
     /// Shares of the time by cause: what was added up, what it is in now, and the rest, which it computed.
@@ -229,8 +229,8 @@ impl Rank {
         open.iter().for_each(|(cause, ns)| add(*cause, *ns));
         let in_wait_ns: u64 = open.iter().map(|(_, ns)| ns).sum();
         add(Cause::CpuSelf, unexplained_ns.saturating_sub(in_wait_ns));
-        let told = blame.into_values().filter(|(_, ns)| *ns > 0);
-        told.map(|(cause, ns)| (Signal::blame(cause), ns as f64 / wall_ns as f64)).collect()
+        let reported = blame.into_values().filter(|(_, ns)| *ns > 0);
+        reported.map(|(cause, ns)| (Signal::blame(cause), ns as f64 / wall_ns as f64)).collect()
     }
 
     /// Of the waits for sockets, what the network is to blame for.

@@ -39,32 +39,32 @@ impl Mode {
 
 /// Something changed: worth a line.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Told {
+pub enum Reported {
     Mode(Mode),
     Below { rank: Option<i32>, pid: u32, health: f64, threshold: f64, mode: Mode },
     Back { rank: Option<i32>, pid: u32, health: f64 },
 }
 
-impl Told {
+impl Reported {
     /// In a sentence.
-    pub fn said(&self) -> String {
+    pub fn message(&self) -> String {
         let who = |rank: &Option<i32>, pid: &u32| match rank {
             Some(rank) => format!("rank {rank} (process {pid})"),
             None => format!("process {pid}"),
         };
         match self {
-            Told::Mode(Mode::Live) => "the fleet tells the threshold its peers have".into(),
-            Told::Mode(Mode::Cached) => "the fleet is away: its last threshold holds".into(),
-            Told::Mode(Mode::Own) => {
+            Reported::Mode(Mode::Live) => "the fleet tells the threshold its peers have".into(),
+            Reported::Mode(Mode::Cached) => "the fleet is away: its last threshold holds".into(),
+            Reported::Mode(Mode::Own) => {
                 "the fleet is away for long: ranks are compared with their own past".into()
             }
-            Told::Mode(Mode::None) => "there is no threshold, and no past, to compare ranks with".into(),
-            Told::Below { rank, pid, health, threshold, mode } => format!(
+            Reported::Mode(Mode::None) => "there is no threshold, and no past, to compare ranks with".into(),
+            Reported::Below { rank, pid, health, threshold, mode } => format!(
                 "{} drags its peers: health {health:.3}, below {threshold:.3} ({})",
                 who(rank, pid),
                 mode.name()
             ),
-            Told::Back { rank, pid, health } => {
+            Reported::Back { rank, pid, health } => {
                 format!("{} is back among its peers: health {health:.3}", who(rank, pid))
             }
         }
@@ -113,12 +113,12 @@ impl Standing {
     }
 
     /// The health of ranks as it was just reported.
-    pub fn see(&mut self, healths: &[super::Health], now_ns: u64) -> Vec<Told> {
-        let mut told = Vec::new();
+    pub fn see(&mut self, healths: &[super::Health], now_ns: u64) -> Vec<Reported> {
+        let mut reported = Vec::new();
         let mode = self.mode_at(now_ns, healths);
         if mode != self.mode {
             self.mode = mode;
-            told.push(Told::Mode(mode));
+            reported.push(Reported::Mode(mode));
         }
         let of_fleet = self.advice.as_ref().filter(|(advice, _)| advice.quorum_met);
         let of_fleet = of_fleet.and_then(|(advice, _)| advice.threshold);
@@ -142,17 +142,17 @@ impl Standing {
             let (number, pid) = (seen.rank, seen.pid);
             if !rank.is_below && is_below {
                 rank.is_below = true;
-                told.push(Told::Below { rank: number, pid, health, threshold, mode });
+                reported.push(Reported::Below { rank: number, pid, health, threshold, mode });
             } else if rank.is_below && rank.above >= ABOVE {
                 rank.is_below = false;
-                told.push(Told::Back { rank: number, pid, health });
+                reported.push(Reported::Back { rank: number, pid, health });
             }
         }
-        told
+        reported
     }
 
     fn mode_at(&self, now_ns: u64, healths: &[super::Health]) -> Mode {
-        let age = self.advice.as_ref().map(|(_, told_ns)| now_ns.saturating_sub(*told_ns));
+        let age = self.advice.as_ref().map(|(_, reported_ns)| now_ns.saturating_sub(*reported_ns));
         let has_past = || {
             let past = |pid: u32| self.ranks.get(&pid).map_or(0, |rank| rank.past.len());
             healths.iter().any(|health| past(health.pid) >= PAST_AT_LEAST)
@@ -209,13 +209,16 @@ mod tests {
     fn a_rank_below_the_threshold_is_named_at_the_third_push_and_let_go_when_it_stays_above() {
         let mut standing = Standing::default();
         standing.advise(advice(0.1), SECOND);
-        assert_eq!(standing.see(&health(0.05), SECOND), [Told::Mode(Mode::Live)], "once says nothing");
+        assert_eq!(standing.see(&health(0.05), SECOND), [Reported::Mode(Mode::Live)], "once says nothing");
         assert_eq!(standing.see(&health(0.05), 2 * SECOND), []);
-        let told = standing.see(&health(0.05), 3 * SECOND);
-        assert!(matches!(told[..], [Told::Below { rank: Some(5), mode: Mode::Live, .. }]), "{told:?}");
-        let after: Vec<Told> =
+        let reported = standing.see(&health(0.05), 3 * SECOND);
+        assert!(
+            matches!(reported[..], [Reported::Below { rank: Some(5), mode: Mode::Live, .. }]),
+            "{reported:?}"
+        );
+        let after: Vec<Reported> =
             (4..12).flat_map(|second| standing.see(&health(0.2), second * SECOND)).collect();
-        assert!(matches!(after[..], [Told::Back { .. }]), "said once: {after:?}");
+        assert!(matches!(after[..], [Reported::Back { .. }]), "said once: {after:?}");
     }
 
     #[test]
@@ -224,8 +227,8 @@ mod tests {
         standing.advise(advice(0.1), SECOND);
         for second in 1..15 {
             let stumbles = second % 3 == 0;
-            let told = standing.see(&health(if stumbles { 0.0 } else { 0.2 }), second * SECOND);
-            assert!(told.iter().all(|told| matches!(told, Told::Mode(_))), "{told:?}");
+            let reported = standing.see(&health(if stumbles { 0.0 } else { 0.2 }), second * SECOND);
+            assert!(reported.iter().all(|reported| matches!(reported, Reported::Mode(_))), "{reported:?}");
         }
     }
 
@@ -234,8 +237,8 @@ mod tests {
         let mut standing = Standing::default();
         standing.advise(Advice { quorum_met: false, ..advice(0.9) }, SECOND);
         for second in 1..20 {
-            let told = standing.see(&health(0.0), second * SECOND);
-            assert!(told.iter().all(|told| matches!(told, Told::Mode(_))), "{told:?}");
+            let reported = standing.see(&health(0.0), second * SECOND);
+            assert!(reported.iter().all(|reported| matches!(reported, Reported::Mode(_))), "{reported:?}");
         }
     }
 
@@ -246,13 +249,16 @@ mod tests {
         standing.advise(advice(0.1), SECOND);
         let mut modes = Vec::new();
         for second in 1..2_000 {
-            for told in standing.see(&health(0.5), second * SECOND) {
-                modes.push(told);
+            for reported in standing.see(&health(0.5), second * SECOND) {
+                modes.push(reported);
             }
         }
-        assert_eq!(modes, [Told::Mode(Mode::Live), Told::Mode(Mode::Cached), Told::Mode(Mode::Own)]);
-        let told: Vec<Told> =
+        assert_eq!(
+            modes,
+            [Reported::Mode(Mode::Live), Reported::Mode(Mode::Cached), Reported::Mode(Mode::Own)]
+        );
+        let reported: Vec<Reported> =
             (2_000..2_004).flat_map(|second| standing.see(&health(0.3), second * SECOND)).collect();
-        assert!(matches!(told[..], [Told::Below { mode: Mode::Own, .. }]), "{told:?}");
+        assert!(matches!(reported[..], [Reported::Below { mode: Mode::Own, .. }]), "{reported:?}");
     }
 }

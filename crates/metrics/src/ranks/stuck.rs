@@ -25,7 +25,7 @@ pub(super) struct StuckRank {
 
 /// When, at what, where.
 #[derive(Debug, Clone, Copy)]
-struct Met {
+struct Seen {
     time_ns: u64,
     part: Part,
     stack_id: Option<i64>,
@@ -38,9 +38,9 @@ pub(super) struct Stuck {
     /// Calls in flight by process and thread.
     calls: HashMap<(u32, u32), CallInFlight>,
     /// The last time a thread of the process was met between calls.
-    met: HashMap<u32, Met>,
+    seen: HashMap<u32, Seen>,
     /// When a process was told of, and with how many frames.
-    told: HashMap<u32, (u64, usize)>,
+    reported: HashMap<u32, (u64, usize)>,
 }
 
 impl Stuck {
@@ -51,23 +51,23 @@ impl Stuck {
                 None => drop(self.calls.insert((call.pid, call.tid), call.clone())),
             }
         }
-        for met in batch.between_calls.iter().filter(|met| met.is_between_calls()) {
+        for seen in batch.between_calls.iter().filter(|seen| seen.is_between_calls()) {
             // The main thread says most. A stack that was read for its own sake has native frames too, and is not replaced by
             // one that was met in passing while it is new.
-            let is_main = met.tid == met.pid || !self.met.contains_key(&met.pid);
-            let is_whole = met.weight_ns == 0;
-            let is_new = |known: &Met| known.is_whole && known.time_ns + WHOLE_FOR_NS > met.time_ns;
-            if is_main && (is_whole || !self.met.get(&met.pid).is_some_and(is_new)) {
-                let (time_ns, part, stack_id) = (met.time_ns, met.part, met.stack_id);
-                self.met.insert(met.pid, Met { time_ns, part, stack_id, is_whole });
+            let is_main = seen.tid == seen.pid || !self.seen.contains_key(&seen.pid);
+            let is_whole = seen.weight_ns == 0;
+            let is_new = |known: &Seen| known.is_whole && known.time_ns + WHOLE_FOR_NS > seen.time_ns;
+            if is_main && (is_whole || !self.seen.get(&seen.pid).is_some_and(is_new)) {
+                let (time_ns, part, stack_id) = (seen.time_ns, seen.part, seen.stack_id);
+                self.seen.insert(seen.pid, Seen { time_ns, part, stack_id, is_whole });
             }
         }
     }
 
     pub(super) fn forget(&mut self, pid: u32) {
         self.calls.retain(|(of, _), _| *of != pid);
-        self.met.remove(&pid);
-        self.told.remove(&pid);
+        self.seen.remove(&pid);
+        self.reported.remove(&pid);
     }
 
     /// `silent`: since when the process has come to no collective.
@@ -94,25 +94,29 @@ impl Stuck {
                 stack: stack(lines, call.stack_id, call.line.as_ref()),
             }),
             None => silent.filter(|since| is_long(*since)).map(|since_ns| {
-                let met = self.met.get(&pid).filter(|met| met.time_ns > since_ns);
+                let seen = self.seen.get(&pid).filter(|seen| seen.time_ns > since_ns);
                 StuckRank {
                     call: None,
-                    does: met.map(|met| met.part),
+                    does: seen.map(|seen| seen.part),
                     since_ns,
-                    stack: met.map_or_else(Vec::new, |met| stack(lines, met.stack_id, None)),
+                    stack: seen.map_or_else(Vec::new, |seen| stack(lines, seen.stack_id, None)),
                 }
             }),
         };
         let Some(found) = found else {
-            self.told.remove(&pid);
+            self.reported.remove(&pid);
             return None;
         };
         // Names of native frames come later than the lines of Python.
         let frames = found.stack.len();
-        if self.told.get(&pid).is_some_and(|told| now_ns < told.0 + AGAIN_NS && frames <= told.1) {
+        if self
+            .reported
+            .get(&pid)
+            .is_some_and(|reported| now_ns < reported.0 + AGAIN_NS && frames <= reported.1)
+        {
             return None;
         }
-        self.told.insert(pid, (now_ns, frames));
+        self.reported.insert(pid, (now_ns, frames));
         Some(found)
     }
 }

@@ -32,7 +32,7 @@ impl Collector {
     }
 
     /// How to behave from now on.
-    pub(crate) fn tell(&mut self, words: &str) {
+    pub(crate) fn emit(&mut self, words: &str) {
         assert_eq!(self.ask(words), "told");
     }
 

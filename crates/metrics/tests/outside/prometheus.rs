@@ -77,7 +77,7 @@ for line in sys.stdin:
 }
 
 /// Another user's connections, each of which says nothing.
-const SAYS_NOTHING: &str =
+const SILENT: &str =
     "for i in $(seq 100); do exec {fd}<>/dev/tcp/127.0.0.1/$1; done 2>/dev/null; echo ready; exec sleep 600";
 
 #[test]
@@ -86,7 +86,7 @@ fn connections_of_another_user_leave_room_for_scrapers() {
     let shared: Shared = Arc::new(Mutex::new(Some(sample::state(2).0)));
     let server = Server::start("127.0.0.1:0", shared).unwrap();
     let mut command = Command::new("setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "bash", "-c", SAYS_NOTHING, "bash"]);
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "bash", "-c", SILENT, "bash"]);
     command.arg(server.address().port().to_string()).stdout(Stdio::piped()).stderr(Stdio::null());
     let Ok(mut attack) = command.spawn() else { return skip(test, "there is no setpriv") };
     let mut ready = [0; 5];
@@ -358,11 +358,11 @@ fn a_crowd_does_not_keep_others_out_for_ever() {
 fn an_address_that_cannot_be_used_is_named() {
     let (server, shared, _) = served(1);
     let taken = server.address().to_string();
-    for (address, said) in
+    for (address, message) in
         [(taken.as_str(), "nothing can listen on"), ("9464", "no address"), ("nonsense", "no address")]
     {
         let error = Server::start(address, Arc::clone(&shared)).unwrap_err().to_string();
-        assert!(error.contains(said) && !error.contains('\n'), "{address}: {error}");
+        assert!(error.contains(message) && !error.contains('\n'), "{address}: {error}");
     }
     assert!(!server.is_open());
     assert!(Server::start("0.0.0.0:0", shared).unwrap().is_open());

@@ -172,13 +172,13 @@ fn what_a_server_cannot_take_now_is_sent_again_when_it_said() {
         [("http", "503"), ("http", "429"), ("grpc", "UNAVAILABLE"), ("grpc", "RESOURCE_EXHAUSTED")]
     {
         let mut collector = Collector::start(&python, protocol, 0, &[]);
-        collector.tell(&format!("fail {status} 1"));
+        collector.emit(&format!("fail {status} 1"));
         let pusher = Pusher::start(&target(&url(&collector), protocol)).unwrap();
         let (mut state, _) = sample::state(1);
         let sent = requests(&mut state, Histograms::Explicit);
         sent.iter().for_each(|request| pusher.put(request));
         until("it was sent again", || (pusher.delivery().now().retries >= 1).then_some(()));
-        collector.tell("ok");
+        collector.emit("ok");
         let all: u64 = sent.iter().map(Request::items).sum();
         until("all has arrived", || {
             (pusher.delivery().now().sent.values().sum::<u64>() == all).then_some(())
@@ -204,7 +204,7 @@ fn what_a_server_refuses_is_not_sent_again_and_counted() {
     for (protocol, status) in [("http", "400"), ("grpc", "INVALID_ARGUMENT"), ("grpc", "RESOURCE_EXHAUSTED")]
     {
         let mut collector = Collector::start(&python, protocol, 0, &[]);
-        collector.tell(&format!("fail {status}"));
+        collector.emit(&format!("fail {status}"));
         let pusher = Pusher::start(&target(&url(&collector), protocol)).unwrap();
         let (mut state, _) = sample::state(1);
         let sent = requests(&mut state, Histograms::Explicit);
@@ -226,7 +226,7 @@ fn a_server_that_does_not_know_a_kind_of_data_is_asked_once() {
     };
     for (protocol, status) in [("http", "404"), ("grpc", "UNIMPLEMENTED")] {
         let mut collector = Collector::start(&python, protocol, 0, &[]);
-        collector.tell(&format!("fail {status}"));
+        collector.emit(&format!("fail {status}"));
         let pusher = Pusher::start(&target(&url(&collector), protocol)).unwrap();
         let (mut state, _) = sample::state(1);
         let metrics: Vec<Request> = requests(&mut state, Histograms::Explicit);
@@ -239,7 +239,7 @@ fn a_server_that_does_not_know_a_kind_of_data_is_asked_once() {
         assert_eq!(delivery.dropped_in_all(), 3 * all);
         assert_eq!(delivery.trouble, None, "{protocol}: what others take is no trouble here");
         assert!(delivery.not_taken.keys().eq(&Signal::ALL), "{protocol}: {delivery:?}");
-        assert!(delivery.said().contains("; the server takes no metrics and no logs and no traces ("));
+        assert!(delivery.message().contains("; the server takes no metrics and no logs and no traces ("));
     }
 }
 
@@ -247,7 +247,7 @@ fn a_server_that_does_not_know_a_kind_of_data_is_asked_once() {
 fn a_partial_success_is_counted_as_such() {
     let Some(python) = reader("python", "a_partial_success_is_counted_as_such") else { return };
     let mut collector = Collector::start(&python, "grpc", 0, &[]);
-    collector.tell("partial 2");
+    collector.emit("partial 2");
     let pusher = Pusher::start(&target(&url(&collector), "grpc")).unwrap();
     let (state, _) = sample::state(1);
     let request = otlp::metrics(&state, &resource(), Histograms::Explicit).remove(0);
@@ -298,7 +298,7 @@ fn a_slow_or_dead_server_does_not_hold_up_the_end() {
     let request = otlp::metrics(&state, &resource(), Histograms::Explicit).remove(0);
     for (protocol, behaviour) in [("grpc", "slow 30"), ("http", "slow 30"), ("http", "fail 503 60")] {
         let mut collector = Collector::start(&python, protocol, 0, &[]);
-        collector.tell(behaviour);
+        collector.emit(behaviour);
         let pusher = Pusher::start(&target(&url(&collector), protocol)).unwrap();
         let began = Instant::now();
         for _ in 0..100 {

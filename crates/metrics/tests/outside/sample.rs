@@ -2,9 +2,9 @@
 
 use gpuwhy_metrics::State;
 use gpuwhy_model::{
-    Batch, Bill, Blame, Call, CallWindow, CopyWindow, Direction, Facts, Family, Frame, FrameKind, GpuSample,
+    Batch, Blame, Call, CallWindow, CopyWindow, Direction, Facts, Family, Frame, FrameKind, GpuSample,
     Histogram, Kept, Layer, Level, Loss, MemoryKind, MemoryUse, OpId, OpInfo, ProbeState, Process, Reason,
-    Role, Stack,
+    Role, Stack, TracingCost,
 };
 
 pub(crate) const START_NS: u64 = 1_800_000_000_000_000_000;
@@ -109,7 +109,7 @@ fn batch(second: u64, random: &mut u64, truth: &mut Truth) -> (Batch, Facts) {
             freed_bytes: 0,
             failures: 0,
         });
-        batch.bills.push(Bill {
+        batch.tracing_costs.push(TracingCost {
             window_start_ns: now,
             window_ns: S,
             pid,

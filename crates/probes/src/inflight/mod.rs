@@ -4,7 +4,7 @@ use crate::function::Function;
 use crate::probe::{Attach, Probe, When};
 use crate::raw::cuda::RULE_HANDLE_OUT;
 use crate::raw::{bpf_object, inflight as raw, nccl, read};
-use crate::told::part_of;
+use crate::wait_event::part_of;
 use gpuwhy_model::{BetweenCalls, InFlight, Layer, OpId, ThreadPlace, ThreadRegisters};
 
 pub(crate) static PROBE: Probe = Probe {

@@ -2,7 +2,7 @@
 
 use crate::probe::{Attach, Probe, When};
 use crate::raw::{bpf_object, io as raw, read};
-use crate::told::device_of;
+use crate::wait_event::device_of;
 use gpuwhy_model::IoEvent;
 
 pub(crate) static PROBE: Probe = Probe {

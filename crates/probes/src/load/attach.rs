@@ -193,7 +193,7 @@ fn attach_multi(object: &Object, group: &Group, flavour: Flavour) -> Result<Vec<
         .map(|(name, retprobe)| {
             program(object, name)?
                 .attach_uprobe_multi_with_opts(-1, group.file.file.path(), "", opts(*retprobe))
-                .map_err(|error| said(&error))
+                .map_err(|error| message(&error))
         })
         .collect()
 }
@@ -209,7 +209,7 @@ fn attach_single(object: &Object, target: &Target, group: &Group) -> Result<Vec<
             };
             program(object, name)?
                 .attach_uprobe_with_opts(-1, group.file.file.path(), target.file_offset, opts)
-                .map_err(|error| said(&error))
+                .map_err(|error| message(&error))
         })
         .collect()
 }
@@ -219,7 +219,7 @@ pub(super) fn program<'a>(object: &'a Object, name: &str) -> Result<ProgramMut<'
 }
 
 /// libbpf's error chain in one line.
-pub(super) fn said(error: &libbpf_rs::Error) -> String {
+pub(super) fn message(error: &libbpf_rs::Error) -> String {
     format!("{error:#}").replace('\n', "; ")
 }
 

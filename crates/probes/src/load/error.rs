@@ -1,6 +1,6 @@
 //! Why the probes could not be loaded, one sentence each.
 
-use super::attach::said;
+use super::attach::message;
 use thiserror::Error;
 
 #[derive(Debug, Error)]
@@ -33,13 +33,13 @@ impl LoadError {
     }
 
     pub(crate) fn open(probe: &str, error: &libbpf_rs::Error) -> Self {
-        LoadError::Refused { probe: probe.into(), reason: said(error) }
+        LoadError::Refused { probe: probe.into(), reason: message(error) }
     }
 
     pub(crate) fn load(probe: &str, error: &libbpf_rs::Error) -> Self {
         // EPERM is a missing privilege; EACCES is the verifier's answer.
-        if said(error).contains("Operation not permitted") {
-            LoadError::NotAllowed(said(error))
+        if message(error).contains("Operation not permitted") {
+            LoadError::NotAllowed(message(error))
         } else {
             Self::open(probe, error)
         }

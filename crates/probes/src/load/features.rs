@@ -1,7 +1,7 @@
 //! What this kernel lets us do, found out by doing it: empty programs are loaded and attached to a function of this
 //! very binary. The same function tells what a trap costs here.
 
-use super::attach::{Flavour, program, said, site_in_file};
+use super::attach::{Flavour, message, program, site_in_file};
 use super::object::{Opened, SharedMaps};
 use super::stats::{self, ProgramStats};
 use crate::raw::bpf_object;
@@ -122,7 +122,7 @@ impl EmptyProbe {
                         program.attach_uprobe_multi_with_opts(-1, path, "", opts)
                     }
                 }
-                .map_err(|error| said(&error))
+                .map_err(|error| message(&error))
             })
             .collect::<Result<Vec<_>, _>>()?;
         Ok(EmptyProbe { _links: links, object })

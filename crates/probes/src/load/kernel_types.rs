@@ -10,7 +10,7 @@ struct KernelTypes {
     tracepoints: HashSet<String>,
     /// How many arguments programs on a context switch get.
     switch_arguments: usize,
-    lets_keep_cpu: bool,
+    can_keep_cpu: bool,
 }
 
 fn kernel_types() -> &'static KernelTypes {
@@ -21,7 +21,7 @@ fn kernel_types() -> &'static KernelTypes {
         KernelTypes {
             tracepoints: tracepoints(&std::fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default()),
             switch_arguments: btf.as_ref().and_then(|btf| arguments_of(btf, "sched_switch")).unwrap_or(0),
-            lets_keep_cpu: function("bpf_res_spin_unlock").is_some(),
+            can_keep_cpu: function("bpf_res_spin_unlock").is_some(),
         }
     })
 }
@@ -66,8 +66,8 @@ fn version_in(release: &str) -> (u32, u32) {
 }
 
 /// Whether a program may keep the CPU and call global functions meanwhile (6.15, as this function).
-pub(super) fn lets_keep_cpu() -> bool {
-    kernel_types().lets_keep_cpu
+pub(super) fn can_keep_cpu() -> bool {
+    kernel_types().can_keep_cpu
 }
 
 #[cfg(test)]

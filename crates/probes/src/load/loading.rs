@@ -231,7 +231,7 @@ pub(super) fn load_probe(
     opened.set_constant("switch_has_state", &[u8::from(kernel_types::switch_has_state())])?;
     let sees_other_cpus = kernel_types::kernel_version() >= (5, 19);
     opened.set_constant("sees_other_cpus", &[u8::from(sees_other_cpus)])?;
-    opened.set_constant("keeps_cpu", &[u8::from(kernel_types::lets_keep_cpu())])?;
+    opened.set_constant("keeps_cpu", &[u8::from(kernel_types::can_keep_cpu())])?;
     opened.set_constant("syscall_reasons", &sched::syscall_reasons())?;
     opened.set_constant("futex_syscalls", &sched::futex_wakers())?;
     let rule_of =

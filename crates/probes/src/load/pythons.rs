@@ -11,7 +11,7 @@ impl Engine {
     pub fn add_python(&self, pid: u32, interpreter: &Interpreter, gil: u64) -> Result<(), LoadError> {
         // Without a probe that reads them there is nobody to tell.
         let Ok(pythons) = self.maps.get("pythons") else { return Ok(()) };
-        let value = told(interpreter.runtime, &interpreter.layout, gil);
+        let value = reported(interpreter.runtime, &interpreter.layout, gil);
         pythons
             .update(&pid.to_ne_bytes(), bytes_of(&value), MapFlags::ANY)
             .map_err(|error| LoadError::Internal(format!("pythons: {error}")))
@@ -25,7 +25,7 @@ impl Engine {
     }
 }
 
-fn told(runtime: u64, layout: &Layout, gil: u64) -> raw::python {
+fn reported(runtime: u64, layout: &Layout, gil: u64) -> raw::python {
     raw::python {
         runtime,
         gil,

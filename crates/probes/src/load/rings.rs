@@ -4,7 +4,7 @@ use super::budget;
 use super::error::LoadError;
 use crate::raw::{cuda as raw, read};
 use crate::stack::{self, Parts};
-use crate::{call, cpu, io, mem, memory, nccl, process, rdma, stream, tcp, told, xid};
+use crate::{call, cpu, io, mem, memory, nccl, process, rdma, stream, tcp, wait_event, xid};
 use gpuwhy_model::Batch;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, RingBuffer, RingBufferBuilder};
 use std::cell::RefCell;
@@ -68,7 +68,9 @@ impl Inbox {
             raw::RECORD_CPU_SAMPLE => {
                 cpu::decode(bytes, offset).map(|sample| self.batch.cpu_samples.push(sample))
             }
-            raw::RECORD_WAIT => told::decode(bytes, offset).map(|wait| self.batch.wait_events.push(wait)),
+            raw::RECORD_WAIT => {
+                wait_event::decode(bytes, offset).map(|wait| self.batch.wait_events.push(wait))
+            }
             raw::RECORD_OOM => mem::decode_oom(bytes, offset).map(|kill| self.batch.oom_events.push(kill)),
             raw::RECORD_IO => io::decode(bytes, offset).map(|request| self.batch.io_events.push(request)),
             raw::RECORD_TCP => tcp::decode(bytes, offset).map(|again| self.batch.tcp_events.push(again)),

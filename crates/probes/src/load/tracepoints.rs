@@ -1,6 +1,6 @@
 //! Attaching programs to the kernel's own places: typed and classic tracepoints, and the walk over all tasks.
 
-use super::attach::said;
+use super::attach::message;
 use super::tracefs::{self, NoEvent};
 use super::{Settings, clock};
 use crate::driver;
@@ -175,7 +175,7 @@ fn attach_functions(
 fn attach_one(program: &ProgramMut<'_>, section: &str) -> Result<Placed, (ProbeState, String)> {
     let refused = |reason: String| (ProbeState::Refused, reason);
     let Some(event) = section.strip_prefix("tracepoint/") else {
-        return program.attach().map(Placed::new).map_err(|error| refused(said(&error)));
+        return program.attach().map(Placed::new).map_err(|error| refused(message(&error)));
     };
     let (category, name) = event.split_once('/').unwrap_or_default();
     let id = tracefs::event_id(category, name).map_err(|error| match error {
@@ -186,7 +186,7 @@ fn attach_one(program: &ProgramMut<'_>, section: &str) -> Result<Placed, (ProbeS
         .map_err(|error| refused(error.to_string()))?;
     let beyond = event.try_clone().map_err(|error| refused(error.to_string()))?;
     // The link closes it.
-    let link = program.attach_perf_event(event.into_raw_fd()).map_err(|error| refused(said(&error)))?;
+    let link = program.attach_perf_event(event.into_raw_fd()).map_err(|error| refused(message(&error)))?;
     Ok(Placed { link, event: Some(beyond) })
 }
 
@@ -227,7 +227,7 @@ fn attach_software_event(program: &ProgramMut<'_>, name: &str) -> Result<Vec<Pla
                 .map_err(|error| refused(error.to_string()))?;
             // The link closes it.
             let link = program.attach_perf_event(event.into_raw_fd());
-            link.map(Placed::new).map_err(|error| refused(said(&error)))
+            link.map(Placed::new).map_err(|error| refused(message(&error)))
         })
         .collect()
 }

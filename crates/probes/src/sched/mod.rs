@@ -4,7 +4,7 @@ use crate::call::WINDOW_NS;
 use crate::irq;
 use crate::probe::{Attach, Probe, When};
 use crate::raw::{bpf_object, read, sched as raw, text};
-use crate::told::part_of;
+use crate::wait_event::part_of;
 use gpuwhy_model::{OpId, Part, Reason, Wait};
 
 pub(crate) static PROBE: Probe = Probe {

@@ -2,7 +2,7 @@
 
 use crate::probe::{Attach, Probe, When};
 use crate::raw::{bpf_object, bytes_of, read, sched, tcp as raw};
-use crate::told::decode_ends;
+use crate::wait_event::decode_ends;
 use gpuwhy_model::TcpEvent;
 
 pub(crate) static PROBE: Probe = Probe {

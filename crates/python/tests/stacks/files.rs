@@ -20,8 +20,8 @@ impl Copy {
     /// `name`: what an executable is called; a library keeps its name.
     fn of(command: &str, name: Option<&str>) -> Option<Self> {
         let victim = Victim::start(command, "plain")?;
-        let file = find(victim.told.pid).unwrap().expect("no Python found").file;
-        let exe = fs::read_link(format!("/proc/{}/exe", victim.told.pid)).unwrap();
+        let file = find(victim.reported.pid).unwrap().expect("no Python found").file;
+        let exe = fs::read_link(format!("/proc/{}/exe", victim.reported.pid)).unwrap();
         let own = Path::new(&file).file_name().unwrap().to_str().unwrap();
         let is_library = own.starts_with("lib");
         if !is_library && exe != Path::new(&file) {
@@ -58,7 +58,7 @@ fn a_file_that_was_replaced_is_read_as_it_was() {
     for command in pythons() {
         let Some(copy) = Copy::of(&command, None) else { continue };
         let victim = copy.start();
-        let is_root = fs::read_dir(format!("/proc/{}/map_files", victim.told.pid))
+        let is_root = fs::read_dir(format!("/proc/{}/map_files", victim.reported.pid))
             .is_ok_and(|mut entries| entries.any(|entry| fs::metadata(entry.unwrap().path()).is_ok()));
         if !is_root {
             skip("files that were replaced can be read by root alone");
@@ -103,7 +103,7 @@ fn a_file_without_the_symbol_has_its_section() {
         }
         fs::write(&copy.file, bytes).unwrap();
         let victim = copy.start();
-        if let Err(error) = find(victim.told.pid) {
+        if let Err(error) = find(victim.reported.pid) {
             assert!(error.to_string().contains("3.9") && error.to_string().contains("stripped"), "{error}");
             continue;
         }

@@ -10,7 +10,7 @@ mod victim;
 
 use gpuwhy_python::{Interpreter, ProcessMemory, Thread, find, gil_holder, line_at, read_code, stack};
 use pythons::{pythons, skip};
-use victim::{Frame, Told, Victim};
+use victim::{Frame, Reported, Victim};
 
 const CASES: [&str; 11] = [
     "plain",
@@ -46,25 +46,26 @@ fn short(frame: &Frame) -> Frame {
 fn check(command: &str, case: &str) {
     let Some(victim) = Victim::start(command, case) else { return };
     victim.await_blocked();
-    let told = &victim.told;
-    let interpreter = find(told.pid).unwrap().expect("no Python found");
+    let reported = &victim.reported;
+    let interpreter = find(reported.pid).unwrap().expect("no Python found");
     let context = format!("{} {case} ({command})", interpreter.version);
-    let memory = ProcessMemory::open(told.pid).unwrap();
+    let memory = ProcessMemory::open(reported.pid).unwrap();
     let keeps_qualified_names = interpreter.layout.code_qualname != 0;
-    let expected: Vec<Frame> = told
+    let expected: Vec<Frame> = reported
         .frames
         .iter()
         .map(|frame| if keeps_qualified_names { frame.clone() } else { short(frame) })
         .collect();
     assert!(expected.len() >= if case == "unicode" { 7 } else { 9 }, "{context}");
-    for thread in
-        [Thread::of(told.pid, told.tid).unwrap(), Thread { native: told.tid, fs_base: Some(told.thread) }]
-    {
+    for thread in [
+        Thread::of(reported.pid, reported.tid).unwrap(),
+        Thread { native: reported.tid, fs_base: Some(reported.thread) },
+    ] {
         let (got, entries) = frames(&memory, &interpreter, thread);
         assert!(got.len() >= expected.len(), "{context}: {got:#?}");
         assert_eq!(got[..expected.len()], expected, "{context}");
         check_entries(&context, case, &interpreter, &got, &entries);
-        compare(&context, told, &interpreter, &got);
+        compare(&context, reported, &interpreter, &got);
     }
     // Everybody waits, so nobody has it.
     assert_eq!(gil_holder(&memory, &interpreter), None, "{context}");
@@ -74,24 +75,24 @@ fn check(command: &str, case: &str) {
 /// The stack of a victim is as it says.
 fn check_plainly(context: &str, victim: &Victim) -> Interpreter {
     victim.await_blocked();
-    let told = &victim.told;
-    let interpreter = find(told.pid).unwrap().expect("no Python found");
-    let memory = ProcessMemory::open(told.pid).unwrap();
-    let (got, _) = frames(&memory, &interpreter, Thread::of(told.pid, told.tid).unwrap());
+    let reported = &victim.reported;
+    let interpreter = find(reported.pid).unwrap().expect("no Python found");
+    let memory = ProcessMemory::open(reported.pid).unwrap();
+    let (got, _) = frames(&memory, &interpreter, Thread::of(reported.pid, reported.tid).unwrap());
     let got: Vec<Frame> = got.iter().map(short).collect();
-    let expected: Vec<Frame> = told.frames.iter().map(short).collect();
+    let expected: Vec<Frame> = reported.frames.iter().map(short).collect();
     assert!(got.starts_with(&expected), "{} {context}: {got:#?}", interpreter.version);
     interpreter
 }
 
 /// With what py-spy says. It takes a free-threaded build for the other one, and is a line off in the middle of some
 /// expressions of 3.10, where the interpreter's own `f_lineno` is as the victim says.
-fn compare(context: &str, told: &Told, interpreter: &Interpreter, got: &[Frame]) {
+fn compare(context: &str, reported: &Reported, interpreter: &Interpreter, got: &[Frame]) {
     let version = &interpreter.version;
     if version.free_threaded {
         return;
     }
-    let Some(theirs) = oracle::frames(told.pid, told.thread) else { return };
+    let Some(theirs) = oracle::frames(reported.pid, reported.thread) else { return };
     let line = |line| if version.minor == 10 { 0 } else { line };
     let plain = |frames: &[Frame]| -> Vec<Frame> {
         frames.iter().map(short).map(|frame| Frame(frame.0, frame.1, line(frame.2))).collect()
@@ -165,13 +166,14 @@ cases! {
 fn a_thread_that_computes_has_the_gil() {
     for command in pythons() {
         let Some(victim) = Victim::start(&command, "spin") else { continue };
-        let told = &victim.told;
-        let interpreter = find(told.pid).unwrap().expect("no Python found");
+        let reported = &victim.reported;
+        let interpreter = find(reported.pid).unwrap().expect("no Python found");
         let context = format!("{} spin ({command})", interpreter.version);
-        let memory = ProcessMemory::open(told.pid).unwrap();
+        let memory = ProcessMemory::open(reported.pid).unwrap();
         // It gets to its loop soon after it has spoken.
-        let spins = |frame: &Frame| (frame.1.rsplit('.').next(), frame.2) == (Some("spin"), told.frames[0].2);
-        let thread = Thread::of(told.pid, told.tid).unwrap();
+        let spins =
+            |frame: &Frame| (frame.1.rsplit('.').next(), frame.2) == (Some("spin"), reported.frames[0].2);
+        let thread = Thread::of(reported.pid, reported.tid).unwrap();
         while !frames(&memory, &interpreter, thread).0.first().is_some_and(spins) {
             std::thread::yield_now();
         }
@@ -182,7 +184,7 @@ fn a_thread_that_computes_has_the_gil() {
             assert_ne!(u32::from_le_bytes(status) & interpreter.layout.tstate_active_mask, 0, "{context}");
         }
         let holder = holder.map(|(_, native)| native);
-        let expected = (!interpreter.version.free_threaded).then_some(Some(told.tid));
+        let expected = (!interpreter.version.free_threaded).then_some(Some(reported.tid));
         assert_eq!(holder, expected, "{context}");
     }
 }
@@ -197,11 +199,11 @@ fn a_process_without_python_has_none() {
 fn a_thread_without_python_is_not_found() {
     for command in pythons() {
         let Some(victim) = Victim::start(&command, "plain") else { continue };
-        let interpreter = find(victim.told.pid).unwrap().expect("no Python found");
-        let memory = ProcessMemory::open(victim.told.pid).unwrap();
+        let interpreter = find(victim.reported.pid).unwrap().expect("no Python found");
+        let memory = ProcessMemory::open(victim.reported.pid).unwrap();
         let thread = Thread { native: u32::MAX - 1, fs_base: None };
         assert!(stack(&memory, &interpreter, thread, 8).is_err());
-        let thread = Thread::of(victim.told.pid, victim.told.tid).unwrap();
+        let thread = Thread::of(victim.reported.pid, victim.reported.tid).unwrap();
         assert_eq!(stack(&memory, &interpreter, thread, 3).unwrap().len(), 3);
     }
 }
@@ -222,9 +224,9 @@ fn a_process_in_a_pid_namespace() {
         else {
             continue;
         };
-        let native = victim.told.tid;
+        let native = victim.reported.tid;
         victim.look_from_outside();
-        assert_ne!(native, victim.told.tid);
+        assert_ne!(native, victim.reported.tid);
         check_plainly("in a pid namespace", &victim);
     }
 }

@@ -11,7 +11,7 @@ pub(crate) struct Frame(pub(crate) String, pub(crate) String, pub(crate) u32);
 
 /// What it says of itself.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct Reported {
     pub(crate) pid: u32,
     pub(crate) tid: u32,
     pub(crate) thread: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Told {
 #[derive(Debug)]
 pub(crate) struct Victim {
     child: Child,
-    pub(crate) told: Told,
+    pub(crate) reported: Reported,
 }
 
 impl Victim {
@@ -47,8 +47,8 @@ impl Victim {
             let _ = child.wait();
             return None;
         }
-        let told = serde_json::from_value(value).expect("the victim's words");
-        Some(Self { child, told })
+        let reported = serde_json::from_value(value).expect("the victim's words");
+        Some(Self { child, reported })
     }
 
     /// Turns its ids, which are of its own pid namespace, into those they have here.
@@ -56,7 +56,7 @@ impl Victim {
         let parent = self.child.id();
         let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
         let pid = children.expect("no children").trim().parse().expect("one child");
-        let own = self.told.tid.to_string();
+        let own = self.reported.tid.to_string();
         let is_it = |tid: &u32| {
             let status =
                 std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).unwrap_or_default();
@@ -66,14 +66,14 @@ impl Victim {
         };
         let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("the victim died");
         let mut tids = tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok());
-        self.told.tid = tids.find(is_it).expect("no such thread");
-        self.told.pid = pid;
+        self.reported.tid = tids.find(is_it).expect("no such thread");
+        self.reported.pid = pid;
     }
 
     /// It blocks in `read` right after it has spoken.
     pub(crate) fn await_blocked(&self) {
         let read = if cfg!(target_arch = "x86_64") { "0 " } else { "63 " };
-        let path = format!("/proc/{}/task/{}/syscall", self.told.pid, self.told.tid);
+        let path = format!("/proc/{}/task/{}/syscall", self.reported.pid, self.reported.tid);
         while !std::fs::read_to_string(&path).expect("the victim died").starts_with(read) {
             std::thread::yield_now();
         }

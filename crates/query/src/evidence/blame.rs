@@ -6,12 +6,12 @@ use super::scope::Scope;
 use super::texts::Texts;
 use crate::QueryError;
 use gpuwhy_cause::Evidence;
-use gpuwhy_cause::evidence::Billed;
+use gpuwhy_cause::evidence::AttributedTime;
 use gpuwhy_model::Cause;
 use gpuwhy_store::Reader;
 use std::collections::HashMap;
 
-pub(super) fn bills(
+pub(super) fn attribution(
     reader: &Reader,
     times: [u64; 2],
     scope: &Scope,
@@ -25,7 +25,7 @@ pub(super) fn bills(
     );
     let causes: HashMap<&str, Cause> = Cause::ALL.iter().map(|cause| (cause.name(), *cause)).collect();
     let mut texts = Texts::default();
-    let mut sums: HashMap<Key, Billed> = HashMap::new();
+    let mut sums: HashMap<Key, AttributedTime> = HashMap::new();
     each_row(reader, &sql, times, |row| {
         let key = Key {
             pid: row.id(0),
@@ -38,7 +38,7 @@ pub(super) fn bills(
             by_cgroup_id: row.number(7),
         };
         let time_ns = row.number(10);
-        let sum = sums.entry(key).or_insert_with(|| Billed {
+        let sum = sums.entry(key).or_insert_with(|| AttributedTime {
             pid: row.id(0),
             tid: row.id(1),
             op: row.maybe_text(2),
@@ -57,9 +57,9 @@ pub(super) fn bills(
         sum.first_ns = sum.first_ns.min(time_ns);
         sum.last_ns = sum.last_ns.max(time_ns);
     })?;
-    evidence.bills = sums.into_values().collect();
-    evidence.bills.sort_by(|a, b| {
-        let by = |row: &Billed| (row.by_pid, row.by_tid);
+    evidence.attribution = sums.into_values().collect();
+    evidence.attribution.sort_by(|a, b| {
+        let by = |row: &AttributedTime| (row.by_pid, row.by_tid);
         (a.pid, a.tid, &a.op, a.cause, by(a), &a.by_comm, a.by_cgroup_id).cmp(&(
             b.pid,
             b.tid,

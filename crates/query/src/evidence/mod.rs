@@ -73,7 +73,7 @@ pub(crate) fn gather(
             None => waits(reader, times, scope),
         }
     })?;
-    evidence.bills = host.bills;
+    evidence.attribution = host.attribution;
     evidence.waits = host.waits;
     evidence.wait_sites = host.wait_sites;
     host::others(reader, times, evidence)?;
@@ -92,7 +92,7 @@ pub(crate) fn gather(
 /// What threads waited for, and where.
 fn waits(reader: &Reader, times: [u64; 2], scope: &Scope) -> Result<Evidence, QueryError> {
     let mut evidence = Evidence::default();
-    blame::bills(reader, times, scope, &mut evidence)?;
+    blame::attribution(reader, times, scope, &mut evidence)?;
     host::waits(reader, times, scope, &mut evidence)?;
     host::wait_sites(reader, times, scope, &mut evidence)?;
     Ok(evidence)

@@ -130,12 +130,12 @@ mod tests {
         tree.add([&main, &b, &place("launch")].into_iter(), (60.0, 1.0));
         tree.add([&main, &a, &place("copy")].into_iter(), (10.0, 1.0));
         let (frames, cut) = tree.frames(100);
-        let told: Vec<(u32, Option<u32>, &str, u64, u64)> = frames
+        let reported: Vec<(u32, Option<u32>, &str, u64, u64)> = frames
             .iter()
             .map(|frame| (frame.id, frame.parent, frame.function.as_str(), frame.value, frame.own))
             .collect();
         assert_eq!(
-            told,
+            reported,
             [
                 (0, None, "main", 100, 0),
                 (1, Some(0), "b", 60, 0),

@@ -90,7 +90,7 @@ impl Thinner {
                 busy_ns: what.busy_ns,
                 longest_ns: what.longest_ns,
                 errors: what.errors,
-                blame: bills(what.blame.iter().copied()),
+                blame: attribution(what.blame.iter().copied()),
                 stack_id: what.stack_id,
             });
             return;
@@ -151,7 +151,7 @@ impl Steps {
             busy_ns: sum.busy_ns,
             longest_ns: sum.longest_ns,
             errors: sum.errors,
-            blame: bills(sum.by_cause.into_iter()),
+            blame: attribution(sum.by_cause.into_iter()),
             stack_id: sum.stack_id,
         }));
         slices.sort_by_key(|slice| (slice.start_ns, slice.end_ns));
@@ -160,12 +160,12 @@ impl Steps {
 }
 
 /// Most first; what is less than a hundredth is left out.
-fn bills(causes: impl Iterator<Item = (Cause, u64)>) -> Vec<SliceBlame> {
-    let mut bills: Vec<SliceBlame> = causes.map(|(class, ns)| SliceBlame { class, ns }).collect();
-    let total: u64 = bills.iter().map(|bill| bill.ns).sum();
-    bills.retain(|bill| bill.ns > 0 && bill.ns * 100 >= total);
-    bills.sort_by(|a, b| b.ns.cmp(&a.ns).then(a.class.cmp(&b.class)));
-    bills
+fn attribution(causes: impl Iterator<Item = (Cause, u64)>) -> Vec<SliceBlame> {
+    let mut attribution: Vec<SliceBlame> = causes.map(|(class, ns)| SliceBlame { class, ns }).collect();
+    let total: u64 = attribution.iter().map(|part| part.ns).sum();
+    attribution.retain(|part| part.ns > 0 && part.ns * 100 >= total);
+    attribution.sort_by(|a, b| b.ns.cmp(&a.ns).then(a.class.cmp(&b.class)));
+    attribution
 }
 
 /// What people call processes and threads.

@@ -1,7 +1,7 @@
 //! `explain` and `compare`: shares that sum to 100, the same answer for the same rows in any order, and what another tool's
 //! file supports.
 
-use crate::made::{START, billed, call, ops, window};
+use crate::made::{START, attributed, call, ops, window};
 use gpuwhy_model::{Batch, Blame, BlameRow, Call, CallWindow, Cause, Facts, Process};
 use gpuwhy_query::{ExplainRequest, QueryError, Side, compare, explain};
 use gpuwhy_store::{Options, Reader, SessionInfo, Writer};
@@ -31,9 +31,9 @@ fn trace(seconds: impl Iterator<Item = u64>) -> (TempDir, Reader) {
             ..Batch::default()
         };
         let mut blame = vec![
-            billed(second, 1, Cause::CpuPreempted, (99, "hog"), 200_000_000),
-            billed(second, 1, Cause::CpuPreempted, (98, "other"), 40_000_000),
-            billed(second, 1, Cause::CpuSelf, (0, ""), 160_000_000),
+            attributed(second, 1, Cause::CpuPreempted, (99, "hog"), 200_000_000),
+            attributed(second, 1, Cause::CpuPreempted, (98, "other"), 40_000_000),
+            attributed(second, 1, Cause::CpuSelf, (0, ""), 160_000_000),
         ];
         if second % 2 == 0 {
             blame.reverse();
@@ -158,8 +158,10 @@ fn calls_in_the_last_moment_of_a_short_program_are_explained() {
         Process { pid: 10, start_ns: START - 300_000_000, end_ns: Some(end_ns), ..Process::default() };
     let batch =
         Batch { calls: vec![call], windows: vec![window], processes: vec![process], ..Batch::default() };
-    let row =
-        BlameRow { window_start_ns: START + 327_000_000, ..billed(0, 1, Cause::CpuSelf, (0, ""), 2_000_000) };
+    let row = BlameRow {
+        window_start_ns: START + 327_000_000,
+        ..attributed(0, 1, Cause::CpuSelf, (0, ""), 2_000_000)
+    };
     writer.write(&batch, &Facts { blame: vec![row], ..Facts::default() }).unwrap();
     writer.finish(end_ns).unwrap();
     explain(&Reader::open(&path).unwrap(), &ExplainRequest::default()).unwrap();

@@ -61,7 +61,7 @@ pub(crate) fn window(second: u64, op: u16, pid: u32, ns: u64) -> CallWindow {
     }
 }
 
-pub(crate) fn billed(second: u64, op: u16, cause: Cause, by: (u32, &str), ns: u64) -> BlameRow {
+pub(crate) fn attributed(second: u64, op: u16, cause: Cause, by: (u32, &str), ns: u64) -> BlameRow {
     BlameRow {
         window_start_ns: START + second * SECOND,
         pid: 10,
@@ -137,10 +137,10 @@ pub(crate) fn trace() -> (TempDir, Reader) {
         }
     }
     let blame = vec![
-        billed(1, 1, Cause::CpuPreempted, (99, "stress"), 3_000_000),
-        billed(2, 1, Cause::CpuPreempted, (99, "stress"), 3_000_000),
-        billed(3, 1, Cause::CpuSelf, (0, ""), 2_000_000),
-        billed(95, 2, Cause::GpuAlloc, (0, ""), 2_000_000),
+        attributed(1, 1, Cause::CpuPreempted, (99, "stress"), 3_000_000),
+        attributed(2, 1, Cause::CpuPreempted, (99, "stress"), 3_000_000),
+        attributed(3, 1, Cause::CpuSelf, (0, ""), 2_000_000),
+        attributed(95, 2, Cause::GpuAlloc, (0, ""), 2_000_000),
     ];
     writer.write(&batch, &Facts { blame, ..Facts::default() }).unwrap();
     writer.finish(START + 100 * SECOND).unwrap();

@@ -1,6 +1,6 @@
 //! Steps in findings, and servers beside them.
 
-use crate::made::{SECOND, START, ask, billed, call, columns, ops, refused, rows, trace, window};
+use crate::made::{SECOND, START, ask, attributed, call, columns, ops, refused, rows, trace, window};
 use gpuwhy_model::{
     Annotation, Batch, Blame, Bucket, Call, Cause, Facts, Latency, MarkClock, MarkState, Process,
     ServerSample, Signal,
@@ -61,7 +61,7 @@ fn slow_sixth_second(annotations: Vec<Annotation>, server_samples: Vec<ServerSam
             let mut sums = window(second, 1, 10, 60_010_000);
             sums.blame = Blame { runq_ns: 600_000_000, oncpu_ns: 100_000, ..Blame::default() };
             batch.windows.push(sums);
-            blame.push(billed(5, 1, Cause::CpuPreempted, (99, "hog"), 600_000_000));
+            blame.push(attributed(5, 1, Cause::CpuPreempted, (99, "hog"), 600_000_000));
         } else {
             batch.windows.push(window(second, 1, 10, 10_000));
         }

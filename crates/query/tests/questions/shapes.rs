@@ -90,16 +90,16 @@ fn with_stacks(calls: u64) -> (tempfile::TempDir, gpuwhy_store::Reader) {
 }
 
 /// Function, value and whose child it is.
-fn told(stacks: &Value) -> Vec<(String, u64, Option<u64>)> {
+fn reported(stacks: &Value) -> Vec<(String, u64, Option<u64>)> {
     let frames = stacks["frames"].as_array().unwrap();
-    let tell = |frame: &Value| {
+    let emit = |frame: &Value| {
         (
             frame["function"].as_str().unwrap().to_string(),
             frame["value"].as_u64().unwrap(),
             frame["parent"].as_u64(),
         )
     };
-    frames.iter().map(tell).collect()
+    frames.iter().map(emit).collect()
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn stacks_are_one_tree_whose_values_add_up() {
         (&json!("ns"), &json!(200_000), &json!(100))
     );
     assert_eq!(
-        told(&stacks),
+        reported(&stacks),
         [
             ("main".into(), 200_000, None),
             ("forward".into(), 150_000, Some(0)),
@@ -121,10 +121,10 @@ fn stacks_are_one_tree_whose_values_add_up() {
         ]
     );
     let all = ask(&reader, "stacks", json!({"frames": "all"})).unwrap();
-    assert_eq!(told(&all)[0], ("_start".into(), 200_000, None));
+    assert_eq!(reported(&all)[0], ("_start".into(), 200_000, None));
     // Half a microsecond of each call was taken by others.
     let taken = ask(&reader, "stacks", json!({"cause": "cpu.preempted"})).unwrap();
-    assert_eq!(told(&taken)[0], ("main".into(), 50_000, None));
+    assert_eq!(reported(&taken)[0], ("main".into(), 50_000, None));
     refused(&reader, "stacks", json!({"op": "cudaMalloc"}));
 }
 
@@ -136,7 +136,7 @@ fn of_very_many_calls_a_sample_tells_the_same() {
     assert_eq!(stacks["sampled"], true);
     let value = stacks["value"].as_f64().unwrap();
     assert!((value / 260e6 - 1.0).abs() < 0.05, "{value}");
-    let frames = told(&stacks);
+    let frames = reported(&stacks);
     assert_eq!((frames[0].0.as_str(), frames[1].0.as_str()), ("main", "forward"));
     assert!((frames[1].1 as f64 / value - 0.75).abs() < 0.05, "{frames:?}");
     let timeline = ask(&reader, "timeline", Value::Null).unwrap();

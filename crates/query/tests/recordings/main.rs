@@ -74,17 +74,18 @@ fn in_short(name: &str, explained: &Explained) -> String {
 
 #[test]
 fn what_is_said_first_of_real_programs_does_not_change() {
-    let said: String = EXPLAINED.iter().map(|(name, explained)| in_short(name, explained) + "\n").collect();
+    let message: String =
+        EXPLAINED.iter().map(|(name, explained)| in_short(name, explained) + "\n").collect();
     let file = folder().join("expected.txt");
     if std::env::var_os("GPUWHY_BLESS").is_some() {
-        fs::write(&file, &said).unwrap();
+        fs::write(&file, &message).unwrap();
     }
     let expected = fs::read_to_string(&file).unwrap();
     assert!(expected.lines().count() >= 15);
-    for (said, expected) in said.lines().zip(expected.lines()) {
-        assert_eq!(said, expected);
+    for (message, expected) in message.lines().zip(expected.lines()) {
+        assert_eq!(message, expected);
     }
-    assert_eq!(said.lines().count(), expected.lines().count());
+    assert_eq!(message.lines().count(), expected.lines().count());
 }
 
 #[test]
@@ -143,8 +144,8 @@ const IN_TURNS: [(&str, f64, f64); 6] = [
 fn savings_are_what_leaving_the_fault_out_really_saves() {
     for (name, saving_ms, step_ms) in IN_TURNS {
         let explained = &EXPLAINED[name];
-        let said = first(explained).unwrap().saves_ms_per_step.unwrap();
-        assert!((said - saving_ms).abs() <= 0.15 * saving_ms, "{name}: {said} of {saving_ms}");
+        let message = first(explained).unwrap().saves_ms_per_step.unwrap();
+        assert!((message - saving_ms).abs() <= 0.15 * saving_ms, "{name}: {message} of {saving_ms}");
         let tree = explained.steps.iter().find(|tree| tree.phase == "loop").unwrap();
         assert!((tree.mean_ms - step_ms).abs() <= 0.05 * step_ms, "{name}: {} of {step_ms}", tree.mean_ms);
     }

@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::extract::Path;
 use axum::http::{HeaderMap, Response};
 use axum::response::IntoResponse;
-use gpuwhy_door::page::Page;
+use gpuwhy_http::page::Page;
 
 pub(super) async fn index(headers: HeaderMap) -> Response<Body> {
     match Page::node().index(&headers) {

@@ -1,4 +1,4 @@
-//! The guard at the door: which host was meant, which page asks, who asks. All before anything else is done.
+//! The guard of every request: which host was meant, which page asks, who asks. All before anything else is done.
 
 use super::Site;
 use axum::body::Body;
@@ -7,8 +7,8 @@ use axum::http::header::{AUTHORIZATION, HOST, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
 use axum::middleware::Next;
 use axum::response::IntoResponse;
-use gpuwhy_door::page::{Page, is_from_elsewhere, is_same_origin, protect};
-use gpuwhy_door::{AskError, Kind};
+use gpuwhy_http::page::{Page, is_from_elsewhere, is_same_origin, protect};
+use gpuwhy_http::{AskError, Kind};
 use serde_json::json;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ fn refusal(site: &Site, request: &Request) -> Option<Response<Body>> {
         return Some(Page::node().login(StatusCode::OK, ""));
     }
     let sentence = "a token is needed: send it as `Authorization: Bearer TOKEN`";
-    let mut response = gpuwhy_door::reply::json(
+    let mut response = gpuwhy_http::reply::json(
         StatusCode::UNAUTHORIZED,
         &json!({"error": sentence, "kind": Kind::Refused}),
     );
@@ -62,7 +62,7 @@ fn refusal(site: &Site, request: &Request) -> Option<Response<Body>> {
     Some(response)
 }
 
-/// What everybody may have: that it lives, the door, and files that say nothing of the trace.
+/// What everybody may have: that it lives, the sign-in page, and files that say nothing of the trace.
 fn is_open(site: &Site, path: &str) -> bool {
     path == "/api/v1/health" || site.page && (path == "/login" || Page::node().has(path))
 }
@@ -78,7 +78,7 @@ pub(super) fn is_allowed(site: &Site, headers: &HeaderMap) -> bool {
     });
     match bearer {
         Some(token) => site.tokens.fits(token),
-        None => site.cookie.of(headers).is_some_and(|session| site.sessions.whose(&session).is_some()),
+        None => site.cookie.of(headers).is_some_and(|session| site.sessions.owner(&session).is_some()),
     }
 }
 

@@ -5,7 +5,7 @@ use axum::Form;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, Response, StatusCode};
-use gpuwhy_door::page::Page;
+use gpuwhy_http::page::Page;
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,8 +2,8 @@
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use gpuwhy_door::reply::json;
-use gpuwhy_door::{AskError, Kind};
+use gpuwhy_http::reply::json;
+use gpuwhy_http::{AskError, Kind};
 use serde_json::json;
 
 pub(super) async fn no_such_path() -> AskError {

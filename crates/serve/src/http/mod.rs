@@ -13,8 +13,8 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
-use gpuwhy_door::page::{Cookie, Sessions};
-use gpuwhy_door::{Door, McpSessions, Protocol, Tls, addresses, bind, told_to_end};
+use gpuwhy_http::page::{Cookie, Sessions};
+use gpuwhy_http::{ListenOptions, McpSessions, Protocol, Tls, addresses, bind, until_asked_to_end};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -105,8 +105,10 @@ pub fn serve_http(
             snapshots: Arc::new(Semaphore::new(snapshot::AT_ONCE)),
         });
         ready(&At { address: format!("{scheme}://{address}"), token });
-        let door = Door { tls: options.tls, protocol: Protocol::Http1, connections: CONNECTIONS };
-        door.serve_shared(listener, router(site), told_to_end(), CONNECTIONS_EACH).await.transpose()?;
+        let http = ListenOptions { tls: options.tls, protocol: Protocol::Http1, connections: CONNECTIONS };
+        http.serve_shared(listener, router(site), until_asked_to_end(), CONNECTIONS_EACH)
+            .await
+            .transpose()?;
         Ok(())
     });
     runtime.shutdown_background();

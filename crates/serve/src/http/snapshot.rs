@@ -9,7 +9,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE};
 use axum::http::{HeaderName, HeaderValue, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use gpuwhy_store::carry::{CarryError, send};
+use gpuwhy_store::transfer::{TransferError, send};
 use gpuwhy_store::{Maker, Reader};
 use hyper::body::Frame;
 use serde::Deserialize;
@@ -56,7 +56,7 @@ pub(super) async fn get(
     let failed = |_| AskError::new(Kind::Failed, "reading the trace failed; look at the server's messages");
     let (bytes, reader) = opened.await.map_err(failed)?.map_err(of_store)?;
     if reader.origin().maker != Maker::Gpuwhy {
-        return Err(AskError::new(Kind::Usage, CarryError::Foreign.to_string()));
+        return Err(AskError::new(Kind::Usage, TransferError::Foreign.to_string()));
     }
     let (sender, pieces) = channel(PIECES);
     let handle = Handle::current();
@@ -90,7 +90,7 @@ fn stream(reader: &Reader, from_ns: Option<u64>, pieces: Pieces) {
     let mut packed = GzEncoder::new(BufWriter::with_capacity(PIECE, pieces), Compression::fast());
     match send(reader, from_ns, &mut packed, &|_| began.elapsed() < MAX_WAIT) {
         // What went wrong with the trace was said in the stream. Where nobody takes the rest, nobody misses it.
-        Ok(_) | Err(CarryError::Store(_)) => {
+        Ok(_) | Err(TransferError::Store(_)) => {
             let _ = packed.finish().and_then(|mut out| out.flush());
         }
         // An end that is none: whoever gets it sees that it is cut.

@@ -1,6 +1,6 @@
 //! The prompt `investigate`: how to find out why a GPU stalls.
 
-use gpuwhy_door::text::harmless;
+use gpuwhy_http::text::harmless;
 use rmcp::ErrorData;
 use rmcp::model::{GetPromptRequestParams, GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
 use serde_json::Value;

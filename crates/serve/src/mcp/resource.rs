@@ -1,7 +1,7 @@
 //! Resources: the schema of the trace file, and the trace in short.
 
 use crate::Questions;
-use gpuwhy_door::{answer, fence, text};
+use gpuwhy_http::{answer, fence, text};
 use rmcp::ErrorData;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents};
 use serde_json::{Map, Value};

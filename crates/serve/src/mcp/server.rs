@@ -2,7 +2,7 @@
 
 use super::{prompt, resource};
 use crate::Questions;
-use gpuwhy_door::tool;
+use gpuwhy_http::tool;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, GetPromptRequestParams, GetPromptResponse,
     Implementation, ListPromptsResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,

@@ -149,11 +149,11 @@ pub(crate) fn served(path: &Path, options: HttpOptions) -> Client {
 
 pub(crate) fn served_at(path: &Path, options: HttpOptions) -> At {
     let questions = Questions::new(path.into(), HOST);
-    let (tell, told) = mpsc::channel();
+    let (emit, reported) = mpsc::channel();
     std::thread::spawn(move || {
-        serve_http(questions, options, |at| tell.send(at.clone()).unwrap()).unwrap();
+        serve_http(questions, options, |at| emit.send(at.clone()).unwrap()).unwrap();
     });
-    told.recv_timeout(Duration::from_secs(20)).unwrap()
+    reported.recv_timeout(Duration::from_secs(20)).unwrap()
 }
 
 /// Open to everybody on this host.

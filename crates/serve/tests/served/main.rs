@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may only fail")]
 
+mod access;
 mod client;
-mod doors;
 mod hostile;
 mod limits;
 mod made;

@@ -89,14 +89,14 @@ fn every_row_is_a_path_a_tool_an_operation_and_a_section() {
         references(about.get("inputSchema").unwrap(), &about["inputSchema"]);
         references(about.get("outputSchema").unwrap(), &about["outputSchema"]);
         let result = client.call(tool, &request_of(name));
-        let said = result["content"][0]["text"].as_str().unwrap();
+        let message = result["content"][0]["text"].as_str().unwrap();
         if result["isError"] == true {
-            assert!(said.starts_with("the trace has no "), "{tool}: {said}");
+            assert!(message.starts_with("the trace has no "), "{tool}: {message}");
         } else {
             let answer = &result["structuredContent"];
             assert!(of_host || answer["coverage"].is_object(), "{tool}: {answer}");
             assert!(answer["next"].as_array().is_some_and(|next| !next.is_empty()), "{tool}");
-            assert!(said.len() < 3 * 2_000 + 300, "{tool}: {} bytes", said.len());
+            assert!(message.len() < 3 * 2_000 + 300, "{tool}: {} bytes", message.len());
         }
     }
 

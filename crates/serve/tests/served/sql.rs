@@ -68,12 +68,12 @@ fn nothing_is_written_attached_or_read_from_elsewhere() {
     for statement in statements {
         let reply = client.post("/api/v1/sql", &json!({"statement": statement}));
         assert_eq!(reply.status, 400, "{statement}: {}", reply.body);
-        let said = reply.json();
-        assert_eq!(said["kind"], "usage", "{statement}: {said}");
+        let message = reply.json();
+        assert_eq!(message["kind"], "usage", "{statement}: {message}");
         assert!(!reply.body.contains("root:"), "{statement}");
         let result = client.call("run_sql", &json!({"statement": statement}));
         assert_eq!(result["isError"], true, "{statement}");
-        assert_eq!(result["content"][0]["text"], said["error"], "{statement}");
+        assert_eq!(result["content"][0]["text"], message["error"], "{statement}");
         assert_eq!(files(folder.path()), before, "{statement}");
     }
 }

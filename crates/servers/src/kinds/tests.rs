@@ -280,7 +280,7 @@ fn what_the_code_of_vllm_0_32_writes_is_read_to_the_last_request() {
     assert_eq!((sample.requests, sample.preemptions), (Some(12), Some(2)));
     assert_eq!((sample.prompt_tokens_per_s, sample.generation_tokens_per_s), (Some(600.0), Some(300.0)));
     assert_eq!(sample.spec_accept_pct, Some(70.0));
-    is_told(
+    is_reported(
         &sample,
         [
             (Signal::Ttft, 12, 2.1),
@@ -301,17 +301,17 @@ fn what_the_code_of_sglang_0_5_23_writes_is_read_to_the_last_request() {
     assert_eq!(sample.requests, Some(6));
     assert_eq!((sample.prompt_tokens_per_s, sample.generation_tokens_per_s), (Some(300.0), Some(150.0)));
     assert_eq!(sample.spec_accept_pct, Some(80.0));
-    is_told(
+    is_reported(
         &sample,
         [(Signal::Ttft, 6, 2.4), (Signal::Itl, 150, 3.0), (Signal::E2e, 6, 27.0), (Signal::Queue, 6, 0.12)],
     );
 }
 
-fn is_told(sample: &ServerSample, expected: [(Signal, u64, f64); 4]) {
+fn is_reported(sample: &ServerSample, expected: [(Signal, u64, f64); 4]) {
     for (signal, count, seconds) in expected {
-        let told = &sample.latencies[&signal];
-        assert_eq!(told.count, count, "{signal:?}");
-        assert!((told.sum_us / 1e6 - seconds).abs() < 1e-6, "{signal:?}: {}", told.sum_us);
-        assert_eq!(told.buckets.iter().map(|bucket| bucket.count).sum::<u64>(), count, "{signal:?}");
+        let reported = &sample.latencies[&signal];
+        assert_eq!(reported.count, count, "{signal:?}");
+        assert!((reported.sum_us / 1e6 - seconds).abs() < 1e-6, "{signal:?}: {}", reported.sum_us);
+        assert_eq!(reported.buckets.iter().map(|bucket| bucket.count).sum::<u64>(), count, "{signal:?}");
     }
 }

@@ -91,11 +91,11 @@ pub(super) fn align(readers: &[Reader], measured: &[Offset]) -> Result<Vec<Clock
         (*clock, *first) = (Clock::REFERENCE, true);
     }
     // Collectives first: they bound what they tell. What was measured leads to those that none leads to.
-    let told: [&dyn Fn(usize, usize) -> Option<Clock>; 2] =
+    let reported: [&dyn Fn(usize, usize) -> Option<Clock>; 2] =
         [&|to, of| difference(seen.get(to)?, seen.get(of)?), &|to, of| {
             Some(between(*measured.get(to)?, *measured.get(of)?))
         }];
-    while let Some((of, clock)) = told.iter().find_map(|told| nearest(&clocks, &aligned, *told)) {
+    while let Some((of, clock)) = reported.iter().find_map(|reported| nearest(&clocks, &aligned, *reported)) {
         (clocks[of], aligned[of]) = (clock, true);
     }
     Ok(clocks)
@@ -105,12 +105,12 @@ pub(super) fn align(readers: &[Reader], measured: &[Offset]) -> Result<Vec<Clock
 fn nearest(
     clocks: &[Clock],
     aligned: &[bool],
-    told: &dyn Fn(usize, usize) -> Option<Clock>,
+    reported: &dyn Fn(usize, usize) -> Option<Clock>,
 ) -> Option<(usize, Clock)> {
     let mut best: Option<(usize, Clock)> = None;
     for to in (0..clocks.len()).filter(|at| aligned[*at]) {
         for of in (0..clocks.len()).filter(|at| !aligned[*at]) {
-            let Some(offset) = told(to, of) else { continue };
+            let Some(offset) = reported(to, of) else { continue };
             let clock = Clock {
                 shift_ns: offset.shift_ns.saturating_add(clocks[to].shift_ns),
                 error_ns: offset.error_ns.zip(clocks[to].error_ns).map(|(a, b)| a.saturating_add(b)),

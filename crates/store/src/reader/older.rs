@@ -2,15 +2,15 @@
 //! that one set of questions does for all files. The file stays as it is. What a statement sorts goes to temporary files as in
 //! every other trace, where its size is limited.
 
-use crate::schema::{Lacks, VIEWS, lacks};
+use crate::schema::{Missing, VIEWS, missing_parts};
 use rusqlite::Connection;
 
 pub(super) fn supplement(db: &Connection) -> rusqlite::Result<()> {
-    for lack in lacks(db)? {
+    for gap in missing_parts(db)? {
         // A name without a schema means the temporary thing first.
-        let sql = match lack {
-            Lacks::Table(table) => table.create_temp_sql(),
-            Lacks::Columns(table, columns) => {
+        let sql = match gap {
+            Missing::Table(table) => table.create_temp_sql(),
+            Missing::Columns(table, columns) => {
                 let nothing: String = columns
                     .iter()
                     .map(|column| format!(", CAST(NULL AS {}) AS {}", column.kind, column.name))

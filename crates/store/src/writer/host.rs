@@ -19,9 +19,9 @@ fn completing(table: &Table) -> String {
     table.on_conflict(|column| {
         let known = format!("coalesce(excluded.{column}, {}.{column})", table.name);
         match TOGETHER.iter().find(|(_, columns)| columns.contains(&column)) {
-            Some((told, _)) => {
+            Some((reported, _)) => {
                 format!(
-                    "{column} = CASE WHEN excluded.{told} IS NULL THEN {known} ELSE excluded.{column} END"
+                    "{column} = CASE WHEN excluded.{reported} IS NULL THEN {known} ELSE excluded.{column} END"
                 )
             }
             None => format!("{column} = {known}"),
@@ -100,7 +100,7 @@ pub(super) fn process_events(
             known(&event.comm),
             session_id,
         ])?;
-        threads.tell(event)?;
+        threads.emit(event)?;
         if event.kind == ProcessEventKind::Exit {
             end_process(db, event)?;
         }

@@ -259,7 +259,7 @@ impl Writer {
         marks::servers(db, &batch.server_samples, session_id)?;
         probes::changes(db, &batch.watch_changes, session_id)?;
         probes::slices(db, &batch.slices, session_id)?;
-        probes::bills(db, &batch.bills, session_id)
+        probes::tracing_costs(db, &batch.tracing_costs, session_id)
     }
 
     fn facts(&mut self, facts: &Facts) -> rusqlite::Result<()> {

@@ -61,8 +61,8 @@ fn unharmed(mut db: Connection, path: &Path) -> Result<(), StoreError> {
     let at = |error| StoreError::at(path, error);
     let until = Instant::now() + LOOK;
     db.progress_handler(1000, Some(move || Instant::now() > until)).map_err(at)?;
-    let said = db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
-    match said {
+    let message = db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
+    match message {
         Ok(word) if word == "ok" => Ok(()),
         Ok(words) => Err(StoreError::Damaged {
             path: path.into(),

@@ -4,7 +4,7 @@ use super::Writer;
 use super::row::{insert_into, known, nonzero, put};
 use crate::StoreError;
 use crate::schema::host::{PROBES, WATCH_CHANGES, WATCH_COSTS, WATCH_SLICES};
-use gpuwhy_model::{Bill, ProbeStatus, Slice};
+use gpuwhy_model::{ProbeStatus, Slice, TracingCost};
 use rusqlite::{Connection, params};
 
 /// What a probe has cost so far.
@@ -105,22 +105,26 @@ pub(super) fn slices(db: &Connection, slices: &[Slice], session_id: i64) -> rusq
 }
 
 /// What being watched cost.
-pub(super) fn bills(db: &Connection, bills: &[Bill], session_id: i64) -> rusqlite::Result<()> {
-    if bills.is_empty() {
+pub(super) fn tracing_costs(
+    db: &Connection,
+    tracing_costs: &[TracingCost],
+    session_id: i64,
+) -> rusqlite::Result<()> {
+    if tracing_costs.is_empty() {
         return Ok(());
     }
     let mut insert = insert_into(db, &WATCH_COSTS)?;
-    for bill in bills {
+    for cost in tracing_costs {
         put!(
             insert,
             WATCH_COSTS,
-            "window_start_ns" = bill.window_start_ns as i64,
-            "window_ns" = bill.window_ns as i64,
-            "pid" = bill.pid,
-            "calls" = bill.calls as i64,
-            "cost_ns" = bill.cost_ns as i64,
-            "worst_thread_pct" = bill.worst_thread_pct,
-            "level" = bill.level.name(),
+            "window_start_ns" = cost.window_start_ns as i64,
+            "window_ns" = cost.window_ns as i64,
+            "pid" = cost.pid,
+            "calls" = cost.calls as i64,
+            "cost_ns" = cost.cost_ns as i64,
+            "worst_thread_pct" = cost.worst_thread_pct,
+            "level" = cost.level.name(),
             "session_id" = session_id,
         );
     }

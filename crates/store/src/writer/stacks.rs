@@ -29,28 +29,28 @@ pub(super) fn stacks(db: &Connection, stacks: &[Stack]) -> rusqlite::Result<()> 
 
 pub(super) fn between_calls(
     db: &Connection,
-    met: &[BetweenCalls],
+    seen: &[BetweenCalls],
     ops: &mut Ops,
     session_id: i64,
 ) -> rusqlite::Result<()> {
-    if met.is_empty() {
+    if seen.is_empty() {
         return Ok(());
     }
     let mut insert = insert_into(db, &WAIT_SAMPLES)?;
-    for met in met {
+    for seen in seen {
         put!(
             insert,
             WAIT_SAMPLES,
-            "timestamp_ns" = met.time_ns as i64,
-            "pid" = met.pid,
-            "tid" = met.tid,
-            "since_ns" = met.since_ns as i64,
-            "reason" = met.part.name(),
-            "stack_id" = met.stack_id,
+            "timestamp_ns" = seen.time_ns as i64,
+            "pid" = seen.pid,
+            "tid" = seen.tid,
+            "since_ns" = seen.since_ns as i64,
+            "reason" = seen.part.name(),
+            "stack_id" = seen.stack_id,
             "session_id" = session_id,
-            "weight_ns" = met.weight_ns as i64,
-            "makes_calls" = met.last_call_ns != 0,
-            "op" = ops.name_of(db, met.op)?,
+            "weight_ns" = seen.weight_ns as i64,
+            "makes_calls" = seen.last_call_ns != 0,
+            "op" = ops.name_of(db, seen.op)?,
         );
     }
     Ok(())

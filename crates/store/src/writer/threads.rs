@@ -17,7 +17,7 @@ impl<'c> Threads<'c> {
         Ok(Threads { db, insert: insert_into(db, &THREADS)?, session_id })
     }
 
-    pub(super) fn tell(&mut self, event: &ProcessEvent) -> rusqlite::Result<()> {
+    pub(super) fn emit(&mut self, event: &ProcessEvent) -> rusqlite::Result<()> {
         let time = event.time_ns as i64;
         let comm = known(&event.comm);
         match event.kind {

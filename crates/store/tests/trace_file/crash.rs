@@ -113,18 +113,20 @@ fn anybody_can_read_an_unfinished_file_in_a_folder_of_others() {
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600, "{name}");
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
     }
-    let nobody = |role: &str| other_process(&program, role, &path).uid(65534).gid(65534).spawn();
-    let Ok(mut child) = nobody("read") else { return skip("only root can start a process of another user") };
+    let unprivileged = |role: &str| other_process(&program, role, &path).uid(65534).gid(65534).spawn();
+    let Ok(mut child) = unprivileged("read") else {
+        return skip("only root can start a process of another user");
+    };
     assert!(line(&mut child, "events").ends_with("events 5000"));
     child.wait().unwrap();
     let before = std::fs::read(&path).unwrap();
     std::fs::remove_file(folder.path().join("trace.db-shm")).unwrap();
-    let mut child = nobody("read").unwrap();
+    let mut child = unprivileged("read").unwrap();
     assert!(line(&mut child, "events").ends_with("events 5000"));
     child.wait().unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), before);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
-    let mut child = nobody("unreadable").unwrap();
+    let mut child = unprivileged("unreadable").unwrap();
     let words = line(&mut child, "trace.db");
     child.wait().unwrap();
     assert!(words.contains("permission denied"), "{words}");

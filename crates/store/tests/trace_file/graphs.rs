@@ -63,10 +63,10 @@ fn written(facts: &[Facts]) -> (tempfile::TempDir, Reader) {
 
 #[test]
 fn kernels_count_up_and_keep_their_names() {
-    let told = |kernels| Facts { kernels, ..Facts::default() };
-    let first = told(vec![kernel(u64::MAX, "gemm", 3), kernel(0x51, "", 1)]);
+    let reported = |kernels| Facts { kernels, ..Facts::default() };
+    let first = reported(vec![kernel(u64::MAX, "gemm", 3), kernel(0x51, "", 1)]);
     let later =
-        told(vec![Kernel { module: String::new(), ..kernel(u64::MAX, "", 7) }, kernel(0x51, "relu", 2)]);
+        reported(vec![Kernel { module: String::new(), ..kernel(u64::MAX, "", 7) }, kernel(0x51, "relu", 2)]);
     let (_folder, reader) = written(&[first, later]);
     assert_eq!(
         lines(

@@ -26,9 +26,9 @@ fn sorting_spills_to_files_that_are_limited_whoever_made_the_trace() {
         let reader = Reader::open(&path).unwrap();
         let limits = Limits { spill: 64 << 20, ..Limits::default() };
         // The answer itself would be a long message.
-        let said = reader.sql(LARGE_SORT, &limits).map(|answer| answer.rows.len()).unwrap_err();
-        assert!(matches!(said, StoreError::TooLarge(_)), "{}: {said}", path.display());
-        assert!(said.to_string().contains("64 MiB of temporary files"), "{said}");
+        let message = reader.sql(LARGE_SORT, &limits).map(|answer| answer.rows.len()).unwrap_err();
+        assert!(matches!(message, StoreError::TooLarge(_)), "{}: {message}", path.display());
+        assert!(message.to_string().contains("64 MiB of temporary files"), "{message}");
     }
 }
 
@@ -40,8 +40,8 @@ fn texts_that_have_to_be_converted_are_no_trace() {
     db.pragma_update(None, "encoding", "UTF-16").unwrap();
     schema::create(&db).unwrap();
     drop(db);
-    let said = Reader::open(&path).unwrap_err();
-    assert!(said.to_string().contains("its texts are UTF-16"), "{said}");
+    let message = Reader::open(&path).unwrap_err();
+    assert!(message.to_string().contains("its texts are UTF-16"), "{message}");
 }
 
 #[test]
@@ -59,8 +59,8 @@ fn a_file_that_computes_is_not_written_to() {
         let path = folder.path().join(format!("{number}.db"));
         writer(&path).finish(1).unwrap();
         Connection::open(&path).unwrap().execute_batch(sql).unwrap();
-        let said = Writer::create_or_append(&path, &session(), &ops(), &Options::default()).unwrap_err();
-        assert!(said.to_string().contains("more computes something for every row"), "{sql}: {said}");
+        let message = Writer::create_or_append(&path, &session(), &ops(), &Options::default()).unwrap_err();
+        assert!(message.to_string().contains("more computes something for every row"), "{sql}: {message}");
         assert_eq!(Reader::open(&path).unwrap().event_count().unwrap(), 0, "it can be read");
     }
 }

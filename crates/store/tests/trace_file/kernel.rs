@@ -30,7 +30,7 @@ fn wait(number: u64, part: Part) -> WaitEvent {
 }
 
 /// The same with everything known of it.
-fn told(number: u64, part: Part) -> WaitEvent {
+fn reported(number: u64, part: Part) -> WaitEvent {
     WaitEvent {
         cgroup_id: 7,
         op: OpId(1),
@@ -67,7 +67,7 @@ fn ends() -> Ends {
 fn waits_go_where_their_reason_belongs() {
     let parts = [Part::Runnable, Part::Blocked(Reason::Fault), Part::Blocked(Reason::File)];
     let parts = parts.into_iter().chain([Part::Blocked(Reason::Socket)]).zip(0..);
-    let wait_events = parts.flat_map(|(part, kind)| [told(10 * kind, part), wait(10 * kind + 1, part)]);
+    let wait_events = parts.flat_map(|(part, kind)| [reported(10 * kind, part), wait(10 * kind + 1, part)]);
     let batch = Batch { wait_events: wait_events.collect(), ..Batch::default() };
     let (_folder, reader) = trace(&batch, &Facts::default());
     let told_of_all = "timestamp_ns, duration_ns, event, pid, tid, cgroup_id, op, session_id";
@@ -107,7 +107,7 @@ fn waits_say_what_ended_them_and_the_system_call() {
         (Part::Blocked(Reason::Poll), "net_events"),
     ] {
         let timer = WaitEvent { woken_by: Some(WokenBy::Timer), ..wait(3, part) };
-        let wait_events = vec![told(1, part), wait(2, part), timer];
+        let wait_events = vec![reported(1, part), wait(2, part), timer];
         let (_folder, reader) = trace(&Batch { wait_events, ..Batch::default() }, &Facts::default());
         let rows = lines(&reader, &format!("SELECT timestamp_ns, woken_by, syscall FROM {table}"));
         assert_eq!(rows, ["+1|task|202", "+2|-|-", "+3|timer|-"], "{table}");
@@ -152,7 +152,10 @@ fn requests_retransmits_and_kills_share_tables_with_waits() {
         by_comm: "greedy".into(),
     };
     let batch = Batch {
-        wait_events: vec![told(9, Part::Blocked(Reason::BlockIo)), told(9, Part::Blocked(Reason::Reclaim))],
+        wait_events: vec![
+            reported(9, Part::Blocked(Reason::BlockIo)),
+            reported(9, Part::Blocked(Reason::Reclaim)),
+        ],
         io_events: vec![request],
         tcp_events: vec![retransmit],
         oom_events: vec![kill],

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod append;
-mod carry;
 mod collectives;
 mod confined;
 mod crash;
@@ -24,5 +23,6 @@ mod published;
 mod refusals;
 mod retention;
 mod sql;
+mod transfer;
 mod views;
 mod work;

@@ -100,9 +100,9 @@ fn overwritten_pages_are_reported_when_they_are_read() {
     let length = bytes.len();
     bytes[length / 2..].fill(0x5a);
     std::fs::write(&path, &bytes).unwrap();
-    let said = Reader::open(&path)
+    let message = Reader::open(&path)
         .and_then(|reader| reader.sql("SELECT sum(duration_ns) FROM calls", &Limits::default()));
-    let error = said.unwrap_err();
+    let error = message.unwrap_err();
     assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
 }
 

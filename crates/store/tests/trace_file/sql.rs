@@ -90,8 +90,8 @@ fn whatever_would_change_something_is_refused() {
         "SELECT * FROM pragma_journal_mode",
         "SELECT * FROM pragma_database_list",
     ] {
-        let said = error(&reader, sql);
-        assert!(matches!(said, StoreError::ReadOnly), "{sql}: {said}");
+        let message = error(&reader, sql);
+        assert!(matches!(message, StoreError::ReadOnly), "{sql}: {message}");
     }
     assert_eq!(StoreError::ReadOnly.to_string(), "that SQL would change the trace; only SELECT is allowed");
     assert!(!std::path::Path::new("/tmp/gpuwhy-attached.db").exists());
@@ -108,12 +108,12 @@ fn functions_that_reach_outside_are_refused() {
         "SELECT fts3_tokenizer('simple')",
         "SELECT LOAD_EXTENSION('x', 'y')",
     ] {
-        let said = error(&reader, sql);
-        assert!(matches!(said, StoreError::Function(_) | StoreError::Sql(_)), "{sql}: {said}");
+        let message = error(&reader, sql);
+        assert!(matches!(message, StoreError::Function(_) | StoreError::Sql(_)), "{sql}: {message}");
     }
     for sql in ["SELECT readfile('/etc/passwd')", "SELECT writefile('/tmp/x', 'y')", "SELECT edit('x')"] {
-        let said = error(&reader, sql);
-        assert!(matches!(said, StoreError::Sql(_)), "{sql}: {said}");
+        let message = error(&reader, sql);
+        assert!(matches!(message, StoreError::Sql(_)), "{sql}: {message}");
     }
 }
 
@@ -138,8 +138,11 @@ fn wrong_sql_is_explained() {
         ("SELECT replace(hex(zeroblob(8000000)), '0', 'xxxxxxxxxx')", "more than 16 MiB"),
         ("SELECT abs(-9223372036854775808)", "integer overflow"),
     ] {
-        let said = error(&reader, sql);
-        assert!(matches!(said, StoreError::Sql(_)) && said.to_string().contains(words), "{sql}: {said}");
+        let message = error(&reader, sql);
+        assert!(
+            matches!(message, StoreError::Sql(_)) && message.to_string().contains(words),
+            "{sql}: {message}"
+        );
     }
     let deep = format!("SELECT 1{}", " + 1".repeat(2000));
     assert!(matches!(error(&reader, &deep), StoreError::Sql(_)));
@@ -158,8 +161,8 @@ fn what_takes_too_long_is_stopped() {
         "SELECT count(*) FROM (SELECT DISTINCT a.timestamp_ns + b.timestamp_ns + c.timestamp_ns FROM calls a, calls b, calls c)",
     ] {
         let begin = Instant::now();
-        let said = reader.sql(sql, &limits).unwrap_err();
-        assert!(matches!(said, StoreError::TooSlow(_)), "{sql}: {said}");
+        let message = reader.sql(sql, &limits).unwrap_err();
+        assert!(matches!(message, StoreError::TooSlow(_)), "{sql}: {message}");
         assert!(begin.elapsed() < Duration::from_secs(5), "{sql} took {:?}", begin.elapsed());
     }
     reader.sql("SELECT 1", &limits).unwrap();

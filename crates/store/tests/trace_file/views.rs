@@ -317,7 +317,7 @@ fn blame_loss_probes_and_stacks_are_kept() {
         ns: 1234,
         count: 5,
     };
-    let nobody = BlameRow {
+    let unprivileged = BlameRow {
         op: OpId::NONE,
         cause: Cause::Unknown,
         by_pid: 0,
@@ -342,7 +342,9 @@ fn blame_loss_probes_and_stacks_are_kept() {
         }],
         ..calls(0..1)
     };
-    writer.write(&batch, &Facts { blame: vec![row.clone(), nobody.clone()], ..Facts::default() }).unwrap();
+    writer
+        .write(&batch, &Facts { blame: vec![row.clone(), unprivileged.clone()], ..Facts::default() })
+        .unwrap();
     let probe = |target: &str, state, reason: &str| ProbeStatus {
         probe: "cuda".into(),
         target: target.into(),
@@ -371,7 +373,7 @@ fn blame_loss_probes_and_stacks_are_kept() {
     writer.finish(5).unwrap();
     let reader = Reader::open(&path).unwrap();
     // In the order of windows, threads and operations, nobody's first.
-    assert_eq!(reader.blame(&Filter::default()).unwrap(), [nobody, row]);
+    assert_eq!(reader.blame(&Filter::default()).unwrap(), [unprivileged, row]);
     assert_eq!(reader.losses().unwrap(), batch.losses);
     assert_eq!(
         one(&reader, "SELECT json_extract(addresses, '$[0]') FROM stacks WHERE stack_id = -7"),

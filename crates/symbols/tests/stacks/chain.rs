@@ -80,7 +80,7 @@ fn names_are_found_after_the_end() {
     let mut victim = Victim::program(&workshop.path("victim"));
     let (registers, stack) = victim.capture();
     let mut symbols = symbols();
-    symbols.meet(victim.pid());
+    symbols.see(victim.pid());
     victim.end();
     drop(workshop);
     let unwound = symbols.unwind(victim.pid(), registers, &stack, &[], MAX_FRAMES);
@@ -102,7 +102,7 @@ fn return_addresses_that_a_probe_swapped_are_put_back() {
     let (registers, mut stack) = victim.capture();
     let mut symbols = symbols();
     let pid = victim.pid();
-    symbols.meet(pid);
+    symbols.see(pid);
     let whole = symbols.unwind(pid, registers, &stack, &[], MAX_FRAMES);
     // Two of them: nested calls that are both probed have the same trampoline on the stack.
     let mut swapped = Vec::new();
@@ -128,7 +128,7 @@ fn a_stack_that_was_cut_off_is_not_complete() {
     let (registers, stack) = victim.capture();
     let mut symbols = symbols();
     let pid = victim.pid();
-    symbols.meet(pid);
+    symbols.see(pid);
     let whole = symbols.unwind(pid, registers, &stack, &[], MAX_FRAMES);
     assert!(whole.complete);
     for size in [0, 7, 8, 512, 1024] {

@@ -89,7 +89,7 @@ fn a_debug_file_is_found_by_its_build_id_in_the_processs_root() {
     let mut victim = Victim::start(command.arg(workshop.folder.path()).arg("/victim"));
     let (registers, stack) = victim.capture();
     let mut symbols = symbols();
-    symbols.meet(victim.pid());
+    symbols.see(victim.pid());
     victim.end();
     let unwound = symbols.unwind(victim.pid(), registers, &stack, &[], MAX_FRAMES);
     let frames = symbols.frames(victim.pid(), &unwound.addresses).concat();

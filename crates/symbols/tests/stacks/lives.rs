@@ -28,7 +28,7 @@ fn a_thread_is_followed_to_where_it_started() {
     workshop.compile("thread.c", THREAD, "victim", "-O2 -pthread");
     let victim = Victim::program(&workshop.path("victim"));
     let mut symbols = symbols();
-    symbols.meet(victim.pid());
+    symbols.see(victim.pid());
     let (registers, stack) = victim.capture_thread(victim.threads()[0]);
     let unwound = symbols.unwind(victim.pid(), registers, &stack, &[], MAX_FRAMES);
     let frames = symbols.frames(victim.pid(), &unwound.addresses).concat();
@@ -62,7 +62,7 @@ fn a_library_that_is_loaded_later_is_found() {
     workshop.compile("later.c", LATER, "victim", "-O2 -ldl");
     let victim = Victim::start(Command::new(workshop.path("victim")).arg(workshop.path("liblate.so")));
     let mut symbols = Symbols::new(Limits { reread_after: Duration::ZERO, ..Limits::default() });
-    symbols.meet(victim.pid());
+    symbols.see(victim.pid());
     victim.go_on();
     let (registers, stack) = victim.capture();
     let unwound = symbols.unwind(victim.pid(), registers, &stack, &[], MAX_FRAMES);
@@ -117,7 +117,7 @@ fn few_files_at_a_time_are_enough() {
     let (unwound, frames) = stack_of(&mut symbols, &victim);
     assert_chain(&frames, &["second", "main"]);
     assert!(unwound.complete);
-    symbols.meet(std::process::id());
+    symbols.see(std::process::id());
     let (again, frames) = stack_of(&mut symbols, &victim);
     assert_chain(&frames, &["second", "main"]);
     assert_eq!(again, unwound);

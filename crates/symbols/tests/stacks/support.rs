@@ -168,7 +168,7 @@ pub(crate) fn symbols() -> Symbols {
 /// The whole stack and its frames.
 pub(crate) fn stack_of(symbols: &mut Symbols, victim: &Victim) -> (Unwound, Vec<Frame>) {
     let (registers, stack) = victim.capture();
-    symbols.meet(victim.pid());
+    symbols.see(victim.pid());
     let unwound = symbols.unwind(victim.pid(), registers, &stack, &[], MAX_FRAMES);
     let frames = symbols.frames(victim.pid(), &unwound.addresses).concat();
     (unwound, frames)

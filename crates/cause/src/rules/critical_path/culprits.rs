@@ -1,13 +1,19 @@
 //! Who is behind a part of a path, and how the path came there.
 
-use crate::bills::{Bills, Share, Who};
+use crate::attribution::{Attribution, Share, Who};
 use crate::case::{Case, is_kernel_thread};
 use crate::draft::{in_short, place_of_stack, seconds};
 use crate::path::{Key, Part, ProcessPath, who};
 use gpuwhy_model::Cause;
 use std::collections::BTreeMap;
 
-pub(super) fn name_culprits(case: &Case<'_>, path: &ProcessPath, key: &Key, part: &Part, bills: &mut Bills) {
+pub(super) fn name_culprits(
+    case: &Case<'_>,
+    path: &ProcessPath,
+    key: &Key,
+    part: &Part,
+    attribution: &mut Attribution,
+) {
     let pid = path.pid;
     let comm = |tid: u32| {
         let thread = case.evidence.activity.threads.get(&tid);
@@ -34,11 +40,11 @@ pub(super) fn name_culprits(case: &Case<'_>, path: &ProcessPath, key: &Key, part
                 _ => *by_pid,
             };
             let share = Share { comm, pid: Some(stands_for_all), ns: *ns, count: 1, ..Share::default() };
-            bills.blame(key.class, Who::Process(stands_for_all), share);
+            attribution.blame(key.class, Who::Process(stands_for_all), share);
             if let Some(command) =
                 case.evidence.activity.commands.get(by_pid).filter(|_| key.class == Cause::ProcWait)
             {
-                bills.say(key.class, format!("the child ran: {}", command.command));
+                attribution.note(key.class, format!("the child ran: {}", command.command));
             }
         }
         return;
@@ -48,7 +54,7 @@ pub(super) fn name_culprits(case: &Case<'_>, path: &ProcessPath, key: &Key, part
             let ns = part.ns / (path.sharers.len() as u64 + 1);
             let share =
                 Share { comm: case.comm(*other), pid: Some(*other), ns, count: 1, ..Share::default() };
-            bills.blame(key.class, Who::Process(*other), share);
+            attribution.blame(key.class, Who::Process(*other), share);
         }
         return;
     }
@@ -56,7 +62,7 @@ pub(super) fn name_culprits(case: &Case<'_>, path: &ProcessPath, key: &Key, part
     let object = object.and_then(|(at, _)| case.evidence.activity.objects.get(*at as usize));
     if let (Cause::NetWait, Some(peer)) = (key.class, object) {
         let share = Share { comm: peer.clone(), ns: part.ns, count: part.waits, ..Share::default() };
-        bills.blame(key.class, Who::Named(peer.clone()), share);
+        attribution.blame(key.class, Who::Named(peer.clone()), share);
         return;
     }
     let others: u64 = part.others.iter().map(|(_, ns)| ns).sum();
@@ -64,12 +70,12 @@ pub(super) fn name_culprits(case: &Case<'_>, path: &ProcessPath, key: &Key, part
         let of = case.evidence.activity.threads.get(tid).map_or(pid, |thread| thread.pid);
         let share =
             Share { comm: comm(*tid), pid: Some(of), ns: *ns, count: part.waits.max(1), ..Share::default() };
-        bills.blame(key.class, Who::Process(of), share);
+        attribution.blame(key.class, Who::Process(of), share);
     }
 }
 
 /// How the path came to the thread.
-pub(super) fn say_way(case: &Case<'_>, path: &ProcessPath, key: &Key, bills: &mut Bills) {
+pub(super) fn add_way(case: &Case<'_>, path: &ProcessPath, key: &Key, attribution: &mut Attribution) {
     let mut tid = key.tid;
     let mut seen = vec![tid];
     while let Some(way) = path.ways.get(&tid).filter(|_| tid != path.pid) {
@@ -78,7 +84,7 @@ pub(super) fn say_way(case: &Case<'_>, path: &ProcessPath, key: &Key, bills: &mu
         }
         let place = place_of_stack(case, way.stack_id);
         let line = in_short(&place).map_or_else(String::new, |line| format!(" at {line}"));
-        bills.say(
+        attribution.note(
             key.class,
             format!(
                 "on the way: {} waited for {}{line} ({}, {} waits)",

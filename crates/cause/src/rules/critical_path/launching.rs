@@ -1,7 +1,7 @@
 //! Loops that do nothing but launch.
 
 use super::BUSY_PCT;
-use crate::bills::Bills;
+use crate::attribution::Attribution;
 use crate::case::Case;
 use crate::draft::{Draft, at, place_of_stack, seconds};
 use crate::fixes::fixes;
@@ -24,13 +24,14 @@ pub(super) fn launching(case: &Case<'_>, path: &ProcessPath, scale: Scale) -> Op
     if share < LAUNCH_PCT || path.busy_pct.is_some_and(|pct| pct >= BUSY_PCT) {
         return None;
     }
-    let mut bills = Bills::default();
-    bills.add(Cause::LaunchBound, ns);
+    let mut attribution = Attribution::default();
+    attribution.add(Cause::LaunchBound, ns);
     for (tid, part) in &threads {
-        bills.say(Cause::LaunchBound, format!("{} in {}", seconds(part.ns), who(case, *tid)));
+        attribution.note(Cause::LaunchBound, format!("{} in {}", seconds(part.ns), who(case, *tid)));
     }
     if let Some(pct) = path.busy_pct {
-        bills.say(Cause::LaunchBound, format!("the GPU was busy {pct:.0}% of the loop by its own counter"));
+        attribution
+            .note(Cause::LaunchBound, format!("the GPU was busy {pct:.0}% of the loop by its own counter"));
     }
     let most = threads.values().filter(|part| !place_of_stack(case, part.stack_id).python.is_empty());
     let place = place_of_stack(case, most.max_by_key(|part| part.ns).and_then(|part| part.stack_id));
@@ -47,9 +48,9 @@ pub(super) fn launching(case: &Case<'_>, path: &ProcessPath, scale: Scale) -> Op
         window: Some(path.phases.repeats),
         by_design: Some("launch bound"),
         of_ns: Some(scale.whole_ns),
-        fixes: fixes(case, path.pid, &bills),
+        fixes: fixes(case, path.pid, &attribution),
         sql: format!("SELECT * FROM gpu_time WHERE pid = {}", path.pid),
-        bills,
+        attribution,
         place,
         ..Draft::default()
     })

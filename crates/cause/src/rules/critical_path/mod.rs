@@ -5,7 +5,7 @@ mod launching;
 mod once;
 
 use super::Rule;
-use crate::bills::Bills;
+use crate::attribution::Attribution;
 use crate::case::Case;
 use crate::draft::{Draft, at, place_of_stack, seconds};
 use crate::fixes::fixes;
@@ -13,7 +13,7 @@ use crate::path::{
     Key, Part, ProcessPath, Scale, Whole, describe, hidden, is_sampled, main_op, who, whole_parts,
 };
 use crate::severity::{of_taken, percent};
-use culprits::{name_culprits, say_way};
+use culprits::{add_way, name_culprits};
 use gpuwhy_model::{Cause, Place, Severity, Span, units};
 use launching::launching;
 use once::of_start_and_end;
@@ -137,17 +137,17 @@ fn draft(case: &Case<'_>, path: &ProcessPath, scale: Scale, whole: &Whole, stall
             saves.map(|ns| ns.saturating_sub(own_turns))
         }
     };
-    let mut bills = Bills::default();
-    bills.add(key.class, part.ns);
-    name_culprits(case, path, key, part, &mut bills);
-    say_way(case, path, key, &mut bills);
+    let mut attribution = Attribution::default();
+    attribution.add(key.class, part.ns);
+    name_culprits(case, path, key, part, &mut attribution);
+    add_way(case, path, key, &mut attribution);
     let mut place = place_of_stack(case, part.stack_id);
     if key.class == Cause::PythonGil
         && let Some(holder) =
             part.by.iter().max_by_key(|(_, ns)| **ns).and_then(|((_, tid), _)| path.hottest.get(tid))
     {
         // What the holder computes is the reason; where the others wait is by chance.
-        bills.say(key.class, format!("most of the waits are{}", at(&place)));
+        attribution.note(key.class, format!("most of the waits are{}", at(&place)));
         place = place_of_stack(case, Some(*holder));
     }
     if place.python.is_empty() {
@@ -193,7 +193,7 @@ fn draft(case: &Case<'_>, path: &ProcessPath, scale: Scale, whole: &Whole, stall
         hidden(key.class, part.ns, saves, path.busy_pct).filter(|_| stalls.is_none() && !is_shared)
     {
         let saved = seconds((saves[1] as f64 / scale.count) as u64);
-        bills.say(key.class, format!("{why}: a step takes {saved} less without it at most"));
+        attribution.note(key.class, format!("{why}: a step takes {saved} less without it at most"));
     }
     let mut severity = match is_shared {
         true => of_taken((saves[0] + saves[1]) / 2, scale.whole_ns),
@@ -205,7 +205,7 @@ fn draft(case: &Case<'_>, path: &ProcessPath, scale: Scale, whole: &Whole, stall
         severity = severity.min(Severity::Medium);
         if let Some(turns) = path.turns.as_ref().filter(|turns| turns.is_complete) {
             let (count, of) = (stalls.count, turns.count);
-            bills.say(key.class, format!("{count} of {of} steps took more than 4 times the median"));
+            attribution.note(key.class, format!("{count} of {of} steps took more than 4 times the median"));
         }
     }
     // Waits for the GPU are told apart by the call that waits.
@@ -220,9 +220,9 @@ fn draft(case: &Case<'_>, path: &ProcessPath, scale: Scale, whole: &Whole, stall
         saves_ms: Some(saves.map(|ns| ns as f64 / 1e6 / scale.count)),
         explained_pct: explained_pct(key, &place),
         by_design: by_design(path, key.class, is_shared),
-        fixes: fixes(case, pid, &bills),
+        fixes: fixes(case, pid, &attribution),
         sql: sql(key),
-        bills,
+        attribution,
         place,
         ..Draft::default()
     }

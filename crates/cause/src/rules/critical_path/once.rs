@@ -2,9 +2,9 @@
 //! when that was over. Neither is an alarm of the loop, so these findings are low; loading modules and first launches are those
 //! of the rules about calls.
 
-use super::culprits::{name_culprits, say_way};
+use super::culprits::{add_way, name_culprits};
 use super::{explained_pct, own_turns, sql, subject};
-use crate::bills::Bills;
+use crate::attribution::Attribution;
 use crate::case::Case;
 use crate::draft::{Draft, at, place_of_stack, seconds};
 use crate::fixes::fixes;
@@ -66,10 +66,10 @@ fn draft(case: &Case<'_>, path: &ProcessPath, phase: &Phase<'_>, whole: &Whole) 
     let Whole { key, part, .. } = whole;
     let window = phase.window;
     let pid = path.pid;
-    let mut bills = Bills::default();
-    bills.add(key.class, part.ns);
-    name_culprits(case, path, key, part, &mut bills);
-    say_way(case, path, key, &mut bills);
+    let mut attribution = Attribution::default();
+    attribution.add(key.class, part.ns);
+    name_culprits(case, path, key, part, &mut attribution);
+    add_way(case, path, key, &mut attribution);
     let place = place_of_stack(case, part.stack_id);
     let subject = subject(case, pid, key, part);
     let what = format!("{}{}", describe(case, key, part), at(&place));
@@ -84,9 +84,9 @@ fn draft(case: &Case<'_>, path: &ProcessPath, phase: &Phase<'_>, whole: &Whole) 
         explained_pct: explained_pct(key, &place),
         phase: Some(phase.name),
         of_ns: Some(window.ns()),
-        fixes: fixes(case, pid, &bills),
+        fixes: fixes(case, pid, &attribution),
         sql: sql(key),
-        bills,
+        attribution,
         place,
         ..Draft::default()
     }

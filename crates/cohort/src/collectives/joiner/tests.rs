@@ -64,8 +64,8 @@ fn what_waits_for_a_silent_rank_is_bounded() {
         }
     }
     assert!(joiner.arrivals <= ARRIVALS * 16, "{}", joiner.arrivals);
-    let told: usize = joiner.comms["0x1"].rounds.values().map(|round| round.arrivals.len()).sum();
-    assert_eq!(joiner.arrivals, told);
+    let reported: usize = joiner.comms["0x1"].rounds.values().map(|round| round.arrivals.len()).sum();
+    assert_eq!(joiner.arrivals, reported);
     assert!(joiner.comms["0x1"].stride > 1);
     // Given up on the fourth, they are compared without it.
     joiner.tick(200_000 * MS, &mut Vec::new());
@@ -151,9 +151,9 @@ fn ranks_that_wait_for_each_other_in_two_communicators_are_a_deadlock() {
     }
     joiner.push(0, "n", &record("0xa", 2, 0, 2, false), 2 * MS);
     joiner.push(1, "n", &record("0xb", 2, 1, 2, false), 2 * MS);
-    let told = joiner.autopsies("c", "j", 10_000 * MS, 6_000 * MS);
-    assert_eq!(told.len(), 2);
-    assert!(told.iter().all(|hang| hang.kind == crate::collectives::HangKind::Deadlock), "{told:?}");
+    let reported = joiner.autopsies("c", "j", 10_000 * MS, 6_000 * MS);
+    assert_eq!(reported.len(), 2);
+    assert!(reported.iter().all(|hang| hang.kind == crate::collectives::HangKind::Deadlock), "{reported:?}");
 }
 
 #[test]
@@ -162,11 +162,11 @@ fn a_rank_that_nobody_watches_makes_the_answer_uncertain() {
     for rank in 0..3 {
         joiner.push(rank, "n", &record("0xa", 1, rank, 4, false), MS);
     }
-    let told = joiner.autopsies("c", "j", 10_000 * MS, 6_000 * MS);
-    assert_eq!(told.len(), 1);
-    assert_eq!((told[0].unobserved.as_slice(), told[0].certain), ([3].as_slice(), false));
+    let reported = joiner.autopsies("c", "j", 10_000 * MS, 6_000 * MS);
+    assert_eq!(reported.len(), 1);
+    assert_eq!((reported[0].unobserved.as_slice(), reported[0].certain), ([3].as_slice(), false));
     assert_eq!(
-        told[0].said,
+        reported[0].message,
         "3 ranks in collective 1 (ALL_REDUCE of 8 float32 (sum)) wait for rank 3, which no agent watches, for 9 s"
     );
 }

@@ -8,7 +8,7 @@ use super::history::MAX_ROWS;
 use super::{Coverage, Table};
 use crate::store::Reach;
 use crate::tokens::Scope;
-use gpuwhy_door::{AskError, Kind};
+use gpuwhy_http::{AskError, Kind};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;

@@ -6,7 +6,7 @@ use super::super::request::clusters;
 use super::Coverage;
 use crate::store::{Filter, Reach};
 use gpuwhy_cohort::Autopsy;
-use gpuwhy_door::AskError;
+use gpuwhy_http::AskError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

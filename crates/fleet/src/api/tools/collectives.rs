@@ -9,7 +9,7 @@ use crate::point::Collective;
 use crate::store::Filter;
 use gpuwhy_cohort::collectives::CommunicatorReport;
 use gpuwhy_cohort::{Clock, Cohorts, Limits};
-use gpuwhy_door::AskError;
+use gpuwhy_http::AskError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -87,8 +87,7 @@ pub(super) fn collectives(
 
 /// The stored calls of a filter, compared as if they came now.
 pub(super) fn joined(work: &Work<'_>, filter: &Filter) -> Result<(Cohorts, usize), AskError> {
-    let mut calls =
-        work.store.collectives(filter, MAX_CALLS, work.stop).map_err(|error| of_store(&error))?;
+    let mut calls = work.store.collectives(filter, MAX_CALLS, work.stop).map_err(|error| of_store(&error))?;
     let mut cohorts = Cohorts::new(Limits::default());
     let end_ns =
         |call: &Collective| call.start_ns.saturating_add(call.duration_ns.unwrap_or(0)).max(0) as u64;

@@ -8,7 +8,7 @@ use super::collectives::joined;
 use crate::store::{Filter, RankValue, Reach};
 use gpuwhy_cohort::cost::{Counterfactual, Loss};
 use gpuwhy_cohort::{Cohorts, Cost, cost};
-use gpuwhy_door::AskError;
+use gpuwhy_http::AskError;
 use gpuwhy_model::Cause;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

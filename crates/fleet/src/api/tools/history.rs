@@ -5,7 +5,7 @@ use super::super::asking::of_store;
 use super::super::request::Which;
 use super::{Coverage, Table};
 use crate::store::{Filter, Reach};
-use gpuwhy_door::AskError;
+use gpuwhy_http::AskError;
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -12,7 +12,7 @@ mod status;
 use super::Work;
 use crate::store::Rows;
 use crate::tokens::Scope;
-use gpuwhy_door::{AskError, Kind};
+use gpuwhy_http::{AskError, Kind};
 use gpuwhy_model::Question;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -189,7 +189,7 @@ mod tests {
             assert!(names.contains(&format!("fleet.cluster.{wanted}").as_str()), "{wanted}");
         }
         for tool in TOOLS {
-            let request = gpuwhy_door::schemas::request(tool);
+            let request = gpuwhy_http::schemas::request(tool);
             let fields = request["properties"].as_object().unwrap();
             for (name, field) in fields {
                 assert!(

@@ -6,7 +6,7 @@ use super::super::request::clusters;
 use super::history::MAX_ROWS;
 use super::{Coverage, Table};
 use crate::store::{Filter, Reach};
-use gpuwhy_door::AskError;
+use gpuwhy_http::AskError;
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -8,7 +8,7 @@ use super::history::MAX_ROWS;
 use crate::store::{Filter, RankValue};
 use gpuwhy_cohort::cohort::{Outliers, outliers};
 use gpuwhy_cohort::{Signal, Verdict};
-use gpuwhy_door::AskError;
+use gpuwhy_http::AskError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use super::super::Work;
 use super::history::MAX_ROWS;
-use gpuwhy_door::{AskError, Kind};
+use gpuwhy_http::{AskError, Kind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -152,11 +152,11 @@ fn watch(is_done: &std::sync::mpsc::Receiver<()>, interrupt: &InterruptHandle, s
 
 /// DuckDB's first line: the others draw where in the statement it is.
 pub(super) fn sentence(error: &duckdb::Error) -> String {
-    let said = match error {
-        duckdb::Error::DuckDBFailure(_, Some(said)) => said.clone(),
+    let message = match error {
+        duckdb::Error::DuckDBFailure(_, Some(message)) => message.clone(),
         other => other.to_string(),
     };
-    let mut lines = said.lines().filter(|line| !line.trim().is_empty());
+    let mut lines = message.lines().filter(|line| !line.trim().is_empty());
     let first = lines.next().unwrap_or("DuckDB gave no reason").trim();
     first.chars().take(400).collect()
 }

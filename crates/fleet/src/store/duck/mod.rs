@@ -183,8 +183,8 @@ fn is_of_rows(sentence: &str) -> bool {
 }
 
 fn is_fatal(error: &duckdb::Error) -> bool {
-    let said = error.to_string();
-    said.contains("FATAL") || said.contains("invalidated")
+    let message = error.to_string();
+    message.contains("FATAL") || message.contains("invalidated")
 }
 
 impl Sink for DuckStore {

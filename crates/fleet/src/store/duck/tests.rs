@@ -288,8 +288,8 @@ fn too_much_memory_is_refused_and_the_store_goes_on() {
         DuckOptions { memory: "64MB".into(), threads: 1, temporary: "1MB".into(), ..DuckOptions::default() };
     let store = DuckStore::open(folder.path(), options).unwrap();
     let greedy = "SELECT sum(len(l)) FROM (SELECT range // 2 AS k, list(repeat('x', 200) || range) AS l FROM range(5000000) GROUP BY k)";
-    let said = store.sql(greedy, Reach::default(), &Stop::default()).unwrap_err().to_string();
-    assert!(said.to_lowercase().contains("memory") || said.contains("temp"), "{said}");
+    let message = store.sql(greedy, Reach::default(), &Stop::default()).unwrap_err().to_string();
+    assert!(message.to_lowercase().contains("memory") || message.contains("temp"), "{message}");
     store.write(&[&batch(3, vec![event("a", 0, 0, 0.0)])], Position::default()).unwrap();
     assert_eq!(count(&store, "events"), 1);
 }

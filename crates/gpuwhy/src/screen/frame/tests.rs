@@ -175,8 +175,8 @@ fn live_screens_are_as_documented() {
         std::fs::write(Path::new(PAGE), &page).unwrap();
     }
     let documented = std::fs::read_to_string(PAGE).unwrap();
-    for (line, (said, documented)) in page.lines().zip(documented.lines()).enumerate() {
-        assert_eq!(said, documented, "docs/live.md:{}", line + 1);
+    for (line, (message, documented)) in page.lines().zip(documented.lines()).enumerate() {
+        assert_eq!(message, documented, "docs/live.md:{}", line + 1);
     }
     assert_eq!(page.lines().count(), documented.lines().count());
 }

@@ -1,8 +1,8 @@
 //! What is said between a reader and its worker. The worker runs foreign SQL, so what it says is checked like foreign data.
 
 use crate::StoreError;
-use crate::carry::format::{put, take};
 use crate::reader::sql::{Answer, Limits, owned};
+use crate::transfer::format::{put, take};
 use rusqlite::types::ValueRef;
 use serde::{Deserialize, Serialize};
 use std::io::Write;

@@ -44,11 +44,11 @@ pub(super) fn straggler(
         readings: readings(present, rank, peers),
         ranks: peers.len(),
         nranks,
-        said: String::new(),
+        message: String::new(),
     };
     verdict.cause = cause(present, rank, peers);
     verdict.place = place(present, rank, peers, verdict.cause.as_ref());
-    verdict.said = said(&verdict);
+    verdict.message = message(&verdict);
     verdict
 }
 
@@ -114,7 +114,7 @@ fn belongs(seen: Cause, cause: Cause) -> bool {
     }
 }
 
-fn said(verdict: &Verdict) -> String {
+fn message(verdict: &Verdict) -> String {
     let who = match (verdict.rank, &verdict.node) {
         (Some(rank), Some(node)) if !node.is_empty() => format!("rank {rank} on {node}"),
         (Some(rank), _) => format!("rank {rank}"),
@@ -194,7 +194,7 @@ pub(super) fn regression(
         readings: Vec::new(),
         ranks,
         nranks,
-        said: format!(
+        message: format!(
             "all ranks are {:.0}% slower than before: a step takes {}, it took {}{because}",
             100.0 * share,
             amount(slower.value, "s"),

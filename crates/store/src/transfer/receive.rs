@@ -2,7 +2,7 @@
 //! kind their column has, and there is an end to it.
 
 use super::format::{self, Begin, End, Rows};
-use super::{CarryError, NOT_SENT};
+use super::{NOT_SENT, TransferError};
 use crate::schema::{self, Column, SCHEMA_VERSION, Table};
 use crate::{StoreError, file};
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -34,7 +34,7 @@ struct Target {
 
 impl Receiver {
     /// Makes a trace at `path`, which is empty or not there, from at most so many bytes.
-    pub fn new(path: &Path, most_bytes: u64) -> Result<Receiver, CarryError> {
+    pub fn new(path: &Path, most_bytes: u64) -> Result<Receiver, TransferError> {
         let db = file::open(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
         let prepare = || -> rusqlite::Result<()> {
             db.pragma_update(None, "page_size", 8192)?;
@@ -63,10 +63,10 @@ impl Receiver {
         self.rows
     }
 
-    pub fn take(&mut self, bytes: &[u8]) -> Result<(), CarryError> {
+    pub fn take(&mut self, bytes: &[u8]) -> Result<(), TransferError> {
         self.bytes += bytes.len() as u64;
         if self.bytes > self.most_bytes {
-            return Err(CarryError::TooLarge { limit: self.most_bytes });
+            return Err(TransferError::TooLarge { limit: self.most_bytes });
         }
         let mut all = std::mem::take(&mut self.rest);
         all.extend_from_slice(bytes);
@@ -88,18 +88,18 @@ impl Receiver {
     }
 
     /// The stream is over; the number of rows, if that was all of it.
-    pub fn finish(self) -> Result<u64, CarryError> {
+    pub fn finish(self) -> Result<u64, TransferError> {
         if !self.whole {
-            return Err(CarryError::Cut);
+            return Err(TransferError::Cut);
         }
-        let at = |error| CarryError::Store(StoreError::at(&self.path, error));
+        let at = |error| TransferError::Store(StoreError::at(&self.path, error));
         self.db.execute_batch("COMMIT").map_err(at)?;
         // What the disk cannot hold it says now.
         self.db.close().map_err(|(_, error)| StoreError::at(&self.path, error))?;
         Ok(self.rows)
     }
 
-    fn record(&mut self, record: &[u8]) -> Result<(), CarryError> {
+    fn record(&mut self, record: &[u8]) -> Result<(), TransferError> {
         let Some((kind, what)) = record.split_first() else { return Ok(()) };
         if self.whole {
             return Err(not_a_trace("it goes on behind its end"));
@@ -114,25 +114,25 @@ impl Receiver {
             format::END => {
                 let End { rows } = parsed(what)?;
                 self.whole = rows == self.rows;
-                if self.whole { Ok(()) } else { Err(CarryError::Cut) }
+                if self.whole { Ok(()) } else { Err(TransferError::Cut) }
             }
             format::BROKEN => {
-                Err(CarryError::Sender(String::from_utf8_lossy(what).chars().take(500).collect()))
+                Err(TransferError::Sender(String::from_utf8_lossy(what).chars().take(500).collect()))
             }
             other => Err(not_a_trace(format!("a record of kind {other}"))),
         }
     }
 
-    fn begin(&mut self, begin: &Begin) -> Result<(), CarryError> {
+    fn begin(&mut self, begin: &Begin) -> Result<(), TransferError> {
         if begin.format != format::FORMAT || begin.schema > SCHEMA_VERSION {
-            return Err(CarryError::Newer { found: begin.schema });
+            return Err(TransferError::Newer { found: begin.schema });
         }
         self.begun = true;
         Ok(())
     }
 
     /// What an older sender does not have stays NULL.
-    fn of_table(&mut self, rows: &Rows) -> Result<(), CarryError> {
+    fn of_table(&mut self, rows: &Rows) -> Result<(), TransferError> {
         let known = schema::table(&rows.table).filter(|table| !NOT_SENT.contains(&table.name));
         let table = known.ok_or_else(|| not_a_trace("a table that no trace has"))?;
         let mut columns: Vec<&'static Column> = Vec::new();
@@ -152,9 +152,9 @@ impl Receiver {
         Ok(())
     }
 
-    fn row(&mut self, mut values: &[u8]) -> Result<(), CarryError> {
+    fn row(&mut self, mut values: &[u8]) -> Result<(), TransferError> {
         let target = self.table.as_ref().ok_or_else(|| not_a_trace("a row of no table"))?;
-        let at = |error| CarryError::Store(StoreError::at(&self.path, error));
+        let at = |error| TransferError::Store(StoreError::at(&self.path, error));
         let mut insert = self.db.prepare_cached(&target.insert).map_err(at)?;
         for (place, column) in target.columns.iter().enumerate() {
             let value = format::take(&mut values).ok_or_else(|| not_a_trace("a row that is cut"))?;
@@ -192,10 +192,10 @@ fn fits(kind: &str, value: ValueRef<'_>) -> bool {
     }
 }
 
-fn parsed<T: DeserializeOwned>(words: &[u8]) -> Result<T, CarryError> {
+fn parsed<T: DeserializeOwned>(words: &[u8]) -> Result<T, TransferError> {
     serde_json::from_slice(words).map_err(|error| not_a_trace(error.to_string()))
 }
 
-fn not_a_trace(why: impl Into<String>) -> CarryError {
-    CarryError::NotATrace(why.into())
+fn not_a_trace(why: impl Into<String>) -> TransferError {
+    TransferError::NotATrace(why.into())
 }

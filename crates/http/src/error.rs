@@ -38,7 +38,7 @@ impl AskError {
 
 /// Why a server does not begin.
 #[derive(Debug, thiserror::Error)]
-pub enum DoorError {
+pub enum HttpError {
     #[error("'{address}' is no address to listen on: {why}; write it as 127.0.0.1:7777")]
     Address { address: String, why: String },
     #[error("cannot listen on {address}: {why}; name another port, or 0 for any that is free")]

@@ -1,7 +1,7 @@
 //! Sending: every row of every table, as the trace is at this moment.
 
 use super::format::{self, Begin, End, Rows};
-use super::{CarryError, NOT_SENT};
+use super::{NOT_SENT, TransferError};
 use crate::merge::GoOn;
 use crate::reader::{Maker, names};
 use crate::schema::{SCHEMA_VERSION, TABLES, Table};
@@ -20,15 +20,15 @@ pub fn send(
     from_ns: Option<u64>,
     out: &mut dyn Write,
     go_on: &GoOn<'_>,
-) -> Result<u64, CarryError> {
+) -> Result<u64, TransferError> {
     if reader.origin().maker != Maker::Gpuwhy {
-        return Err(CarryError::Foreign);
+        return Err(TransferError::Foreign);
     }
     let mut sender = Sender { out, piece: Vec::with_capacity(PIECE + 4096), rows: 0, go_on };
     let sent = reader.at_one_moment(|| sender.all(reader, from_ns));
-    if let Err(CarryError::Store(error)) = &sent {
-        let said = error.to_string();
-        format::record(&mut sender.piece, format::BROKEN, |out| out.extend_from_slice(said.as_bytes()));
+    if let Err(TransferError::Store(error)) = &sent {
+        let message = error.to_string();
+        format::record(&mut sender.piece, format::BROKEN, |out| out.extend_from_slice(message.as_bytes()));
         sender.write()?;
     }
     sent
@@ -42,21 +42,21 @@ struct Sender<'a> {
 }
 
 impl Sender<'_> {
-    fn all(&mut self, reader: &Reader, from_ns: Option<u64>) -> Result<u64, CarryError> {
-        self.say(format::BEGIN, &Begin { format: format::FORMAT, schema: SCHEMA_VERSION })?;
+    fn all(&mut self, reader: &Reader, from_ns: Option<u64>) -> Result<u64, TransferError> {
+        self.send(format::BEGIN, &Begin { format: format::FORMAT, schema: SCHEMA_VERSION })?;
         for table in TABLES.iter().filter(|table| !NOT_SENT.contains(&table.name)) {
             self.table(reader, table, from_ns)?;
         }
-        self.say(format::END, &End { rows: self.rows })?;
+        self.send(format::END, &End { rows: self.rows })?;
         self.write()?;
         Ok(self.rows)
     }
 
     /// In the order in which a merge of the file would read them, so that it makes no difference to one.
-    fn table(&mut self, reader: &Reader, table: &Table, from_ns: Option<u64>) -> Result<(), CarryError> {
+    fn table(&mut self, reader: &Reader, table: &Table, from_ns: Option<u64>) -> Result<(), TransferError> {
         let columns: Vec<String> = table.columns.iter().map(|column| column.name.to_string()).collect();
         let width = columns.len();
-        self.say(format::TABLE, &Rows { table: table.name.into(), columns })?;
+        self.send(format::TABLE, &Rows { table: table.name.into(), columns })?;
         let (part, values) = match (table.age, from_ns) {
             (Some(age), Some(from_ns)) => {
                 let from = Value::Integer(from_ns.min(i64::MAX as u64) as i64);
@@ -65,10 +65,10 @@ impl Sender<'_> {
             _ => (String::new(), Vec::new()),
         };
         let sql = format!("SELECT {} FROM {}{part}", names(table.columns), table.name);
-        reader.stream::<CarryError>(&sql, &values, |row| {
+        reader.stream::<TransferError>(&sql, &values, |row| {
             self.rows += 1;
             if self.rows.is_multiple_of(ROWS_A_LOOK) && !(self.go_on)(self.rows) {
-                return Err(CarryError::Interrupted);
+                return Err(TransferError::Interrupted);
             }
             format::record(&mut self.piece, format::ROW, |out| {
                 (0..width).for_each(|at| format::put(out, row.value(at)));
@@ -77,13 +77,13 @@ impl Sender<'_> {
         })
     }
 
-    fn say(&mut self, kind: u8, what: &impl serde::Serialize) -> Result<(), CarryError> {
+    fn send(&mut self, kind: u8, what: &impl serde::Serialize) -> Result<(), TransferError> {
         let words = serde_json::to_vec(what).map_err(std::io::Error::from)?;
         format::record(&mut self.piece, kind, |out| out.extend_from_slice(&words));
         Ok(())
     }
 
-    fn write(&mut self) -> Result<(), CarryError> {
+    fn write(&mut self) -> Result<(), TransferError> {
         self.out.write_all(&self.piece)?;
         self.piece.clear();
         Ok(())

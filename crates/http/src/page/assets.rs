@@ -59,9 +59,9 @@ impl Page {
         self.find(name).map(|asset| send(asset, headers))
     }
 
-    /// Where a token is shown; `said` is why it is shown again.
-    pub fn login(self, status: StatusCode, said: &'static str) -> Response<Body> {
-        let page = LOGIN.replace("{name}", self.name).replace("{said}", said);
+    /// Where a token is shown; `message` is why it is shown again.
+    pub fn login(self, status: StatusCode, message: &'static str) -> Response<Body> {
+        let page = LOGIN.replace("{name}", self.name).replace("{message}", message);
         let mut response = Response::new(Body::from(page));
         *response.status_mut() = status;
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));

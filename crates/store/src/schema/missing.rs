@@ -6,12 +6,12 @@ use std::collections::HashSet;
 
 /// Of one table.
 #[derive(Debug)]
-pub(crate) enum Lacks {
+pub(crate) enum Missing {
     Table(&'static Table),
     Columns(&'static Table, Vec<&'static Column>),
 }
 
-pub(crate) fn lacks(db: &Connection) -> rusqlite::Result<Vec<Lacks>> {
+pub(crate) fn missing_parts(db: &Connection) -> rusqlite::Result<Vec<Missing>> {
     let mut columns = db.prepare(
         "SELECT m.name, i.name FROM sqlite_master m, pragma_table_info(m.name) i WHERE m.type = 'table'",
     )?;
@@ -25,8 +25,8 @@ pub(crate) fn lacks(db: &Connection) -> rusqlite::Result<Vec<Lacks>> {
             .collect();
         match gone.len() {
             0 => None,
-            all if all == table.columns.len() => Some(Lacks::Table(table)),
-            _ => Some(Lacks::Columns(table, gone)),
+            all if all == table.columns.len() => Some(Missing::Table(table)),
+            _ => Some(Missing::Columns(table, gone)),
         }
     };
     Ok(TABLES.iter().filter_map(of).collect())

@@ -24,7 +24,7 @@ impl<T> Default for Sessions<T> {
 
 impl<T: Clone> Sessions<T> {
     /// Its number; nothing where the system gives no random ones.
-    pub fn open(&self, whose: T) -> Option<String> {
+    pub fn open(&self, owner: T) -> Option<String> {
         let session = crate::random()?;
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.retain(|_, (_, end)| *end > Instant::now());
@@ -33,14 +33,14 @@ impl<T: Clone> Sessions<T> {
         {
             sessions.remove(&oldest);
         }
-        sessions.insert(key(&session), (whose, Instant::now() + LASTS));
+        sessions.insert(key(&session), (owner, Instant::now() + LASTS));
         Some(session)
     }
 
     /// A digest is looked up, so how long that takes says nothing about the number.
-    pub fn whose(&self, session: &str) -> Option<T> {
+    pub fn owner(&self, session: &str) -> Option<T> {
         let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.get(&key(session)).filter(|(_, end)| *end > Instant::now()).map(|(whose, _)| whose.clone())
+        sessions.get(&key(session)).filter(|(_, end)| *end > Instant::now()).map(|(owner, _)| owner.clone())
     }
 
     pub fn close(&self, session: &str) {
@@ -110,9 +110,9 @@ mod tests {
     fn a_session_is_whose_it_was_opened_for_until_it_is_closed() {
         let sessions = Sessions::default();
         let (one, other) = (sessions.open("one").unwrap(), sessions.open("other").unwrap());
-        assert_eq!((sessions.whose(&one), sessions.whose(&other)), (Some("one"), Some("other")));
+        assert_eq!((sessions.owner(&one), sessions.owner(&other)), (Some("one"), Some("other")));
         sessions.close(&one);
-        assert_eq!((sessions.whose(&one), sessions.whose("")), (None, None));
+        assert_eq!((sessions.owner(&one), sessions.owner("")), (None, None));
     }
 
     #[test]

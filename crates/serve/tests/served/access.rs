@@ -152,14 +152,14 @@ fn what_can_be_reached_from_elsewhere_needs_tls_and_a_token() {
         HttpOptions { address: "[::]:0".into(), tls: Some(tls), ..options() },
     ] {
         let refused = serve_http(Questions::new(path.clone(), HOST), options, |_| panic!("it listens"));
-        let said = refused.unwrap_err().to_string();
-        assert!(said.contains("needs TLS and a token") && said.lines().count() == 1, "{said}");
+        let message = refused.unwrap_err().to_string();
+        assert!(message.contains("needs TLS and a token") && message.lines().count() == 1, "{message}");
     }
     for wrong in ["nonsense", "127.0.0.1", "127.0.0.1:99999"] {
         let options = HttpOptions { address: wrong.into(), ..options() };
-        let said =
+        let message =
             serve_http(Questions::new(path.clone(), HOST), options, |_| panic!("it listens")).unwrap_err();
-        assert!(said.to_string().contains("write it as 127.0.0.1:7777"), "{said}");
+        assert!(message.to_string().contains("write it as 127.0.0.1:7777"), "{message}");
     }
 }
 
@@ -236,7 +236,7 @@ fn files_that_are_no_certificate_are_refused_in_a_sentence() {
     for (cert, key) in
         [("/nonexistent", "/nonexistent"), (nothing.to_str().unwrap(), nothing.to_str().unwrap())]
     {
-        let said = Tls::read(cert.as_ref(), key.as_ref()).unwrap_err().to_string();
-        assert!(said.contains("the certificate") && said.contains("PEM"), "{said}");
+        let message = Tls::read(cert.as_ref(), key.as_ref()).unwrap_err().to_string();
+        assert!(message.contains("the certificate") && message.contains("PEM"), "{message}");
     }
 }

@@ -1,10 +1,10 @@
 //! What being watched cost each process.
 
-use gpuwhy_model::{Bill, Level};
+use gpuwhy_model::{Level, TracingCost};
 
 /// A process's bill so far.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct BillSum {
+pub struct CostSum {
     pub calls: u64,
     pub cost_ns: u64,
     /// Of the thread that paid most, in percent of a window: summed with the windows' lengths, and the windows.
@@ -14,16 +14,16 @@ pub struct BillSum {
     pub level: Level,
 }
 
-impl BillSum {
-    pub(super) fn take(&mut self, bill: &Bill) {
+impl CostSum {
+    pub(super) fn take(&mut self, cost: &TracingCost) {
         if self.calls == 0 {
-            self.first_ns = bill.window_start_ns;
+            self.first_ns = cost.window_start_ns;
         }
-        self.calls += bill.calls;
-        self.cost_ns += bill.cost_ns;
-        self.worst_ns += bill.worst_thread_pct / 100.0 * bill.window_ns as f64;
-        self.last_ns = self.last_ns.max(bill.window_start_ns + bill.window_ns);
-        self.level = self.level.max(bill.level);
+        self.calls += cost.calls;
+        self.cost_ns += cost.cost_ns;
+        self.worst_ns += cost.worst_thread_pct / 100.0 * cost.window_ns as f64;
+        self.last_ns = self.last_ns.max(cost.window_start_ns + cost.window_ns);
+        self.level = self.level.max(cost.level);
     }
 
     /// Of the thread that paid most, in percent of the time since its first call.

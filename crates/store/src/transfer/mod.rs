@@ -13,7 +13,7 @@ use crate::StoreError;
 use crate::schema::SCHEMA_VERSION;
 
 #[derive(Debug, thiserror::Error)]
-pub enum CarryError {
+pub enum TransferError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(

@@ -18,8 +18,8 @@ mod tls;
 pub mod tool;
 mod used;
 
-pub use error::{AskError, DoorError, Kind};
-pub use listen::{Door, Peer, Protocol, addresses, bind, told_to_end};
+pub use error::{AskError, HttpError, Kind};
+pub use listen::{ListenOptions, Peer, Protocol, addresses, bind, until_asked_to_end};
 pub use mcp_sessions::McpSessions;
 pub use secret::{Digest, MIN_SECRET, lines_of, random};
 pub use shares::{Share, Shares};

@@ -244,18 +244,18 @@ fn a_store_that_is_not_there_yet_is_refused_in_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let store = ["--insecure-no-tls", "--store", "clickhouse+http://127.0.0.1:8123"];
     let output = command(folder.path()).args(store).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
-    assert!(said.contains("cannot keep its data in ClickHouse; leave --store out"), "{said}");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), message.lines().count()), (Some(2), 1), "{message}");
+    assert!(message.contains("cannot keep its data in ClickHouse; leave --store out"), "{message}");
 }
 
 #[test]
 fn without_tls_it_starts_only_by_name_and_with_it_nothing_is_plain() {
     let folder = tempfile::tempdir().unwrap();
     let plain = command(folder.path()).output().unwrap();
-    let said = String::from_utf8_lossy(&plain.stderr).into_owned();
-    assert_eq!((plain.status.code(), said.contains("--insecure-no-tls")), (Some(2), true), "{said}");
-    assert_eq!(said.lines().count(), 1);
+    let message = String::from_utf8_lossy(&plain.stderr).into_owned();
+    assert_eq!((plain.status.code(), message.contains("--insecure-no-tls")), (Some(2), true), "{message}");
+    assert_eq!(message.lines().count(), 1);
 }
 
 #[test]
@@ -263,8 +263,12 @@ fn a_second_server_on_the_same_data_is_refused_in_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let server = filled(folder.path());
     let second = command(folder.path()).arg("--insecure-no-tls").output().unwrap();
-    let said = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert_eq!((second.status.code(), said.contains("another gpuwhy-fleet")), (Some(1), true), "{said}");
+    let message = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert_eq!(
+        (second.status.code(), message.contains("another gpuwhy-fleet")),
+        (Some(1), true),
+        "{message}"
+    );
     assert!(server.interrupt(), "Ctrl-C ends it well");
 }
 

@@ -3,8 +3,8 @@
 use crate::made::{START, calls, lines, ops, session};
 use crate::merge::fill;
 use gpuwhy_model::Facts;
-use gpuwhy_store::carry::{CarryError, Receiver, send};
 use gpuwhy_store::schema::TABLES;
+use gpuwhy_store::transfer::{Receiver, TransferError, send};
 use gpuwhy_store::{Options, Reader, Writer};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ fn sent(path: &Path, from_ns: Option<u64>) -> Vec<u8> {
 }
 
 /// What becomes of these bytes, in pieces of so many.
-fn received(bytes: &[u8], piece: usize, most: u64) -> Result<(TempDir, Reader), CarryError> {
+fn received(bytes: &[u8], piece: usize, most: u64) -> Result<(TempDir, Reader), TransferError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("here.db");
     let mut receiver = Receiver::new(&path, most)?;
@@ -112,11 +112,11 @@ fn what_is_cut_or_goes_on_is_no_trace() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = sent(&trace(&folder), None);
     for length in [0, 3, 40, bytes.len() / 2, bytes.len() - 1] {
-        assert!(matches!(received(&bytes[..length], 512, MAX), Err(CarryError::Cut)), "{length}");
+        assert!(matches!(received(&bytes[..length], 512, MAX), Err(TransferError::Cut)), "{length}");
     }
     let twice = [bytes.as_slice(), &bytes].concat();
-    assert!(matches!(received(&twice, 512, MAX), Err(CarryError::NotATrace(_))));
-    assert!(matches!(received(&bytes, 512, 1000), Err(CarryError::TooLarge { limit: 1000 })));
+    assert!(matches!(received(&twice, 512, MAX), Err(TransferError::NotATrace(_))));
+    assert!(matches!(received(&bytes, 512, 1000), Err(TransferError::TooLarge { limit: 1000 })));
 }
 
 /// A record as it is on the way.
@@ -147,13 +147,15 @@ fn hostile_bytes_become_nothing() {
         (row(&[0]), "NOT NULL"),
     ] {
         match received(&bytes, 5, MAX) {
-            Err(CarryError::NotATrace(said)) => assert!(said.contains(why), "{said} instead of {why}"),
+            Err(TransferError::NotATrace(message)) => {
+                assert!(message.contains(why), "{message} instead of {why}");
+            }
             other => panic!("{why}: {other:?}"),
         }
     }
     let newer = record(b'B', br#"{"format": 1, "schema": 999}"#);
-    assert!(matches!(received(&newer, 5, MAX), Err(CarryError::Newer { found: 999 })));
+    assert!(matches!(received(&newer, 5, MAX), Err(TransferError::Newer { found: 999 })));
     let broken = [begin, record(b'X', b"the disk is on fire")].concat();
-    let said = received(&broken, 5, MAX).unwrap_err().to_string();
-    assert!(said.contains("the disk is on fire"), "{said}");
+    let message = received(&broken, 5, MAX).unwrap_err().to_string();
+    assert!(message.contains("the disk is on fire"), "{message}");
 }

@@ -1,6 +1,6 @@
 //! Secrets: read from files that others can neither read nor write, and known by their digests only.
 
-use crate::DoorError;
+use crate::HttpError;
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fmt::Write;
@@ -21,9 +21,9 @@ pub struct Digest(Vec<u8>);
 
 impl Digest {
     /// Of one that is long enough.
-    pub fn new(secret: &str) -> Result<Digest, DoorError> {
+    pub fn new(secret: &str) -> Result<Digest, HttpError> {
         if secret.chars().count() < MIN_SECRET {
-            Err(DoorError::TokenIsShort)
+            Err(HttpError::TokenIsShort)
         } else {
             Ok(Digest::of(secret))
         }
@@ -57,19 +57,19 @@ pub fn random() -> Option<String> {
 }
 
 /// A file's lines that are neither empty nor comments.
-pub fn lines_of(path: &Path) -> Result<Vec<String>, DoorError> {
+pub fn lines_of(path: &Path) -> Result<Vec<String>, HttpError> {
     let text = contents(path)?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let lines: Vec<String> = lines.map(String::from).collect();
     if lines.is_empty() {
         let why = "there is no token in it; write one a line".into();
-        return Err(DoorError::TokenFile { path: path.into(), why });
+        return Err(HttpError::TokenFile { path: path.into(), why });
     }
     Ok(lines)
 }
 
-fn contents(path: &Path) -> Result<String, DoorError> {
-    let unusable = |why: String| DoorError::TokenFile { path: path.into(), why };
+fn contents(path: &Path) -> Result<String, HttpError> {
+    let unusable = |why: String| HttpError::TokenFile { path: path.into(), why };
     let file = File::open(path).map_err(|error| unusable(error.to_string()))?;
     let about = file.metadata().map_err(|error| unusable(error.to_string()))?;
     if !about.is_file() {
@@ -77,11 +77,11 @@ fn contents(path: &Path) -> Result<String, DoorError> {
     }
     // A group may read it, as that of a service.
     if about.mode() & 0o027 != 0 {
-        return Err(DoorError::TokenIsOpen { path: path.into() });
+        return Err(HttpError::TokenIsOpen { path: path.into() });
     }
     // Its owner may change it at any time.
     if ![0, rustix::process::geteuid().as_raw()].contains(&about.uid()) {
-        return Err(DoorError::TokenIsForeign { path: path.into(), uid: about.uid() });
+        return Err(HttpError::TokenIsForeign { path: path.into(), uid: about.uid() });
     }
     let mut text = String::new();
     file.take(LARGEST).read_to_string(&mut text).map_err(|error| unusable(error.to_string()))?;

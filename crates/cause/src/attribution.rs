@@ -1,6 +1,6 @@
 //! Time by cause, and by who was behind it: what a finding's causes are made from.
 
-use crate::evidence::Billed;
+use crate::evidence::AttributedTime;
 use gpuwhy_model::{Cause, CauseShare, Culprit};
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 const MAX_NAMED: usize = 8;
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Bills(BTreeMap<Cause, Bill>);
+pub(crate) struct Attribution(BTreeMap<Cause, Attributed>);
 
 #[derive(Debug, Clone, Default)]
-struct Bill {
+struct Attributed {
     ns: u64,
     by: BTreeMap<Who, Share>,
     evidence: Vec<String>,
@@ -36,7 +36,7 @@ pub(crate) struct Share {
     pub(crate) most_ns: u64,
 }
 
-impl Bills {
+impl Attribution {
     pub(crate) fn add(&mut self, cause: Cause, ns: u64) {
         if ns > 0 {
             self.0.entry(cause).or_default().ns += ns;
@@ -44,21 +44,21 @@ impl Bills {
     }
 
     /// Time with whoever was behind it, where that is known.
-    pub(crate) fn add_billed(&mut self, cause: Cause, billed: &Billed) {
-        self.add(cause, billed.ns);
-        let who = match (billed.by_pid, billed.by_comm.is_empty()) {
+    pub(crate) fn add_attributed(&mut self, cause: Cause, attributed: &AttributedTime) {
+        self.add(cause, attributed.ns);
+        let who = match (attributed.by_pid, attributed.by_comm.is_empty()) {
             (0, true) => return,
             // What a CPU runs when it has nothing to do: whoever was woken from there was woken by a timer or a device.
-            (0, false) if billed.by_comm.starts_with("swapper/") => return,
-            (0, false) => Who::Named(billed.by_comm.clone()),
+            (0, false) if attributed.by_comm.starts_with("swapper/") => return,
+            (0, false) => Who::Named(attributed.by_comm.clone()),
             (pid, _) => Who::Process(pid),
         };
         let share = Share {
-            comm: billed.by_comm.clone(),
-            cgroup_id: billed.by_cgroup_id,
-            pid: Some(billed.by_pid).filter(|pid| *pid != 0),
-            ns: billed.ns,
-            count: billed.count,
+            comm: attributed.by_comm.clone(),
+            cgroup_id: attributed.by_cgroup_id,
+            pid: Some(attributed.by_pid).filter(|pid| *pid != 0),
+            ns: attributed.ns,
+            count: attributed.count,
             ..Share::default()
         };
         self.blame(cause, who, share);
@@ -81,21 +81,21 @@ impl Bills {
         known.count += share.count;
     }
 
-    pub(crate) fn say(&mut self, cause: Cause, sentence: String) {
-        if let Some(bill) = self.0.get_mut(&cause).filter(|bill| !bill.evidence.contains(&sentence)) {
-            bill.evidence.push(sentence);
+    pub(crate) fn note(&mut self, cause: Cause, sentence: String) {
+        if let Some(entry) = self.0.get_mut(&cause).filter(|entry| !entry.evidence.contains(&sentence)) {
+            entry.evidence.push(sentence);
         }
     }
 
     /// Takes so much from a cause and gives what it had.
     pub(crate) fn take(&mut self, cause: Cause, ns: u64) -> u64 {
-        let Some(bill) = self.0.get_mut(&cause) else { return 0 };
-        let taken = bill.ns.min(ns);
-        bill.ns -= taken;
-        for share in bill.by.values_mut() {
-            share.ns = share.ns.min(bill.ns);
+        let Some(entry) = self.0.get_mut(&cause) else { return 0 };
+        let taken = entry.ns.min(ns);
+        entry.ns -= taken;
+        for share in entry.by.values_mut() {
+            share.ns = share.ns.min(entry.ns);
         }
-        if bill.ns == 0 {
+        if entry.ns == 0 {
             self.0.remove(&cause);
         }
         taken
@@ -104,12 +104,12 @@ impl Bills {
     /// Leaves a share of what is billed to a cause, and to everybody behind it.
     pub(crate) fn scale(&mut self, cause: Cause, share: f64) {
         let part = |ns: u64| (ns as f64 * share) as u64;
-        let Some(bill) = self.0.get_mut(&cause) else { return };
-        bill.ns = part(bill.ns);
-        for by in bill.by.values_mut() {
+        let Some(entry) = self.0.get_mut(&cause) else { return };
+        entry.ns = part(entry.ns);
+        for by in entry.by.values_mut() {
             by.ns = part(by.ns);
         }
-        if bill.ns == 0 {
+        if entry.ns == 0 {
             self.0.remove(&cause);
         }
     }
@@ -121,23 +121,23 @@ impl Bills {
     }
 
     pub(crate) fn ns(&self, cause: Cause) -> u64 {
-        self.0.get(&cause).map_or(0, |bill| bill.ns)
+        self.0.get(&cause).map_or(0, |entry| entry.ns)
     }
 
     pub(crate) fn total_ns(&self) -> u64 {
-        self.0.values().map(|bill| bill.ns).sum()
+        self.0.values().map(|entry| entry.ns).sum()
     }
 
     pub(crate) fn sum_of(&self, wanted: impl Fn(Cause) -> bool) -> u64 {
-        self.0.iter().filter(|(cause, _)| wanted(**cause)).map(|(_, bill)| bill.ns).sum()
+        self.0.iter().filter(|(cause, _)| wanted(**cause)).map(|(_, entry)| entry.ns).sum()
     }
 
-    pub(crate) fn only(&self, wanted: impl Fn(Cause) -> bool) -> Bills {
-        Bills(
+    pub(crate) fn only(&self, wanted: impl Fn(Cause) -> bool) -> Attribution {
+        Attribution(
             self.0
                 .iter()
                 .filter(|(cause, _)| wanted(**cause))
-                .map(|(cause, bill)| (*cause, bill.clone()))
+                .map(|(cause, entry)| (*cause, entry.clone()))
                 .collect(),
         )
     }
@@ -146,7 +146,7 @@ impl Bills {
     pub(crate) fn main(&self) -> Option<Cause> {
         self.0
             .iter()
-            .max_by_key(|(cause, bill)| (bill.ns, std::cmp::Reverse(**cause)))
+            .max_by_key(|(cause, entry)| (entry.ns, std::cmp::Reverse(**cause)))
             .map(|(cause, _)| *cause)
     }
 
@@ -156,22 +156,23 @@ impl Bills {
     }
 
     pub(crate) fn culprits(&self, cause: Cause) -> usize {
-        self.0.get(&cause).map_or(0, |bill| bill.by.len())
+        self.0.get(&cause).map_or(0, |entry| entry.by.len())
     }
 
     /// Largest first, with shares that sum to 100.
     pub(crate) fn shares(&self, cgroup: impl Fn(u64) -> Option<String>) -> Vec<CauseShare> {
         let total = self.total_ns().max(1) as f64;
-        let mut bills: Vec<(&Cause, &Bill)> = self.0.iter().filter(|(_, bill)| bill.ns > 0).collect();
-        bills.sort_by_key(|(cause, bill)| (std::cmp::Reverse(bill.ns), **cause));
-        bills
+        let mut attribution: Vec<(&Cause, &Attributed)> =
+            self.0.iter().filter(|(_, entry)| entry.ns > 0).collect();
+        attribution.sort_by_key(|(cause, entry)| (std::cmp::Reverse(entry.ns), **cause));
+        attribution
             .into_iter()
-            .map(|(cause, bill)| CauseShare {
+            .map(|(cause, entry)| CauseShare {
                 class: *cause,
-                share_pct: 100.0 * bill.ns as f64 / total,
-                ms: bill.ns as f64 / 1e6,
-                by: culprits(bill, &cgroup),
-                evidence: bill.evidence.clone(),
+                share_pct: 100.0 * entry.ns as f64 / total,
+                ms: entry.ns as f64 / 1e6,
+                by: culprits(entry, &cgroup),
+                evidence: entry.evidence.clone(),
             })
             .collect()
     }
@@ -181,11 +182,11 @@ impl Bills {
     }
 }
 
-fn culprits(bill: &Bill, cgroup: &impl Fn(u64) -> Option<String>) -> Vec<Culprit> {
+fn culprits(entry: &Attributed, cgroup: &impl Fn(u64) -> Option<String>) -> Vec<Culprit> {
     // Somebody who was there once is not behind it.
-    let least = bill.ns / 100;
+    let least = entry.ns / 100;
     let mut by: Vec<(&Who, &Share)> =
-        bill.by.iter().filter(|(_, share)| share.ns > 0 && share.ns >= least).collect();
+        entry.by.iter().filter(|(_, share)| share.ns > 0 && share.ns >= least).collect();
     by.sort_by_key(|(who, share)| (std::cmp::Reverse(share.ns), *who));
     by.into_iter()
         .take(MAX_NAMED)
@@ -207,8 +208,8 @@ fn culprits(bill: &Bill, cgroup: &impl Fn(u64) -> Option<String>) -> Vec<Culprit
 mod tests {
     use super::*;
 
-    fn by(pid: u32, comm: &str, ns: u64) -> Billed {
-        Billed {
+    fn by(pid: u32, comm: &str, ns: u64) -> AttributedTime {
+        AttributedTime {
             pid: 1,
             tid: 1,
             op: None,
@@ -229,11 +230,11 @@ mod tests {
         let rows = [by(9, "b", 5), by(9, "a", 5), by(9, "c", 3), by(0, "", 7)];
         let mut shares = Vec::new();
         for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]] {
-            let mut bills = Bills::default();
+            let mut attribution = Attribution::default();
             for at in order {
-                bills.add_billed(Cause::CpuPreempted, &rows[at]);
+                attribution.add_attributed(Cause::CpuPreempted, &rows[at]);
             }
-            shares.push(bills.shares(|_| None));
+            shares.push(attribution.shares(|_| None));
         }
         assert_eq!(shares[0], shares[1]);
         assert_eq!(shares[0], shares[2]);
@@ -244,14 +245,14 @@ mod tests {
 
     #[test]
     fn what_is_taken_is_gone_and_shares_sum_to_100() {
-        let mut bills = Bills::default();
-        bills.add(Cause::CpuSelf, 100);
-        bills.add(Cause::Unknown, 50);
-        bills.rename(Cause::CpuSelf, Cause::GpuColdstart, 70);
-        assert_eq!((bills.ns(Cause::CpuSelf), bills.ns(Cause::GpuColdstart)), (30, 70));
-        assert_eq!(bills.take(Cause::Unknown, 80), 50);
-        let sum: f64 = bills.shares(|_| None).iter().map(|share| share.share_pct).sum();
+        let mut attribution = Attribution::default();
+        attribution.add(Cause::CpuSelf, 100);
+        attribution.add(Cause::Unknown, 50);
+        attribution.rename(Cause::CpuSelf, Cause::GpuColdstart, 70);
+        assert_eq!((attribution.ns(Cause::CpuSelf), attribution.ns(Cause::GpuColdstart)), (30, 70));
+        assert_eq!(attribution.take(Cause::Unknown, 80), 50);
+        let sum: f64 = attribution.shares(|_| None).iter().map(|share| share.share_pct).sum();
         assert!((sum - 100.0).abs() < 1e-9);
-        assert_eq!(bills.main(), Some(Cause::GpuColdstart));
+        assert_eq!(attribution.main(), Some(Cause::GpuColdstart));
     }
 }

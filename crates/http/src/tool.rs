@@ -1,6 +1,6 @@
 //! A question as a tool.
 
-use crate::answer::{self, DEFAULT_TOKENS, MIN_TOKENS, MAX_TOKENS};
+use crate::answer::{self, DEFAULT_TOKENS, MAX_TOKENS, MIN_TOKENS};
 use crate::fence;
 use crate::schemas::{self, Object};
 use crate::text::{self, sentence};

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::routing::post;
-use gpuwhy_door::Peer;
+use gpuwhy_http::Peer;
 use std::sync::Arc;
 
 /// What all pushes share.
@@ -20,7 +20,7 @@ pub(crate) struct Gate {
 
 /// Why somebody may not push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Barred {
+pub(super) enum Denied {
     #[error("a token is needed: send it as `Authorization: Bearer TOKEN`")]
     Unknown,
     #[error("this token may not push; it needs the scope `push`")]
@@ -29,14 +29,14 @@ pub(super) enum Barred {
 
 impl Gate {
     /// What is refused is audited; what is taken is in the store.
-    pub(super) fn enter(&self, request: &Request) -> Result<Arc<Grant>, Barred> {
+    pub(super) fn enter(&self, request: &Request) -> Result<Arc<Grant>, Denied> {
         let found = grant(&self.tokens, request.headers());
-        let barred = match &found {
-            None => Barred::Unknown,
-            Some(grant) if !grant.has(Scope::Push) => Barred::Scope,
+        let denied = match &found {
+            None => Denied::Unknown,
+            Some(grant) if !grant.has(Scope::Push) => Denied::Scope,
             Some(grant) => return Ok(grant.clone()),
         };
-        let status = if barred == Barred::Unknown { 401 } else { 403 };
+        let status = if denied == Denied::Unknown { 401 } else { 403 };
         self.audit.refuse(&Entry {
             peer: request.extensions().get::<Peer>().copied(),
             token: found.as_deref().map(|grant| grant.short.as_str()),
@@ -46,7 +46,7 @@ impl Gate {
             status,
             took_ms: 0,
         });
-        Err(barred)
+        Err(denied)
     }
 }
 

@@ -1,6 +1,6 @@
 //! TLS from a certificate and a key in PEM files.
 
-use crate::DoorError;
+use crate::HttpError;
 use std::path::Path;
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
@@ -20,8 +20,8 @@ impl std::fmt::Debug for Tls {
 
 impl Tls {
     /// For HTTP/1.1.
-    pub fn read(certificate: &Path, key: &Path) -> Result<Tls, DoorError> {
-        let unusable = |what, path: &Path, why: &dyn std::fmt::Display| DoorError::Certificate {
+    pub fn read(certificate: &Path, key: &Path) -> Result<Tls, HttpError> {
+        let unusable = |what, path: &Path, why: &dyn std::fmt::Display| HttpError::Certificate {
             what,
             path: path.into(),
             why: why.to_string(),

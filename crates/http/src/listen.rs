@@ -2,7 +2,7 @@
 //! does not read.
 
 use crate::used::{Used, Watched};
-use crate::{DoorError, Shares, Timed, Tls};
+use crate::{HttpError, Shares, Timed, Tls};
 use axum::{Extension, Router};
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -29,7 +29,7 @@ const WINDOW: u32 = 65_535;
 /// Requests at a time on one connection of HTTP/2.
 const STREAMS: u32 = 32;
 
-/// What is spoken at a door.
+/// The protocol of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     Http1,
@@ -43,29 +43,29 @@ pub struct Peer(pub SocketAddr);
 
 /// How a server listens.
 #[derive(Debug, Clone)]
-pub struct Door {
+pub struct ListenOptions {
     pub tls: Option<Tls>,
     pub protocol: Protocol,
     /// So many at a time; others wait to be let in.
     pub connections: usize,
 }
 
-pub fn addresses(address: &str) -> Result<Vec<SocketAddr>, DoorError> {
-    let wrong = |why: String| DoorError::Address { address: address.into(), why };
+pub fn addresses(address: &str) -> Result<Vec<SocketAddr>, HttpError> {
+    let wrong = |why: String| HttpError::Address { address: address.into(), why };
     let found: Vec<SocketAddr> =
         address.to_socket_addrs().map_err(|error| wrong(error.to_string()))?.collect();
     if found.is_empty() { Err(wrong("it names no host".into())) } else { Ok(found) }
 }
 
-pub async fn bind(address: &str, addresses: &[SocketAddr]) -> Result<TcpListener, DoorError> {
+pub async fn bind(address: &str, addresses: &[SocketAddr]) -> Result<TcpListener, HttpError> {
     TcpListener::bind(addresses)
         .await
-        .map_err(|error| DoorError::Listen { address: address.into(), why: error.to_string() })
+        .map_err(|error| HttpError::Listen { address: address.into(), why: error.to_string() })
 }
 
 /// Ctrl-C or SIGTERM.
-pub async fn told_to_end() -> Result<(), DoorError> {
-    let failed = |error: std::io::Error| DoorError::Failed(error.to_string());
+pub async fn until_asked_to_end() -> Result<(), HttpError> {
+    let failed = |error: std::io::Error| HttpError::Failed(error.to_string());
     let mut interrupted = signal(SignalKind::interrupt()).map_err(failed)?;
     let mut terminated = signal(SignalKind::terminate()).map_err(failed)?;
     tokio::select! {
@@ -74,7 +74,7 @@ pub async fn told_to_end() -> Result<(), DoorError> {
     }
 }
 
-impl Door {
+impl ListenOptions {
     /// Until `end` comes. No address, and no user of this host, has more than `each` of the connections: more are closed at once.
     pub async fn serve_shared<E>(
         &self,
@@ -97,13 +97,13 @@ impl Door {
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             };
-            let (door, router) = (self.clone(), router.clone().layer(Extension(Peer(peer))));
+            let (options, router) = (self.clone(), router.clone().layer(Extension(Peer(peer))));
             let shares = shares.clone();
             tokio::spawn(async move {
                 // Whose a connection is may have to be read from a long table; the next one does not wait for that.
                 let share = tokio::task::spawn_blocking(move || shares.take(peer)).await;
                 let Ok(Some(share)) = share else { return };
-                door.connection(stream, router).await;
+                options.connection(stream, router).await;
                 drop((turn, share));
             });
         }

@@ -392,16 +392,15 @@ fn people_have_their_own_default_file() {
     let own = home.join("trace.db");
     for (time, is_old) in [(SystemTime::UNIX_EPOCH, true), (SystemTime::now(), false)] {
         fs::File::options().write(true).open(&own).unwrap().set_modified(time).unwrap();
-        let mut command = unprivileged.gpuwhy();
-        let output =
-            command.env("HOME", unprivileged.folder.path().join("home")).arg("explain").output().unwrap();
-        let message = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{message}");
-        assert_eq!(
-            message.contains("root has traced since: `sudo gpuwhy explain`"),
-            of_root && is_old,
-            "{message}"
-        );
+        for words in [&["explain"][..], &["report", "-o", "-"], &["mcp"]] {
+            let mut command = unprivileged.gpuwhy();
+            let command = command.env("HOME", unprivileged.folder.path().join("home")).args(words);
+            let output = command.stdin(std::process::Stdio::null()).output().unwrap();
+            let message = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "{message}");
+            let hint = format!("root has traced since: `sudo gpuwhy {}`", words[0]);
+            assert_eq!(message.contains(&hint), of_root && is_old, "{message}");
+        }
     }
     fs::remove_dir_all(unprivileged.folder.path().join("home/.local")).unwrap();
     let mut command = unprivileged.gpuwhy();

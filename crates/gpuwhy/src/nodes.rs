@@ -75,9 +75,7 @@ pub(crate) struct WithNodes<'a, T> {
 impl Asked {
     pub(crate) fn file(path: &Path) -> Result<Asked, Failure> {
         let reader = Reader::open(path)?;
-        if paths::is_default_of_user(path) && paths::roots_are_newer(path) {
-            log!("this is your own trace, and root has traced since: `sudo gpuwhy explain` shows that one");
-        }
+        paths::mention_roots(path, "explain");
         Ok(Asked { reader, nodes: None, in_part: false, _folder: None })
     }
 

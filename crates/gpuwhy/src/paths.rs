@@ -1,5 +1,6 @@
 //! Where files are when nobody says.
 
+use crate::log::log;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn default_trace() -> PathBuf {
@@ -25,12 +26,14 @@ pub(crate) fn has_roots() -> bool {
     Path::new(ROOTS).is_dir()
 }
 
-/// Whether root has traced since this file was written. The folder alone may be seen by others: it changes when a trace begins and
-/// when it ends.
-pub(crate) fn roots_are_newer(than: &Path) -> bool {
-    is_newer(Path::new(ROOTS), than)
+/// Tells an ordinary user who reads the usual file without naming one that root has traced since it was written.
+pub(crate) fn mention_roots(file: &Path, command: &str) {
+    if is_default_of_user(file) && is_newer(Path::new(ROOTS), file) {
+        log!("this is your own trace, and root has traced since: `sudo gpuwhy {command}` shows that one");
+    }
 }
 
+/// The folder alone may be seen by others: it changes when a trace begins and when it ends.
 fn is_newer(folder: &Path, file: &Path) -> bool {
     let changed = |path: &Path| std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
     let of_trace = changed(&folder.join("trace.db")).or_else(|| changed(folder));

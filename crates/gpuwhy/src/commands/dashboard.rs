@@ -18,6 +18,7 @@ pub(crate) fn run(options: &DashboardOptions) -> Result<(), Failure> {
     if named.is_some() {
         Reader::open(&file)?;
     }
+    paths::mention_roots(&file, "dashboard");
     let (tls, tokens) = access(&options.access)?;
     let hosts = options.access.allow_host.clone();
     let open = options.access.open;

@@ -13,6 +13,7 @@ use std::io::{IsTerminal, Write};
 /// The trace need not be there yet: an assistant is told so by each tool that needs one.
 pub(crate) fn run(options: &McpOptions) -> Result<(), Failure> {
     let file = options.file.clone().or_else(|| options.db.clone()).unwrap_or_else(paths::default_trace);
+    paths::mention_roots(&file, "mcp");
     let questions = Questions::new(file.clone(), HOST).answered_in(sql_worker::worker());
     let Some(address) = &options.http else {
         if options.access.tls_cert.is_some() || options.access.token_file.is_some() || options.access.open {

@@ -58,6 +58,7 @@ pub(crate) struct ReportOptions {
 pub(crate) fn run(options: &ReportOptions) -> Result<(), Failure> {
     let file = options.file.clone().or_else(|| options.db.clone()).unwrap_or_else(paths::default_trace);
     let reader = Reader::open(&file)?;
+    paths::mention_roots(&file, "report");
     let to_stdout = options.output == Path::new("-");
     if !to_stdout {
         output::free(&options.output, options.force, &[reader.path()])?;

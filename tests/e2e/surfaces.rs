@@ -395,7 +395,7 @@ fn people_have_their_own_default_file() {
         for words in [&["explain"][..], &["report", "-o", "-"], &["mcp"]] {
             let mut command = unprivileged.gpuwhy();
             let command = command.env("HOME", unprivileged.folder.path().join("home")).args(words);
-            let output = command.stdin(std::process::Stdio::null()).output().unwrap();
+            let output = command.stdin(Stdio::null()).output().unwrap();
             let message = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(output.status.success(), "{message}");
             let hint = format!("root has traced since: `sudo gpuwhy {}`", words[0]);

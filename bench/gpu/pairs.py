@@ -1,27 +1,26 @@
 #!/usr/bin/env python3
-"""What watching costs a training step on a real GPU: turns of traced and untraced steps of one process.
+"""What watching costs a training step on a real GPU, and how near the rate of launches that is told is to the true one.
 
-    pairs.py GPUWHY OUT.json [--rounds 24] [--turn 3] [--model eager|graphs|gpu_bound] [--budget 1%] [--flags "..."]
+    pairs.py GPUWHY OUT.json [--rounds 24] [--run 5] [--model eager|graphs|gpu_bound] [--budget 1%,3%] [--flags "..."]
 
-One process steps all the time and writes down when each step ended. Beside it a trace of that process is started and ended in
-turns, and in other turns nothing is (the control). Each traced turn is compared with the untraced ones on both sides of it, so
-that a machine that gets slower for seconds slows both; a control turn is compared in the same way. Prints the mean ratio of
-each kind with its 95% interval."""
+Rounds of one process that steps all the time: traced with each budget, not traced, and not traced once more (the control).
+Prints what a step takes in each kind of turn, as a ratio to the untraced turns of the same round, with its 95% interval: with
+the speed of the CPU taken out (`ratio`), as it is (`raw`), and with the start and the end of the trace (`whole`)."""
 
 import argparse
 import json
-import os
 import pathlib
-import signal
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-# Steps that end so soon after a turn began, or before it ends, may lie in two turns.
-EDGE_S = 0.1
+from turns import CONTROL, Stepping, compared, interval, plain_step_ms, rounds_of, traced_turn
+
+LAUNCHES = ("cuLaunchKernel", "cuLaunchKernelEx")
+# A window begins so long after its trace: what came before is attaching.
+AFTER_START_S = 0.5
+EXACT_S = 4
 
 
 def options_of():
@@ -29,79 +28,78 @@ def options_of():
     parser.add_argument("gpuwhy")
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--rounds", type=int, default=24)
-    parser.add_argument("--turn", type=float, default=3, help="seconds a turn")
+    parser.add_argument("--run", type=float, default=5, help="seconds a trace")
+    parser.add_argument("--window", type=float, default=2, help="seconds of a window whose launches are compared with the true ones")
     parser.add_argument("--model", default="eager", choices=["eager", "graphs", "gpu_bound"])
-    parser.add_argument("--budget", default=None)
+    parser.add_argument("--budget", default="1%", help="one or several, with commas between them")
     parser.add_argument("--flags", default="", help="more flags of `trace`")
     return parser.parse_args()
 
 
-def traced_turn(options, pid, folder):
-    """The span of a trace, and what it counted: from when it says that it runs until it is told to end."""
-    db = pathlib.Path(folder) / f"{time.monotonic_ns()}.db"
-    flags = ["--budget", options.budget] if options.budget else []
-    command = [options.gpuwhy, "trace", "--json", "--pid", str(pid), "--out", str(db), *flags, *options.flags.split()]
-    asked = time.monotonic()
-    trace = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    for line in trace.stdout:
-        if json.loads(line).get("type") == "started":
-            break
-    began = time.monotonic()
-    time.sleep(options.turn)
-    ended = time.monotonic()
-    trace.send_signal(signal.SIGINT)
-    trace.stdout.read()
-    used = os.wait4(trace.pid, 0)[2]
-    trace.returncode = 0
-    gone = time.monotonic()
-    db.unlink(missing_ok=True)
-    return {"span": (began, ended), "start_s": began - asked, "stop_s": gone - ended, "cpu_s": used.ru_utime + used.ru_stime,
-            "cpu_share": (used.ru_utime + used.ru_stime) / (gone - asked), "rss_mb": used.ru_maxrss / 1024}
+def utc(seconds):
+    whole = int(seconds)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{int((seconds - whole) * 1e9):09d}Z"
 
 
-def plain_turn(options):
-    began = time.monotonic()
-    time.sleep(options.turn)
-    return {"span": (began, time.monotonic())}
+def launches_told(gpuwhy, db, span, to_unix_s):
+    """Launches within a span of monotonic time: the number, and its interval where it is an estimate."""
+    ends = ["--from", utc(span[0] + to_unix_s), "--to", utc(span[1] + to_unix_s)]
+    done = subprocess.run([gpuwhy, "compare", str(db), str(db), "--json", *ends], capture_output=True, text=True, check=True)
+    sides = [one["b"] for one in json.loads(done.stdout)["operations"] if one["op"] in LAUNCHES and one.get("b")]
+    calls = [side.get("calls") for side in sides]
+    if not sides or None in calls:
+        return None
+    ends = [side.get("calls_interval") or [side["calls"], side["calls"]] for side in sides]
+    return sum(calls), sum(low for low, _ in ends), sum(high for _, high in ends)
 
 
-def mean_step_ms(ends, span):
-    within = [end for end in ends if span[0] + EDGE_S <= end <= span[1] - EDGE_S]
-    return (within[-1] - within[0]) * 1e3 / (len(within) - 1)
+def steps_within(steps, span):
+    """How many steps a span has, with parts of those at its ends."""
+    return sum(max(0.0, min(step.end, span[1]) - max(step.end - step.seconds, span[0])) / step.seconds for step in steps if step.end > span[0])
 
 
-def interval(values):
-    mean = statistics.mean(values)
-    error = 1.96 * statistics.stdev(values) / len(values) ** 0.5
-    return {"mean": round(mean, 4), "low": round(mean - error, 4), "high": round(mean + error, 4), "rounds": len(values)}
+def rates(options, steps, spans, launches_a_step, to_unix_s):
+    """What is told of each window against what was done in it."""
+    errors, is_within, unknown = [], [], 0
+    for db, (began, ended) in spans:
+        start = began + AFTER_START_S
+        while start + options.window <= ended:
+            span = (start, start + options.window)
+            start += options.window
+            told = launches_told(options.gpuwhy, db, span, to_unix_s)
+            if told is None:
+                unknown += 1
+                continue
+            true = steps_within(steps, span) * launches_a_step
+            errors.append(told[0] / true - 1)
+            is_within.append(told[1] <= true <= told[2])
+    if not errors:
+        return {"windows": 0, "unknown": unknown}
+    return {"windows": len(errors), "unknown": unknown, "mean_error_pct": interval([100 * error for error in errors]),
+            "median_absolute_error_pct": round(100 * statistics.median(map(abs, errors)), 2), "within_5_pct": sum(abs(error) <= 0.05 for error in errors),
+            "interval_contains": sum(is_within)}
 
 
 def main():
     options = options_of()
+    to_unix_s = time.time() - time.monotonic()
+    kinds = {budget: ["--budget", budget, *options.flags.split()] for budget in options.budget.split(",")}
     with tempfile.TemporaryDirectory() as folder:
-        log = pathlib.Path(folder) / "steps"
-        program = subprocess.Popen([sys.executable, str(HERE / "stepping.py"), options.model, str(log)])
-        while not log.exists():
-            if program.poll() is not None:
-                raise SystemExit("the stepping program ended early")
-            time.sleep(0.05)
-        turns = []
-        for _ in range(options.rounds):
-            turns += [("plain", plain_turn(options)), ("traced", traced_turn(options, program.pid, folder)),
-                      ("plain", plain_turn(options)), ("control", plain_turn(options))]
-        turns.append(("plain", plain_turn(options)))
-        program.send_signal(signal.SIGTERM)
-        program.wait()
-        ends = [float(line) for line in log.read_text().split()]
-    means = [mean_step_ms(ends, turn["span"]) for _, turn in turns]
-    result = {"model": options.model, "budget": options.budget, "flags": options.flags, "turn_s": options.turn,
-              "step_ms": round(statistics.median(mean for mean, (kind, _) in zip(means, turns) if kind == "plain"), 3)}
-    for kind in ("traced", "control"):
-        ratios = [2 * means[at] / (means[at - 1] + means[at + 1]) for at, (of, _) in enumerate(turns) if of == kind]
-        result[kind] = interval(ratios)
-    traced = [turn for kind, turn in turns if kind == "traced"]
-    for name in ("start_s", "stop_s", "cpu_share", "rss_mb"):
-        result[name] = round(statistics.median(turn[name] for turn in traced), 3)
+        stepping = Stepping(options.model, folder)
+        exact_db = pathlib.Path(folder) / "exact.db"
+        exact = traced_turn(options.gpuwhy, stepping.process.pid, ["--budget", "100%"], EXACT_S, exact_db)
+        rounds = rounds_of(stepping, options.gpuwhy, kinds, options.rounds, options.run, folder)
+        steps = stepping.end()
+        result = {"model": options.model, "run_s": options.run, "flags": options.flags, "step_ms": plain_step_ms(steps, rounds),
+                  CONTROL: compared(steps, rounds, CONTROL)}
+        whole = (exact["span"][0] + AFTER_START_S, exact["span"][1])
+        told = launches_told(options.gpuwhy, exact_db, whole, to_unix_s)
+        result["launches_a_step"] = told and round(told[0] / steps_within(steps, whole), 3)
+        for budget in kinds:
+            result[budget] = compared(steps, rounds, budget)
+            if told:
+                spans = [(turns[budget]["db"], turns[budget]["span"]) for turns in rounds]
+                result[budget]["rates"] = rates(options, steps, spans, result["launches_a_step"], to_unix_s)
     options.out.write_text(json.dumps(result, indent=1) + "\n")
     print(json.dumps(result))
 

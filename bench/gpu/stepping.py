@@ -1,4 +1,5 @@
-"""Steps of a model without end, for `pairs.py`: stepping.py eager|graphs|gpu_bound LOG. Writes when each step ended."""
+"""Steps of a model without end, for `turns.py`: stepping.py eager|graphs|gpu_bound LOG. Writes of each step when it ended, how
+long it took, and how long a fixed loop of Python took after it."""
 
 import signal
 import sys
@@ -7,6 +8,10 @@ import time
 import torch
 
 MODEL, LOG = sys.argv[1], sys.argv[2]
+
+
+# Turns of the loop that tells how fast the CPU is: a hundredth of a step.
+FIXED = 3000
 
 
 class Stop(Exception):
@@ -61,21 +66,31 @@ def gpu_bound():
     return step
 
 
+def fixed_loop():
+    total = 0
+    for value in range(FIXED):
+        total += value
+    return total
+
+
 def main():
     step = {"eager": eager, "graphs": graphs, "gpu_bound": gpu_bound}[MODEL]()
     for _ in range(50):
         step()
     torch.cuda.synchronize()
     signal.signal(signal.SIGTERM, stop)
-    ends = []
+    steps = []
     open(LOG, "w").close()
     try:
         while True:
+            began = time.monotonic()
             step()
-            ends.append(time.monotonic())
+            end = time.monotonic()
+            fixed_loop()
+            steps.append((end, end - began, time.monotonic() - end))
     except Stop:
         with open(LOG, "w") as file:
-            file.writelines(f"{end}\n" for end in ends)
+            file.writelines(f"{end} {seconds} {loop_seconds}\n" for end, seconds, loop_seconds in steps)
 
 
 main()

@@ -19,6 +19,12 @@ fn hog(cpu: &str, name: &str) -> Ended {
     Ended(command.args(["hog", "--cpu", cpu, "--name", name]).stdout(Stdio::null()).spawn().unwrap())
 }
 
+/// How long the main thread of a process has had a CPU.
+fn running_ms(pid: u32) -> u64 {
+    let times = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
+    times.split(' ').next().unwrap().parse::<u64>().unwrap() / 1_000_000
+}
+
 /// Traces a tight loop of launches on the first CPU for so long, and as long as it takes to start that.
 fn launch_on_cpu_0(trace: &Trace, ms: u64) {
     const START_MS: u64 = 3000;
@@ -144,7 +150,9 @@ fn neighbours_on_other_cores_are_not_blamed() {
     }
     let _turn = alone();
     let trace = Trace::new();
-    let _hog = hog("1", "far-hog");
+    let far_hog = hog("1", "far-hog");
     launch_on_cpu_0(&trace, 1000);
+    assert!(trace.count_of("cuLaunchKernel") > 1000, "the launches were counted");
+    assert!(running_ms(far_hog.0.id()) >= 500, "the neighbour was busy");
     assert_eq!(attributed_ms(&trace, "cuLaunchKernel", "cpu.preempted", Some("far-hog")), 0);
 }

@@ -1,11 +1,12 @@
 //! What the end-to-end tests share: the binary, the simulated GPU, traces to look into, and honest skips.
 
+pub(crate) use gpuwhy_testkit::{Ended, skip, unavailable};
 use rusqlite::Connection;
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -101,24 +102,6 @@ pub(crate) fn can_trace(test: &str) -> bool {
             skip(test, reason);
             false
         }
-    }
-}
-
-pub(crate) fn skip(test: &str, reason: &str) {
-    assert_ne!(
-        std::env::var("GPUWHY_REQUIRE").as_deref(),
-        Ok("all"),
-        "{test} may not be skipped here: {reason}"
-    );
-    unavailable(test, reason);
-}
-
-/// Somebody else's program cannot be fetched just now: told as a skip, but it is not this project that fails.
-pub(crate) fn unavailable(test: &str, reason: &str) {
-    eprintln!("SKIPPED {test}: {reason}");
-    if let Some(path) = std::env::var_os("GPUWHY_SKIPS") {
-        let mut file = std::fs::File::options().append(true).create(true).open(path).unwrap();
-        writeln!(file, "{test}: {reason}").unwrap();
     }
 }
 
@@ -380,14 +363,4 @@ pub(crate) fn ahead_of_others() -> &'static [&'static str] {
     const FIRST: &[&str] = &["chrt", "--fifo", "10"];
     let may = Command::new(FIRST[0]).args(&FIRST[1..]).arg("true").output();
     if may.is_ok_and(|output| output.status.success()) { FIRST } else { &[] }
-}
-
-/// Ends a child with the test, however that ends.
-pub(crate) struct Ended(pub(crate) Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }

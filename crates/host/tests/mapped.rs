@@ -3,15 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test may only fail")]
 
 use gpuwhy_host::mapped_files;
+use gpuwhy_testkit::skip;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
-
-fn skip(reason: &str) {
-    assert!(std::env::var("GPUWHY_REQUIRE").as_deref() != Ok("all"), "may not be skipped here: {reason}");
-    eprintln!("skipped: {reason}");
-}
 
 /// A program that is mapped at the address it was linked for, which is a low one. It says when it runs, and waits.
 fn build_fixed(program: &Path) -> bool {
@@ -30,7 +26,10 @@ fn a_deleted_program_at_a_low_address_is_opened_by_its_mapping() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("fixed");
     if !build_fixed(&program) {
-        return skip("no gcc that makes programs for a fixed address");
+        return skip(
+            "a_deleted_program_at_a_low_address_is_opened_by_its_mapping",
+            "no gcc that makes programs for a fixed address",
+        );
     }
     let mut child = Command::new(&program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdout.as_mut().unwrap().read_exact(&mut [0; 4]).unwrap();
@@ -44,7 +43,10 @@ fn a_deleted_program_at_a_low_address_is_opened_by_its_mapping() {
     child.kill().unwrap();
     child.wait().unwrap();
     if !may_open {
-        return skip("mappings can be opened by root alone");
+        return skip(
+            "a_deleted_program_at_a_low_address_is_opened_by_its_mapping",
+            "mappings can be opened by root alone",
+        );
     }
     assert_eq!((before.len(), after.len()), (1, 1));
     assert_eq!((&before[0].path, before[0].file.id()), (&after[0].path, after[0].file.id()));

@@ -156,7 +156,7 @@ mod tests {
         let built =
             Command::new("gcc").args(["-g", "-O1", "a.c", "-o", "damaged"]).current_dir(&folder).status();
         if !built.is_ok_and(|status| status.success()) {
-            return eprintln!("SKIPPED damaged_files_are_survived: there is no gcc");
+            return gpuwhy_testkit::skip("damaged_files_are_survived", "there is no gcc");
         }
         let whole = std::fs::read(&path).unwrap();
         let rounds = std::env::var("GPUWHY_FUZZ").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(300);

@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn our_own_is_read() {
         let Some(vdso) = own_vdso().and_then(Vdso::of) else {
-            return eprintln!("skipped: this process has no vdso");
+            return gpuwhy_testkit::skip("our_own_is_read", "this process has no vdso");
         };
         let names: Vec<String> =
             (0..vdso.size).filter_map(|at| vdso.at(at).first()?.function.clone()).collect();

@@ -188,6 +188,7 @@ impl Report {
             let [class, culprit, quiet, explained] = self.totals(program);
             class >= CLASS && culprit >= CULPRIT && quiet >= QUIET && explained >= CLASS
         };
+        assert!(!self.programs().is_empty(), "no scenario was played: {}", self.text());
         assert!(self.programs().into_iter().all(holds), "{}", self.text());
     }
 }

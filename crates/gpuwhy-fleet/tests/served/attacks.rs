@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::server::{A, ALL, B, Server, ask, audited, gauges, now_ns, skip, try_ask};
+use crate::server::{A, ALL, B, Server, ask, audited, gauges, now_ns, try_ask};
+use gpuwhy_testkit::skip;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::time::{Duration, Instant};

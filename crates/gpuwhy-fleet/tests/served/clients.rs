@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::server::{A, ALL, Server, command, skip, unavailable};
+use crate::server::{A, ALL, Server, command};
+use gpuwhy_testkit::{skip, unavailable};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;

@@ -1,6 +1,7 @@
 //! kill -9 at any moment, again and again, with clients that send until they are told that it is stored.
 
-use crate::server::{ALL, Server, gauges, now_ns, skip, try_ask};
+use crate::server::{ALL, Server, gauges, now_ns, try_ask};
+use gpuwhy_testkit::skip;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -3,7 +3,8 @@
 // Helpers of tests are as good as tests.
 #![allow(clippy::unwrap_used)]
 
-use crate::server::{A, ALL, B, Server, ask, gauges, now_ns, tokens, unavailable};
+use crate::server::{A, ALL, B, Server, ask, gauges, now_ns, tokens};
+use gpuwhy_testkit::unavailable;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

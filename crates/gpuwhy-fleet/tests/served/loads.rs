@@ -4,7 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::clients::certificate;
-use crate::server::{Server, command, skip, tokens};
+use crate::server::{Server, command, tokens};
+use gpuwhy_testkit::skip;
 use serde_json::Value;
 use std::process::{Command, Output};
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::server::skip;
+use gpuwhy_testkit::skip;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

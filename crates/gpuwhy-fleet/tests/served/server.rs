@@ -200,18 +200,3 @@ pub(crate) fn gauges(cluster: &str, name: &str, time_ns: u64, values: &[(u32, f6
         "scopeMetrics": [{"metrics": [{"name": name, "gauge": {"dataPoints": points}}]}],
     }]})
 }
-
-/// Skips where something is missing, and counts it; a failure where nothing may be skipped.
-pub(crate) fn skip(test: &str, reason: &str) {
-    assert!(std::env::var_os("GPUWHY_REQUIRE").is_none(), "{test} cannot be skipped: {reason}");
-    unavailable(test, reason);
-}
-
-/// Somebody else's program cannot be fetched just now: told as a skip, but it is not this project that fails.
-pub(crate) fn unavailable(test: &str, reason: &str) {
-    eprintln!("skipped {test}: {reason}");
-    if let Some(list) = std::env::var_os("GPUWHY_SKIPS") {
-        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(list).unwrap();
-        writeln!(file, "  {test}: {reason}").unwrap();
-    }
-}

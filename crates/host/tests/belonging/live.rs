@@ -1,24 +1,12 @@
 //! Real processes in real cgroups and mount namespaces.
 
 use gpuwhy_host::{CgroupNames, Lookup, describe};
+use gpuwhy_testkit::skip;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-
-fn skip(test: &str, reason: &str) {
-    assert_ne!(
-        std::env::var("GPUWHY_REQUIRE").as_deref(),
-        Ok("all"),
-        "{test} may not be skipped here: {reason}"
-    );
-    eprintln!("SKIPPED {test}: {reason}");
-    if let Some(path) = std::env::var_os("GPUWHY_SKIPS") {
-        let mut file = fs::File::options().append(true).create(true).open(path).unwrap();
-        writeln!(file, "{test}: {reason}").unwrap();
-    }
-}
 
 /// A process with an `/etc` of its own, in a cgroup of its own; both go with it.
 struct Guest {

@@ -1,9 +1,10 @@
 //! The page as promtool, the Python client and a real Prometheus 3 read it.
 
-use crate::readers::{done, fed, reader, skip, unavailable, until};
+use crate::readers::{done, fed, reader, until};
 use crate::sample;
 use gpuwhy_metrics::otlp::{self, Resource};
 use gpuwhy_metrics::{Format, METRICS, Pusher, Server, Shared, Target};
+use gpuwhy_testkit::{skip, unavailable};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

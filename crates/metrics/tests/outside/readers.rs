@@ -1,5 +1,6 @@
 //! The programs of others, fetched by `scripts/telemetry.sh`, and honest skips where they cannot be had.
 
+use gpuwhy_testkit::unavailable;
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -24,22 +25,6 @@ pub(crate) fn reader(name: &str, test: &str) -> Option<PathBuf> {
         unavailable(test, &format!("scripts/telemetry.sh could not fetch {name}"));
     }
     found.get(name).cloned()
-}
-
-/// What this machine must be able to do; a failure under GPUWHY_REQUIRE=all.
-pub(crate) fn skip(test: &str, reason: &str) {
-    let may_skip = std::env::var("GPUWHY_REQUIRE").as_deref() != Ok("all");
-    assert!(may_skip, "{test} may not be skipped here: {reason}");
-    unavailable(test, reason);
-}
-
-/// What cannot be fetched just now is told as a skip: it is not this project that fails.
-pub(crate) fn unavailable(test: &str, reason: &str) {
-    eprintln!("SKIPPED {test}: {reason}");
-    if let Some(path) = std::env::var_os("GPUWHY_SKIPS") {
-        let mut file = std::fs::File::options().append(true).create(true).open(path).unwrap();
-        writeln!(file, "{test}: {reason}").unwrap();
-    }
 }
 
 /// Runs a program on a text.

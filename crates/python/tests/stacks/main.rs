@@ -9,7 +9,8 @@ mod pythons;
 mod victim;
 
 use gpuwhy_python::{Interpreter, ProcessMemory, Thread, find, gil_holder, line_at, read_code, stack};
-use pythons::{pythons, skip};
+use gpuwhy_testkit::skip;
+use pythons::pythons;
 use victim::{Frame, Reported, Victim};
 
 const CASES: [&str; 11] = [
@@ -131,7 +132,7 @@ fn check_entries(context: &str, case: &str, interpreter: &Interpreter, got: &[Fr
 fn for_every_python(case: &str) {
     let pythons = pythons();
     if pythons.is_empty() {
-        skip("there is no python3");
+        skip(case, "there is no python3");
     }
     for command in pythons {
         check(&command, case);
@@ -215,7 +216,7 @@ fn a_process_in_a_pid_namespace() {
         let mut unshare = std::process::Command::new("unshare");
         let allowed = unshare.args(["--pid", "--fork", "true"]).status().is_ok_and(|status| status.success());
         if !allowed {
-            skip("a process in a pid namespace: this user may not make one");
+            skip("a_process_in_a_pid_namespace", "a process in a pid namespace: this user may not make one");
             return;
         }
         let mut unshare = std::process::Command::new("unshare");

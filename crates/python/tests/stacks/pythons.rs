@@ -37,14 +37,3 @@ pub(crate) fn cache_folder() -> PathBuf {
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
     cache.unwrap_or_default().join("gpuwhy/pythons")
 }
-
-/// Says aloud what was not tested; a failure under GPUWHY_REQUIRE=all.
-pub(crate) fn skip(why: &str) {
-    assert!(std::env::var("GPUWHY_REQUIRE").as_deref() != Ok("all"), "cannot run here: {why}");
-    println!("skipped: {why}");
-    if let Some(path) = std::env::var_os("GPUWHY_SKIPS")
-        && let Ok(mut file) = std::fs::OpenOptions::new().append(true).open(path)
-    {
-        let _ = std::io::Write::write_all(&mut file, format!("python: {why}\n").as_bytes());
-    }
-}

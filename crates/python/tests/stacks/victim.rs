@@ -1,6 +1,6 @@
 //! A process of `victim.py`.
 
-use crate::pythons::skip;
+use gpuwhy_testkit::skip;
 use serde::Deserialize;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -43,7 +43,7 @@ impl Victim {
         BufReader::new(child.stdout.take().expect("no output")).read_line(&mut line).expect("no output");
         let value: serde_json::Value = serde_json::from_str(&line).expect(&line);
         if let Some(missing) = value.get("missing") {
-            skip(&format!("{case} ({command:?}): {missing}"));
+            skip(case, &format!("{command:?}: {missing}"));
             let _ = child.wait();
             return None;
         }

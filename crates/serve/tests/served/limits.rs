@@ -3,10 +3,11 @@
 use crate::client::{Client, request};
 use crate::made::{options, served, served_at, trace_of};
 use gpuwhy_serve::HttpOptions;
+use gpuwhy_testkit::{Ended, skip};
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 #[test]
@@ -40,16 +41,6 @@ fn a_server_on_loopback_wants_the_token_it_was_started_with() {
     assert_eq!(served_at(&path, options()).token, None, "but where it is open by name");
 }
 
-/// Ended with the test.
-struct Attack(Child);
-
-impl Drop for Attack {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Another user's connections, each of which asks for much and reads nothing.
 const READS_NOTHING: &str = r#"
 trap '' PIPE
@@ -63,12 +54,6 @@ echo ready
 exec sleep 600
 "#;
 
-/// Says aloud what was not tested; a failure under GPUWHY_REQUIRE=all.
-fn skip(why: &str) {
-    assert!(std::env::var("GPUWHY_REQUIRE").as_deref() != Ok("all"), "may not be skipped here: {why}");
-    eprintln!("SKIPPED: {why}");
-}
-
 #[test]
 fn readers_that_do_not_read_leave_connections_for_other_users() {
     let (_folder, path) = trace_of("python");
@@ -81,13 +66,16 @@ fn readers_that_do_not_read_leave_connections_for_other_users() {
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
     let Ok(child) = command.spawn() else {
-        return skip("there is no setpriv");
+        return skip("readers_that_do_not_read_leave_connections_for_other_users", "there is no setpriv");
     };
-    let mut attack = Attack(child);
+    let mut attack = Ended(child);
     let mut line = String::new();
     BufReader::new(attack.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
     if line.trim() != "ready" {
-        return skip("only root can become another user");
+        return skip(
+            "readers_that_do_not_read_leave_connections_for_other_users",
+            "only root can become another user",
+        );
     }
     let mut stream = TcpStream::connect(&client.authority).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(8))).unwrap();

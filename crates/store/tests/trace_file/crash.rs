@@ -1,8 +1,9 @@
 //! A writer that is killed leaves everything it committed, and readers of every kind can have it.
 
-use crate::made::{calls, skip, writer};
+use crate::made::{calls, writer};
 use gpuwhy_model::Facts;
 use gpuwhy_store::{Options, Reader, StoreError, Writer};
+use gpuwhy_testkit::skip;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -115,7 +116,10 @@ fn anybody_can_read_an_unfinished_file_in_a_folder_of_others() {
     }
     let unprivileged = |role: &str| other_process(&program, role, &path).uid(65534).gid(65534).spawn();
     let Ok(mut child) = unprivileged("read") else {
-        return skip("only root can start a process of another user");
+        return skip(
+            "anybody_can_read_an_unfinished_file_in_a_folder_of_others",
+            "only root can start a process of another user",
+        );
     };
     assert!(line(&mut child, "events").ends_with("events 5000"));
     child.wait().unwrap();

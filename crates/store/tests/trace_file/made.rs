@@ -166,9 +166,3 @@ pub(crate) fn lines(reader: &Reader, sql: &str) -> Vec<String> {
     let answer = reader.sql(sql, &Limits::default()).unwrap_or_else(|error| panic!("{sql}: {error}"));
     answer.rows.iter().map(|row| row.iter().map(word).collect::<Vec<_>>().join("|")).collect()
 }
-
-/// Says why a test does not run here; where everything is required that is a failure.
-pub(crate) fn skip(why: &str) {
-    assert!(std::env::var("GPUWHY_REQUIRE").as_deref() != Ok("all"), "cannot run here: {why}");
-    eprintln!("skipped: {why}");
-}

@@ -2,6 +2,7 @@
 
 use crate::made::lines;
 use gpuwhy_store::{Filter, Limits, Maker, Reader};
+use gpuwhy_testkit::unavailable;
 use std::path::PathBuf;
 
 const VLLM: &str = "vllm-37343-logprobs-amplification.db";
@@ -20,7 +21,7 @@ fn traces() -> Vec<PathBuf> {
     traces.sort();
     if traces.is_empty() {
         // Nothing fetches them, so nobody can be asked to have them.
-        eprintln!("skipped: there are no published traces beside the project");
+        unavailable("published", "there are no published traces beside the project");
     }
     traces
 }

@@ -1,11 +1,12 @@
 //! What is written is what is read, through the views and by other programs' SQLite.
 
-use crate::made::{calls, full, library, one, plain, session, skip, text, window, writer};
+use crate::made::{calls, full, library, one, plain, session, text, window, writer};
 use gpuwhy_model::{
     Batch, BlameRow, Call, Cause, Facts, Loss, OpId, ProbeState, ProbeStatus, Process, ProcessEvent,
     ProcessEventKind, Reason, Stack,
 };
 use gpuwhy_store::{Filter, Limits, ProbeCost, Reader, Value};
+use gpuwhy_testkit::skip;
 use std::path::Path;
 use std::process::Command;
 
@@ -198,7 +199,10 @@ fn the_summary_agrees_with_the_model_and_in_any_sqlite() {
                     "{program}"
                 );
             }
-            Err(_) => skip(&format!("{program} is not installed")),
+            Err(_) => skip(
+                "the_summary_agrees_with_the_model_and_in_any_sqlite",
+                &format!("{program} is not installed"),
+            ),
         }
     }
 }

@@ -1,31 +1,17 @@
 //! Programs that stop themselves, and what the kernel would have copied of them.
 
-use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use gpuwhy_symbols::{Frame, Limits, Registers, Symbols, Unwound};
+use gpuwhy_testkit::skip;
 use nix::sys::ptrace;
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 
 pub(crate) const COPIED: usize = 64 << 10;
 pub(crate) const MAX_FRAMES: usize = 256;
-
-/// Says why a test does not run here; where everything is required that is a failure.
-pub(crate) fn skip(test: &str, reason: &str) {
-    assert_ne!(
-        std::env::var("GPUWHY_REQUIRE").as_deref(),
-        Ok("all"),
-        "{test} may not be skipped here: {reason}"
-    );
-    eprintln!("SKIPPED {test}: {reason}");
-    if let Some(path) = std::env::var_os("GPUWHY_SKIPS") {
-        let mut file = std::fs::File::options().append(true).create(true).open(path).unwrap();
-        writeln!(file, "{test}: {reason}").unwrap();
-    }
-}
 
 pub(crate) fn has(test: &str, programs: &[&str]) -> bool {
     let missing = programs.iter().find(|program| {

@@ -31,8 +31,10 @@ fn the_picture_of_the_readme_is_a_screen_of_the_docs() {
 /// A page that a link leads to is there, and so is its heading.
 #[test]
 fn links_of_the_documentation_lead_somewhere() {
-    let docs = std::fs::read_dir(repository().join("docs")).unwrap().flatten().map(|entry| entry.path());
-    let pages = docs.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
+    let folders = ["docs", "docs/decisions"].map(|folder| repository().join(folder));
+    let docs = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap().flatten());
+    let pages =
+        docs.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|ending| ending == "md"));
     let top = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "ARCHITECTURE.md"]
         .map(|name| repository().join(name));
     let mut wrong = Vec::new();

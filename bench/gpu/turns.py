@@ -12,6 +12,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections import namedtuple
 
@@ -20,6 +21,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 EDGE_S = 0.1
 PLAIN, CONTROL = "plain", "control"
 START_TIMEOUT_S = 120
+# In its first seconds an agent learns the program.
+SETTLING_SECONDS = 2
 
 Step = namedtuple("Step", "end seconds loop_seconds")
 
@@ -60,16 +63,29 @@ def traced_turn(gpuwhy, pid, flags, seconds, db):
         if json.loads(line).get("type") == "started":
             break
     began = time.monotonic()
+    own = []
+    # What is not read is left out of the stream.
+    reader = threading.Thread(target=lambda: own.extend(own_costs(trace.stdout)))
+    reader.start()
     time.sleep(seconds)
     ended = time.monotonic()
     trace.send_signal(signal.SIGINT)
-    trace.stdout.read()
     used = os.wait4(trace.pid, 0)[2]
     trace.returncode = 0
     gone = time.monotonic()
-    cpu_s = used.ru_utime + used.ru_stime
-    return {"span": (began, ended), "whole": (asked, gone), "start_s": began - asked, "stop_s": gone - ended, "cpu_s": cpu_s,
-            "rss_mb": used.ru_maxrss / 1024}
+    reader.join()
+    answer = {"span": (began, ended), "whole": (asked, gone), "start_s": began - asked, "stop_s": gone - ended, "rss_mb": used.ru_maxrss / 1024}
+    if own[SETTLING_SECONDS:]:
+        answer["core_pct"] = 100 * statistics.median(own[SETTLING_SECONDS:])
+    return answer
+
+
+def own_costs(lines):
+    """The agent's own CPU time, second by second, in cores."""
+    for line in lines:
+        told = json.loads(line)
+        if told.get("type") == "sums":
+            yield told["gpuwhy"]["cpu"]
 
 
 def rounds_of(stepping, gpuwhy, kinds, rounds, seconds, folder, seed=1):
@@ -115,9 +131,10 @@ def compared(steps, rounds, kind):
             reference = statistics.mean(mean_step(steps, turns[one][span])[part] for one in references)
             ratios.append(mean_step(steps, turns[kind][span])[part] / reference)
         answer[name] = interval(ratios)
-    traced = [turns[kind] for turns in rounds if "cpu_s" in turns[kind]]
-    for name in ("start_s", "stop_s", "cpu_s", "rss_mb") if traced else ():
-        answer[name] = round(statistics.median(turn[name] for turn in traced), 3)
+    for name in ("start_s", "stop_s", "rss_mb", "core_pct"):
+        values = [turns[kind][name] for turns in rounds if name in turns[kind]]
+        if values:
+            answer[name] = round(statistics.median(values), 3)
     return answer
 
 

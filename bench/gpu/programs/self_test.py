@@ -62,7 +62,8 @@ __path__ = []
 '''
 # What these do is done by PyTorch or by a GPU.
 NEED_TORCH = {"augment_torch", "train_loader", "loader_cpu", "loader_sleep", "loader_lock", "loader_disk", "compile_storm", "gpu_neighbour", "loader_pinned", "loader_stall",
-              "openmp", "pin_each", "nonzero", "generate", "generate_sample", "amp", "to_host", "gloo_straggler"}
+              "openmp", "pin_each", "nonzero", "generate", "generate_sample", "amp", "to_host", "gloo_straggler", "json_dataset",
+              "slow_worker", "shared_reader"}
 
 
 def finding(cause, severity="high", pid=10, by=(), mark=None, phase="loop", under=()):

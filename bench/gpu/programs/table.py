@@ -129,6 +129,60 @@ PROGRAMS = [
           ("rank.straggler", "helper:peer", "gloo_straggler")),
 ]
 
+# Programs that nothing was tuned for.
+HELD_OUT = [
+    # The libraries of the field.
+    clean("lightning_train", "library_programs", "a Lightning Trainer", allow=("launch.bound",)),
+    fault("lightning_metric", "library_programs", "a text metric of torchmetrics in a Lightning callback", ("cpu.self", "self", "lightning_metric")),
+    fault("lightning_validation", "library_programs", "Lightning validates every 25 batches, on samples that are computed", ("cpu.self", "self", "lightning_validation")),
+    clean("trainer", "library_programs", "transformers' Trainer", allow=("launch.bound",)),
+    fault("trainer_collator", "library_programs", "transformers' Trainer whose collator tokenises", ("cpu.self", "self", "trainer_collator")),
+    clean("hf_generate", "library_programs", "generate() of transformers", allow=("launch.bound",)),
+    fault("hf_processor", "library_programs", "generate() with a logits processor in Python", ("cpu.self", "self", "hf_processor")),
+    clean("accelerate_train", "library_programs", "a loop with accelerate and a metric on the GPU", allow=("launch.bound",)),
+    clean("compiled", "library_programs", "a compiled model with steady shapes", allow=("launch.bound",)),
+    fault("vision_inline", "library_programs", "JPEG files decoded and augmented without workers", ("cpu.self", "self", "vision_inline")),
+    clean("vision_workers", "library_programs", "JPEG files decoded by two workers that keep up", allow=("launch.bound",)),
+    # Services.
+    fault("async_handler", "service_programs", "a health check sleeps on the event loop", ("self.sleep", "self", "ping_upstream")),
+    fault("batching", "service_programs", "the main thread plans while the thread with the GPU waits", ("cpu.self", "self", "plan_blocks")),
+    fault("detokenizer", "service_programs", "a thread joins tokens behind a bounded queue", ("cpu.self", "thread:detok", "join_pieces"),
+          ("python.gil", "thread:detok", "join_pieces")),
+    fault("exporter", "service_programs", "a thread renders metrics for a scraper", ("python.gil", "thread:exporter", "render_metrics"),
+          ("cpu.self", "thread:exporter", "render_metrics")),
+    fault("log_handler", "service_programs", "a thread writes to the disk with a log handler's lock", ("io.block", "thread:audit", "write_audit"),
+          ("io.file", "thread:audit", "write_audit"), ("lock.futex", "thread:audit", "log_step|write_audit"), needs=("data",)),
+    fault("mp_manager", "service_programs", "an object of a multiprocessing manager computes", ("cpu.self", "helper:manager", "look_up")),
+    fault("shm_barrier", "service_programs", "a process unpacks into shared memory, and meets the loop at a barrier", ("cpu.self", "helper:partner", "unpack")),
+    fault("param_server", "service_programs", "a parameter server averages in Python", ("cpu.self", "helper:server", "average")),
+    fault("stdin_child", "service_programs", "a child in Python computes between its standard streams", ("cpu.self", "helper:cleaner", "clean_words")),
+    fault("forkserver_pool", "service_programs", "workers of a fork server sleep between attempts", ("self.sleep", "helper:worker|worker_2", "back_off")),
+    clean("graph_server", "service_programs", "replays a CUDA graph for each request of a client that pauses", allow=("self.sleep", "net.wait")),
+    # Plain scripts.
+    fault("rate_limit", "loop_programs", "a decorator sleeps", ("self.sleep", "self", "rate_limit")),
+    fault("zip_checkpoint", "loop_programs", "a compressed checkpoint every 25 steps", ("cpu.self", "self", "zip_checkpoint")),
+    fault("ema", "loop_programs", "averages of many small weights, one by one", ("launch.bound", "self", "ema"), ("cpu.self", "self", "ema"), least="low"),
+    fault("grad_norms", "loop_programs", "each gradient's norm is read, with CPU work that could overlap", ("gpu.wait", "self", "grad_norms"),
+          ("cpu.self", "self", "parse_rows")),
+    fault("preview", "loop_programs", "120 MB to the host in each step", ("copy.pcie", "self", "preview"), ("mem.fault", "self", "preview")),
+    fault("small_uploads", "loop_programs", "700 tiny pageable copies", ("copy.pcie", "self", "small_uploads"), ("launch.bound", "self", "small_uploads"),
+          ("gpu.wait", "self", "small_uploads"), least="low"),
+    fault("json_dataset", "loop_programs", "a DataLoader without workers parses", ("cpu.self", "self", "json_dataset")),
+    fault("slow_worker", "loop_programs", "one of four DataLoader workers is slow", ("cpu.self", "helper:worker", "slow_worker")),
+    fault("shared_reader", "loop_programs", "three DataLoader workers share a lock and sleep with it", ("self.sleep", "helper:worker_0|worker_1|worker_2", "read_store"),
+          ("lock.futex", "helper:worker_0|worker_1|worker_2", "store_lock|read_store")),
+    clean("loss_prints", "loop_programs", "a wide model, the loss printed every 50 steps"),
+    clean("multi_stream", "loop_programs", "large products on two streams"),
+    fault("stall_fsync", "loop_programs", "one stall of 1.2 s, fsync", ("io.block", "self", "flush_index"), ("io.file", "self", "flush_index"),
+          needs=("data",), outlier_ms=1200),
+    fault("stall_child", "loop_programs", "one stall of 0.8 s, a command", ("proc.wait", "comm:sleep", "export_model"), ("self.sleep", "comm:sleep", "export_model"),
+          least="low", outlier_ms=800),
+    fault("stall_gc", "loop_programs", "one stall of 0.7 s, gc.collect()", ("python.gc", "self", "free_memory"), least="low", outlier_ms=700),
+    fault("stall_lock", "loop_programs", "one stall of 1.5 s, a lock that a thread computes with", ("cpu.self", "thread:compactor", "compact"),
+          ("lock.futex", "thread:compactor", "want_table|compact"), outlier_ms=1500),
+]
+PROGRAMS += HELD_OUT
+
 BY_NAME = {program.name: program for program in PROGRAMS}
 
 

@@ -88,7 +88,7 @@ fn worst_first(a: &Finding, b: &Finding) -> Ordering {
 
 /// Of a whole job: what keeps one rank keeps all of them.
 fn is_of_job(finding: &Finding) -> bool {
-    let class = finding.causes.first().map(|cause| cause.class);
+    let class = finding.class();
     matches!(class, Some(Cause::RankStraggler | Cause::RankHang))
 }
 

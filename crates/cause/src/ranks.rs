@@ -10,7 +10,7 @@ const OF_PATH: &str = "critical_path";
 /// Leaves of the findings about the ranks of a job what is a problem of its own.
 pub(crate) fn join_ranks(case: &Case<'_>, findings: &mut Vec<Finding>) {
     let of = |class: Cause| {
-        let found = findings.iter().filter(move |finding| class_of(finding) == Some(class));
+        let found = findings.iter().filter(move |finding| finding.class() == Some(class));
         found.map(|finding| (finding.pid, finding.rank)).collect::<Vec<_>>()
     };
     let (late, hung) = (of(Cause::RankStraggler), of(Cause::RankHang));
@@ -25,9 +25,9 @@ pub(crate) fn join_ranks(case: &Case<'_>, findings: &mut Vec<Finding>) {
             members(case, pid, rank).into_iter().filter(|member| Some(*member) != pid).collect();
         let own = pid.and_then(|pid| holds(case, pid)).map(|(class, _)| class);
         findings.retain(|finding| {
-            let is_why = finding.rule == OF_PATH && finding.pid == pid && class_of(finding) == own;
+            let is_why = finding.rule == OF_PATH && finding.pid == pid && finding.class() == own;
             // Who waits for the late rank says nothing new.
-            let waits_for_it = is_of_calls_or_path(finding, &peers) && is_wait(class_of(finding));
+            let waits_for_it = is_of_calls_or_path(finding, &peers) && is_wait(finding.class());
             is_of_start(finding) || !(is_why || waits_for_it)
         });
         for finding in findings.iter_mut().filter(|finding| is_of_path(finding, &peers)) {
@@ -110,10 +110,6 @@ fn is_of_start(finding: &Finding) -> bool {
 fn is_of_calls_or_path(finding: &Finding, pids: &BTreeSet<u32>) -> bool {
     (finding.rule == OF_PATH || crate::twins::OF_CALLS.contains(&finding.rule.as_str()))
         && finding.pid.is_some_and(|pid| pids.contains(&pid))
-}
-
-fn class_of(finding: &Finding) -> Option<Cause> {
-    finding.causes.first().map(|cause| cause.class)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! One finding for one problem: what the path of a process and the calls of an operation both tell is told once.
 
-use gpuwhy_model::{Cause, Finding, Severity};
+use gpuwhy_model::{Finding, Severity};
 
 /// Rules about the calls of an operation.
 pub(crate) const OF_CALLS: [&str; 4] = ["slow_calls", "gpu_waits", "copies", "recaptures"];
@@ -24,16 +24,12 @@ pub(crate) fn join_twins(findings: &mut Vec<Finding>) {
     }
 }
 
-fn class(finding: &Finding) -> Option<Cause> {
-    finding.causes.first().map(|cause| cause.class)
-}
-
 fn twin_of(path: &Finding, findings: &[Finding]) -> Option<usize> {
     let is_twin = |other: &Finding| {
         OF_CALLS.contains(&other.rule.as_str())
             && other.pid == path.pid
             && other.phase == path.phase
-            && class(other) == class(path)
+            && other.class() == path.class()
             && other.impact.excess_ms >= path.impact.excess_ms * SAME
     };
     let is_same_op = |other: &Finding| path.op.is_some() && other.op == path.op;
@@ -77,7 +73,7 @@ fn joined(path: Finding, calls: &Finding) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gpuwhy_model::{CauseShare, Culprit, Impact, Place, Span};
+    use gpuwhy_model::{Cause, CauseShare, Culprit, Impact, Place, Span};
 
     fn finding(rule: &str, class: Cause, excess_ms: f64, severity: Severity) -> Finding {
         let share =

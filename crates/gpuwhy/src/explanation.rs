@@ -144,7 +144,7 @@ fn in_full<'a>(findings: &[&'a Finding], most: usize) -> (Numbered<'a>, Numbered
     let mut message: Vec<(Option<u32>, &str, Option<Cause>)> = Vec::new();
     let (mut full, mut rest) = (Vec::new(), Vec::new());
     for (number, finding) in findings.iter().enumerate() {
-        let class = finding.causes.first().map(|cause| cause.class);
+        let class = finding.class();
         let what = (finding.pid, finding.severity.name(), class);
         if full.len() < most && (finding.severity != Severity::Low || !message.contains(&what)) {
             message.push(what);

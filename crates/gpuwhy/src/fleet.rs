@@ -8,7 +8,6 @@ use gpuwhy_metrics::otlp::{Request, Resource};
 use gpuwhy_metrics::ranks::{Ranks, Standing};
 use gpuwhy_metrics::{Pusher, Target};
 use gpuwhy_serve::lines_of;
-use std::net::IpAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -34,7 +33,7 @@ impl Fleet {
     pub(crate) fn start(url: &str, spool: &Path, host: &str) -> Result<Fleet, Failure> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let mut target = Target::parse(url, variable).map_err(|error| Failure::Usage(error.to_string()))?;
-        if !target.tls && !is_loopback(&target.host) {
+        if !target.tls && !gpuwhy_model::is_loopback(&target.host) {
             return Err(Failure::Usage(format!(
                 "--fleet {url} would send the token and all that is recorded in the clear; use https://, or http:// to the end of a \
                  tunnel on this host"
@@ -118,10 +117,4 @@ fn token(variable: impl Fn(&str) -> Option<String>) -> Result<Option<String>, Fa
     let lines = lines_of(file.as_ref())
         .map_err(|error| Failure::Failed(format!("GPUWHY_FLEET_TOKEN_FILE: {error}")))?;
     Ok(lines.first().and_then(|line| line.split_whitespace().next()).map(String::from))
-}
-
-/// Whether only this host reads what is sent there.
-fn is_loopback(host: &str) -> bool {
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }

@@ -76,6 +76,13 @@ pub struct Finding {
     pub by_design: Option<String>,
 }
 
+impl Finding {
+    /// Of its largest cause.
+    pub fn class(&self) -> Option<Cause> {
+        self.causes.first().map(|cause| cause.class)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Span {
     pub start_ns: u64,

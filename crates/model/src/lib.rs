@@ -1,6 +1,7 @@
 //! The words of gpuwhy: what a call, a wait, a cause and a loss are. Values only; nothing here reads a clock,
 //! a file or the kernel, so everything built on it can be replayed.
 
+mod address;
 pub mod advice;
 mod annotation;
 mod batch;
@@ -25,6 +26,7 @@ mod slices;
 mod stack;
 pub mod units;
 
+pub use address::is_loopback;
 pub use annotation::{Annotation, MarkClock, MarkState, Touched};
 pub use batch::{Batch, Recording};
 pub use blame::{Blame, BlameRow, Part, Reason, Wait};

@@ -1,7 +1,7 @@
 //! A node as it was named.
 
+use gpuwhy_model::is_loopback;
 use http::Uri;
-use std::net::IpAddr;
 
 /// Where `gpuwhy dashboard` listens unless it is told otherwise.
 const PORT: u16 = 7777;
@@ -77,11 +77,6 @@ impl Node {
     pub fn authority(&self) -> String {
         format!("{}:{}", self.host.to_ascii_lowercase(), self.port)
     }
-}
-
-fn is_loopback(host: &str) -> bool {
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 #[cfg(test)]

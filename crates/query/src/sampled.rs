@@ -2,9 +2,10 @@
 //! time, so that an answer takes as long from millions of calls as from thousands.
 
 use crate::QueryError;
+use crate::evidence::blame;
 use crate::evidence::row::{Row, each_row, rows};
 use gpuwhy_cause::shares_by_cause;
-use gpuwhy_model::{Blame, Cause, Layer, OpId, OpInfo, Reason, Span};
+use gpuwhy_model::{Cause, Layer, OpId, OpInfo, Reason, Span};
 use gpuwhy_store::Reader;
 use std::collections::HashMap;
 
@@ -105,12 +106,4 @@ pub(crate) fn each_kept(
         }
     }
     Ok(false)
-}
-
-fn blame(row: &Row<'_>, at: usize) -> Blame {
-    let mut blame = Blame { oncpu_ns: row.number(at), runq_ns: row.number(at + 1), ..Blame::default() };
-    for (place, ns) in blame.blocked_ns.iter_mut().enumerate() {
-        *ns = row.number(at + 2 + place);
-    }
-    blame
 }

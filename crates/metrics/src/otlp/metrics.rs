@@ -48,7 +48,7 @@ pub fn metrics(state: &State, resource: &Resource, histograms: Histograms) -> Ve
     requests
 }
 
-fn request(resource: &Resource, metrics: Vec<OtlpMetric>) -> Request {
+pub(crate) fn request(resource: &Resource, metrics: Vec<OtlpMetric>) -> Request {
     let scope = ScopeMetrics { scope: scope(), metrics, ..ScopeMetrics::default() };
     Request::Metrics(ExportMetricsServiceRequest {
         resource_metrics: vec![ResourceMetrics {

@@ -9,6 +9,7 @@ mod spans;
 
 pub use attributes::{Resource, parse_pairs};
 pub use logs::logs;
+pub(crate) use metrics::request;
 pub use metrics::{Histograms, metrics};
 pub use spans::Spans;
 

@@ -4,18 +4,15 @@ use super::collectives::Arrival;
 use super::places::PlaceShare;
 use super::stuck::{StuckRank, op_name};
 use crate::otlp::attributes::{any, list, real, scope, text, whole};
-use crate::otlp::{Request, Resource};
+use crate::otlp::{Request, Resource, request};
 use gpuwhy_model::{Cause, OpId};
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
-use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue, KeyValueList};
 use opentelemetry_proto::tonic::logs::v1::{LogRecord, ResourceLogs, ScopeLogs, SeverityNumber};
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value as Number;
-use opentelemetry_proto::tonic::metrics::v1::{
-    Gauge, Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics,
-};
+use opentelemetry_proto::tonic::metrics::v1::{Gauge, Metric, NumberDataPoint};
 use std::collections::{BTreeMap, HashMap};
 
 pub(super) const HEALTH: &str = "gpuwhy.rank.health";
@@ -112,16 +109,7 @@ pub(super) fn metrics(points: Vec<(Signal, NumberDataPoint)>, resource: &Resourc
         ..Metric::default()
     };
     let metrics: Vec<Metric> = families.into_values().map(family).collect();
-    (!metrics.is_empty()).then(|| {
-        let scope = ScopeMetrics { scope: scope(), metrics, ..ScopeMetrics::default() };
-        Request::Metrics(ExportMetricsServiceRequest {
-            resource_metrics: vec![ResourceMetrics {
-                resource: resource.get(),
-                scope_metrics: vec![scope],
-                ..ResourceMetrics::default()
-            }],
-        })
-    })
+    (!metrics.is_empty()).then(|| request(resource, metrics))
 }
 
 fn record(who: &Who, event: &str, body: Value, more: Vec<KeyValue>, now_ns: u64) -> LogRecord {

@@ -128,7 +128,7 @@ pub(super) fn parts() -> String {
     format!("c.oncpu_ns, c.runq_ns, {}", reasons.join(", "))
 }
 
-pub(super) fn blame(row: &Row<'_>, at: usize) -> Blame {
+pub(crate) fn blame(row: &Row<'_>, at: usize) -> Blame {
     let mut blame = Blame { oncpu_ns: row.number(at), runq_ns: row.number(at + 1), ..Blame::default() };
     for (place, ns) in blame.blocked_ns.iter_mut().enumerate() {
         *ns = row.number(at + 2 + place);

@@ -15,6 +15,7 @@ mod scope;
 mod stacks;
 mod texts;
 
+pub(crate) use calls::blame;
 pub(crate) use scope::Scope;
 
 use crate::QueryError;

@@ -60,7 +60,7 @@ fn computed(reader: &Reader, span: Span) -> Result<Vec<FindingMark>, QueryError>
         .into_iter()
         .filter(|finding| finding.window.end_ns >= span.start_ns && finding.window.start_ns <= span.end_ns)
         .map(|finding| FindingMark {
-            class: finding.causes.first().map(|cause| cause.class),
+            class: finding.class(),
             id: finding.id,
             severity: finding.severity,
             title: finding.title,

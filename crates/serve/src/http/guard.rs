@@ -9,8 +9,8 @@ use axum::middleware::Next;
 use axum::response::IntoResponse;
 use gpuwhy_http::page::{Page, is_from_elsewhere, is_same_origin, protect};
 use gpuwhy_http::{AskError, Kind};
+use gpuwhy_model::is_loopback;
 use serde_json::json;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -86,12 +86,7 @@ pub(super) fn is_allowed(site: &Site, headers: &HeaderMap) -> bool {
 /// point here is another one. Elsewhere it is TLS and the token that keep others out.
 fn is_ours(site: &Site, host: &str) -> bool {
     let named = site.hosts.iter().any(|own| own.eq_ignore_ascii_case(host));
-    named || !site.loopback || is_loopback_name(host)
-}
-
-fn is_loopback_name(host: &str) -> bool {
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    named || !site.loopback || is_loopback(host)
 }
 
 /// Without the port.
@@ -109,12 +104,12 @@ mod tests {
     #[test]
     fn only_names_of_loopback_are_loopback() {
         for own in ["localhost", "LOCALHOST", "127.0.0.1", "127.9.9.9", "[::1]", "::1"] {
-            assert!(is_loopback_name(own), "{own}");
+            assert!(is_loopback(own), "{own}");
         }
         for other in
             ["localhost.evil.com", "evil.com", "127.0.0.1.evil.com", "0.0.0.0", "", "10.0.0.1", "[::]"]
         {
-            assert!(!is_loopback_name(other), "{other}");
+            assert!(!is_loopback(other), "{other}");
         }
     }
 

@@ -176,10 +176,11 @@ fn a_thousand_short_lived_processes_are_counted() {
     let truth = trace.of_simwork(&[], &["many", "--processes", "1000"]);
     assert_eq!(truth["children"]["count"], 1000);
     assert_eq!(counted(&trace), expected(&truth));
-    // Stacks are large and give way where so many processes come at once. On a busy machine others do, too, and that is told.
+    // What is counted is exact. Records of processes may be lost where so many come at once on a busy machine; none of them silently.
     let lost = trace.number("SELECT sum(count) FROM loss WHERE reason NOT LIKE '%stack%'");
     let known = trace.number("SELECT count(*) FROM processes");
-    assert!((700..=1001).contains(&known) && known + lost >= 1001, "{known} are known, {lost} were lost");
+    let by_probe = "SELECT group_concat(probe || ' ' || reason || ' ' || n, ', ') FROM (SELECT probe, reason, sum(count) AS n FROM loss GROUP BY 1, 2)";
+    assert!(known <= 1001 && known + lost >= 1001, "{known} are known, lost: {}", trace.text(by_probe));
     let open = trace.number("SELECT count(*) FROM processes WHERE end_ns IS NULL");
     assert!(open <= lost, "{open} have no end, {lost} were lost");
 }

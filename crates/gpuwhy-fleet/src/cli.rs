@@ -17,7 +17,7 @@ use std::time::Duration;
     after_help = "\
 Examples:
   gpuwhy-fleet serve --data DIR --tokens tokens --tls-cert cert.pem --tls-key key.pem
-  gpuwhy trace --fleet https://fleet:4317          on every node
+  gpuwhy trace --fleet https://fleet:4317          # on every node
   curl -H \"Authorization: Bearer $TOKEN\" https://fleet:8081/api/v1/tools/list"
 )]
 pub(crate) struct Cli {

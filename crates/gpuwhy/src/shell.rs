@@ -28,6 +28,11 @@ pub(crate) fn gpuwhy_for(file: &Path) -> &'static str {
     gpuwhy_of(CALLER.get().copied().flatten(), file)
 }
 
+/// What explains this file, as it can be pasted.
+pub(crate) fn explain(file: &Path) -> String {
+    format!("{} explain {}", gpuwhy_for(file), quoted(&file.display().to_string()))
+}
+
 fn gpuwhy_of(caller: Option<u32>, file: &Path) -> &'static str {
     let is_theirs = |uid: u32| {
         std::fs::metadata(file).is_ok_and(|metadata| metadata.uid() == uid || metadata.mode() & 0o004 != 0)

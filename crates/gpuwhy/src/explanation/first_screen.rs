@@ -157,7 +157,7 @@ fn arranged(
 
 /// Where the rest is. A command that is cut cannot be pasted: a long one has a line of its own, which the terminal wraps.
 fn more(left: usize, file: &str, width: usize) -> Vec<String> {
-    let command = format!("{} explain {} --verbose", shell::gpuwhy_for(Path::new(file)), shell::quoted(file));
+    let command = format!("{} --verbose", shell::explain(Path::new(file)));
     let what = match left {
         0 => "Evidence:".to_string(),
         1 => "1 more finding and all evidence:".into(),
@@ -285,4 +285,4 @@ fn acquittal(explained: &Explained) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

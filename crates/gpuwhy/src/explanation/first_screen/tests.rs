@@ -71,7 +71,7 @@ fn every_recording_is_understood_from_24_lines_of_80_columns() {
     }
 }
 
-pub(in crate::explanation) fn recording(name: &str) -> Explained {
+pub(crate) fn recording(name: &str) -> Explained {
     let path = recordings().into_iter().find(|path| path.ends_with(format!("{name}.db.gz")));
     explained(&path.unwrap())
 }

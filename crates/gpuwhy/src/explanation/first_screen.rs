@@ -136,7 +136,7 @@ fn arranged(
     });
     let Some((tree, mut shown)) = found else { return (Vec::new(), Vec::new()) };
     let left = |shown: &[Detail]| room.saturating_sub(of_tree(&tree) + of_findings(shown));
-    for detail in [Detail::Fix, Detail::Why, Detail::Whole, Detail::Place] {
+    for detail in [Detail::Fix, Detail::Why, Detail::Whole] {
         for at in 0..shown.len() {
             let more = briefs[at].height(detail).saturating_sub(briefs[at].height(shown[at]));
             if shown[at] < detail && more <= left(&shown) {
@@ -147,7 +147,7 @@ fn arranged(
     for brief in &briefs[shown.len()..] {
         let separator = usize::from(shown.is_empty());
         let fits = |detail: &Detail| brief.height(*detail) + separator <= left(&shown);
-        match [Detail::Place, Detail::Whole, Detail::Why, Detail::Fix].into_iter().find(fits) {
+        match [Detail::Whole, Detail::Why, Detail::Fix].into_iter().find(fits) {
             Some(detail) => shown.push(detail),
             None => break,
         }

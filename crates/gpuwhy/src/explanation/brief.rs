@@ -142,7 +142,8 @@ fn fix_lines(finding: &Finding, file: &str, width: usize) -> (Vec<String>, Vec<S
         let line = vec![format!("{DO}{one}")];
         return (line.clone(), line);
     }
-    let short = vec![format!("{DO}{}", clause(&words, room))];
+    // A command says by itself what it does; words alone cannot be pasted.
+    let short = vec![format!("{DO}{}", command.clone().unwrap_or_else(|| clause(&words, room)))];
     let mut whole = wrap(DO, INDENT, &words, width, LINES);
     whole.extend(command.map(|command| format!("{INDENT}{command}")));
     (short, whole)

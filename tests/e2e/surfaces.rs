@@ -111,21 +111,25 @@ fn targets_that_do_not_exist_are_named() {
 
 #[test]
 fn help_has_examples_everywhere() {
-    for words in [
-        &["--help"][..],
-        &["check", "--help"],
-        &["trace", "--help"],
-        &["query", "--help"],
-        &["explain", "--help"],
-        &["compare", "--help"],
-        &["demo", "--help"],
-    ] {
-        let text = done(gpuwhy().args(words).output().unwrap());
-        assert!(text.contains("Usage: gpuwhy") && text.contains("Examples:\n  gpuwhy "), "{words:?}: {text}");
-        assert!(text.lines().all(|line| line.chars().count() <= 130), "{text}");
+    let all = done(gpuwhy().arg("--help").output().unwrap());
+    let list = all.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
+    // What is said of a long one goes on below it.
+    let names = list.lines().filter_map(|line| line.strip_prefix("  ")).filter(|line| !line.starts_with(' '));
+    let commands: Vec<&str> = names.filter_map(|line| line.split_whitespace().next()).collect();
+    for known in ["top", "annotate", "export", "report", "merge", "mcp", "dashboard", "man"] {
+        assert!(commands.contains(&known), "{known}: {commands:?}");
     }
-    let text = done(gpuwhy().args(["completions", "--help"]).output().unwrap());
-    assert!(text.contains("Example:\n  gpuwhy completions bash"), "{text}");
+    // They say all there is.
+    let commands = commands.into_iter().filter(|command| !matches!(*command, "version" | "help"));
+    for command in std::iter::once("").chain(commands) {
+        let words = [command, "--help"].into_iter().filter(|word| !word.is_empty());
+        let text = done(gpuwhy().args(words).output().unwrap());
+        let first = text.split_once("Example").and_then(|(_, rest)| rest.split_once(":\n  "));
+        let first = first.unwrap_or_else(|| panic!("{command} has no examples: {text}")).1;
+        assert!(text.contains("Usage: gpuwhy") && first.starts_with("gpuwhy "), "{command}: {text}");
+        assert!(first.starts_with(&format!("gpuwhy {command}")), "{command}: {text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 130), "{command}: {text}");
+    }
 }
 
 #[test]

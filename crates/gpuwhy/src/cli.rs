@@ -446,7 +446,7 @@ Examples:
   gpuwhy compare run.db --since 5m                          # the last five minutes against what was before
   gpuwhy compare run.db --split 2026-11-15T03:00:00Z
   gpuwhy compare before.db after.db --max-regression 5%     # for CI: status 1 where a step is slower beyond noise
-  gpuwhy compare before.db after.db --json | jq '.said'")]
+  gpuwhy compare before.db after.db --json | jq '.message'")]
 pub(crate) struct CompareOptions {
     /// The first trace
     #[arg(value_name = "A")]

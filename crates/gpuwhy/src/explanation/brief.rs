@@ -152,9 +152,12 @@ fn fix_lines(finding: &Finding, file: &str, width: usize) -> (Vec<String>, Vec<S
 /// As many of its clauses as fit into a line.
 fn clause(words: &str, width: usize) -> String {
     let ends = words.match_indices([',', ';', ':']).map(|(at, _)| at);
-    let alternatives = words.match_indices(" or ").map(|(at, _)| at);
-    let fits = |at: &usize| *at > 0 && words[..*at].chars().count() <= width;
-    match ends.chain(alternatives).chain([words.len()]).filter(fits).max() {
+    let others = [" or ", " and ", " ("];
+    let others = others.iter().flat_map(|other| words.match_indices(other)).map(|(at, _)| at);
+    // What is in brackets is whole, or left out.
+    let is_whole = |words: &str| words.matches('(').count() == words.matches(')').count();
+    let fits = |at: &usize| *at > 0 && words[..*at].chars().count() <= width && is_whole(&words[..*at]);
+    match ends.chain(others).chain([words.len()]).filter(fits).max() {
         Some(at) => words[..at].trim_end_matches([',', ';', ':']).into(),
         None => cut(words, width),
     }
@@ -248,7 +251,9 @@ mod tests {
         assert_eq!(clause(words, 80), words);
         assert_eq!(clause(words, 60), "do it ahead of time (num_workers), in vectorised code");
         assert_eq!(clause(words, 40), "do it ahead of time (num_workers)");
-        assert_eq!(clause(words, 20), "do it ahead of time…");
+        assert_eq!(clause(words, 20), "do it ahead of time");
+        assert_eq!(clause(words, 10), "do it ahe…");
+        assert_eq!(clause("into a process (torch, fork), or into C", 25), "into a process");
         let graphs = "CUDA graphs: torch.compile(mode=\"reduce-overhead\") or torch.cuda.graph";
         assert_eq!(clause(graphs, 60), "CUDA graphs: torch.compile(mode=\"reduce-overhead\")");
         assert_eq!(clause("wait for it, or do it later", 15), "wait for it");

@@ -118,12 +118,15 @@ fn degraded(line: &str, pids: &[u32]) -> Option<(u8, String)> {
     if probe == "governor" {
         let of = pid.map_or_else(String::new, |pid| format!(" of process {pid}"));
         let what = match reason {
-            "no stacks are taken" => "no code lines of calls",
-            "the function that is called most is not seen at all" => NOT_ALL,
-            "frequent calls are counted, not measured" => "launches counted, not timed",
-            _ => reason,
+            "no stacks are taken" => format!("no code lines of calls{of}"),
+            "the function that is called most is not seen at all" => format!("{NOT_ALL}{of}"),
+            "frequent calls are counted, not measured" => format!("launches{of} counted, not timed,"),
+            "one in 16 of its frequent calls is measured, all are counted" => {
+                format!("launches{of} counted, one in 16 timed,")
+            }
+            _ => format!("{reason}{of}"),
         };
-        return Some((3, format!("{what}{of} for a while, to keep within the budget")));
+        return Some((3, format!("{what} for a while, to keep within the budget")));
     }
     if reason.contains("too often for its budget") {
         return Some((3, format!("{NOT_ALL}, to keep within the budget")));
@@ -228,6 +231,9 @@ mod tests {
             stacks.unwrap(),
             "no code lines of calls of process 576 for a while, to keep within the budget"
         );
+        let (timed, _) = message(&["governor process 7: frequent calls are counted, not measured"], &[7]);
+        let words = "launches of process 7 counted, not timed, for a while, to keep within the budget";
+        assert_eq!(timed.unwrap(), words);
     }
 
     #[test]

@@ -52,7 +52,7 @@ Examples:
   gpuwhy-fleet serve --data fleet --tokens tokens --tls-cert cert.pem --tls-key key.pem
   gpuwhy-fleet serve --data fleet --tokens tokens --insecure-no-tls --otlp-grpc 127.0.0.1:4317 \\
       --otlp-http 127.0.0.1:4318 --api 127.0.0.1:8081
-  gpuwhy-fleet serve --data fleet --tokens tokens ... --keep 7d --max-size 500G")]
+  gpuwhy-fleet serve --data fleet --tokens tokens --tls-cert cert.pem --tls-key key.pem --keep 7d --max-size 500G")]
 pub(crate) struct ServeOptions {
     /// The folder of the store and the audit log; made where it is not there
     #[arg(long, value_name = "DIR")]

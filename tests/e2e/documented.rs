@@ -86,7 +86,11 @@ fn commands(page: &Path) -> (Vec<Documented>, Vec<String>) {
         } else {
             let bare = line.strip_prefix("$ ").unwrap_or(line);
             let words = bare.split_whitespace().skip_while(|word| *word == "sudo" || word.contains('='));
-            let is_ours = matches!(words.clone().next(), Some("gpuwhy" | "gpuwhy-fleet"));
+            let is_ours = match words.clone().next() {
+                Some("gpuwhy" | "gpuwhy-fleet") => true,
+                Some("ssh") => words.clone().any(|word| word == "gpuwhy"),
+                _ => false,
+            };
             if !is_ours || bare.starts_with(' ') {
                 continue;
             }
@@ -109,8 +113,10 @@ fn commands(page: &Path) -> (Vec<Documented>, Vec<String>) {
 
 /// A line of a block with `#` before the prose behind its command: a shell would take that for arguments.
 fn with_comment(line: &str) -> String {
+    // `ask` is a function that a page defines.
+    const COMMANDS: [&str; 6] = ["gpuwhy ", "gpuwhy-fleet ", "sudo gpuwhy ", "ssh ", "curl ", "ask "];
     let bare = line.strip_prefix("$ ").unwrap_or(line);
-    if !bare.starts_with("gpuwhy ") && !bare.starts_with("sudo gpuwhy ") {
+    if !COMMANDS.iter().any(|command| bare.starts_with(command)) {
         return line.into();
     }
     let mut quote: Option<char> = None;
@@ -122,8 +128,10 @@ fn with_comment(line: &str) -> String {
         let rest = &line[at..];
         if quote.is_none() && before != ' ' && rest.starts_with("  ") {
             let prose = rest.trim_start();
-            // Options after a gap are options in columns.
-            let is_prose = !prose.is_empty() && !prose.starts_with(['#', '-', '"', '|', '&', '>']);
+            // Options after a gap are options in columns; behind what runs in the background comes another command.
+            let is_prose = !prose.is_empty()
+                && !prose.starts_with(['#', '-', '"', '|', '&', '>'])
+                && !line[..at].ends_with(['&', ';', '|']);
             let words = line[..at].split_whitespace().filter(|word| *word != "$" && *word != "sudo").count();
             if is_prose && words >= 2 {
                 let gap = &rest[..rest.len() - prose.len()];
@@ -164,9 +172,14 @@ fn prose_behind_a_command_is_a_comment() {
         wrong.join("\n")
     );
     assert_eq!(with_comment("gpuwhy explain run.db   why?"), "gpuwhy explain run.db   # why?");
-    for whole in
-        ["gpuwhy query   --nodes a", "gpuwhy query \"a  b\"", "gpuwhy check  # ready?", "echo  gpuwhy"]
-    {
+    assert_eq!(with_comment("ssh node gpuwhy dashboard  the same"), "ssh node gpuwhy dashboard  # the same");
+    for whole in [
+        "gpuwhy query   --nodes a",
+        "gpuwhy query \"a  b\"",
+        "gpuwhy check  # ready?",
+        "echo  gpuwhy",
+        "ssh -N node-a &  ssh -N node-b &",
+    ] {
         assert_eq!(with_comment(whole), whole);
     }
 }
@@ -185,7 +198,8 @@ impl Desk {
             let output = gpuwhy().args(["demo", demo, "--replay", "--out"]).arg(file).output().unwrap();
             assert!(output.status.success(), "{output:?}");
         };
-        for name in ["run.db", "before.db", "after.db", "node-0.db", "node-1.db", "node-2.db"] {
+        // Without privileges nothing is traced, and what is asked of it has rows all the same.
+        for name in ["run.db", "slow.db", "before.db", "after.db", "node-0.db", "node-1.db", "node-2.db"] {
             replay("tour", &at(name));
         }
         give_pid(&at("run.db"));
@@ -204,6 +218,9 @@ impl Desk {
         }
         script("sudo", "exec \"$@\"");
         script("go", "exit 0");
+        // Another node is this one.
+        let options = "while case $1 in -[LRDpio]) shift;; -*) ;; *) false;; esac; do shift; done";
+        script("ssh", &format!("{options}\nshift\nexec sh -c \"exec $*\""));
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_gpuwhy"), bin.join("gpuwhy")).unwrap();
         if let Some(fleet) = fleet() {
             std::os::unix::fs::symlink(fleet, bin.join("gpuwhy-fleet")).unwrap();
@@ -250,8 +267,8 @@ fn give_pid(file: &Path) {
     }
 }
 
-/// Runs until it ends by itself, or says that it is ready and is interrupted.
-fn run(desk: &Desk, text: &str, ready: Option<&str>) -> Result<(), String> {
+/// Runs until it ends by itself, or says that it is ready and is interrupted. Whether it had rows.
+fn run(desk: &Desk, text: &str, ready: Option<&str>) -> Result<bool, String> {
     let mut shell = desk.shell(text);
     let mut child = shell
         .stdin(Stdio::null())
@@ -293,8 +310,9 @@ fn run(desk: &Desk, text: &str, ready: Option<&str>) -> Result<(), String> {
     let status = child.0.wait().map_err(|error| error.to_string())?;
     // Some traces have no such rows; that is an answer, too.
     match status.code() {
-        Some(0 | 3) => Ok(()),
-        None if ready.is_some() => Ok(()),
+        Some(0) => Ok(true),
+        Some(3) => Ok(false),
+        None if ready.is_some() => Ok(true),
         _ => Err(format!("{status}: {}", lines.join("\n"))),
     }
 }
@@ -342,8 +360,14 @@ fn every_documented_command_runs_as_pasted() {
                 let _ = fs::remove_file(&made).or_else(|_| fs::remove_dir_all(&made));
             }
             ran += 1;
-            if let Err(why) = run(&desk, &pasted, ready) {
-                failed.push(format!("{page}:{line}: {text}\n    {why}"));
+            match run(&desk, &pasted, ready) {
+                Ok(true) => {}
+                // The landing page promises an answer.
+                Ok(false) if page == "README.md" => {
+                    failed.push(format!("{page}:{line}: {text}\n    no rows"));
+                }
+                Ok(false) => {}
+                Err(why) => failed.push(format!("{page}:{line}: {text}\n    {why}")),
             }
         }
     }
@@ -380,6 +404,34 @@ fn every_documented_command_of_the_fleet_runs_as_pasted() {
         if let Err(why) = run(&desk, &pasted, Some("OTLP at ")) {
             panic!("{page}:{line}: {text}\n    {why}");
         }
+    }
+}
+
+/// A server in the background and questions to it: a block that is pasted as a whole, on any free port.
+#[test]
+fn the_example_of_the_http_api_answers() {
+    const TEST: &str = "the_example_of_the_http_api_answers";
+    let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
+    if let Some(missing) = ["openssl", "curl", "jq"].into_iter().find(|program| !has(program)) {
+        return skip(TEST, &format!("there is no {missing}"));
+    }
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(repository.join("docs/serve.md")).unwrap();
+    let block = page.split("```\n").find(|block| block.starts_with("export GPUWHY_TOKEN=")).unwrap();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let block = block.replace(":7777", &format!(":{port}"));
+    let block =
+        block.replace("gpuwhy dashboard run.db &", &format!("gpuwhy dashboard run.db --port {port} &"));
+    let desk = Desk::new();
+    let output = desk.shell("bash -c 'eval \"$BLOCK\"; kill $!; wait'").env("BLOCK", block).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    // What can be asked, the worst finding, blame by cause, and rows.
+    for words in ["\"/api/v1/explain\"", "comes late to its collectives", "\"cause\"", "\"p99_us\""] {
+        assert!(
+            text.contains(words),
+            "{words} is not in\n{text}\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 }
 

@@ -395,11 +395,18 @@ fn slower_steps_fail_and_twins_do_not() {
     // Nothing to compare is neither good nor bad.
     let stepless = file("frees");
     refused(&mut compare(&stepless, &train), 3, &["no process has a repeating step in both"]);
+    let json = done(gpuwhy().arg("compare").arg(&train).arg(file("sleep")).arg("--json").output().unwrap());
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert!(!json["message"].as_array().unwrap().is_empty(), "{json}");
+    assert_eq!(json["message"], json["said"], "scripts may use the old name");
     let page = done(gpuwhy().arg("compare").arg(&train).arg(&twin).output().unwrap());
     for unit in ["GiB", " W", "°C", "MHz"] {
         assert!(page.contains(unit), "{unit} is not in\n{page}");
     }
-    assert!(!page.contains(" 0 > "), "{page}");
+    // A rare call has a rate; what has none was not called, and is a dash.
+    let words: Vec<&str> = page.split_whitespace().collect();
+    assert!(words.windows(2).any(|pair| pair[0] == "->"), "{page}");
+    assert!(!words.windows(2).any(|pair| matches!(pair, ["0", "->"] | ["->", "0"])), "{page}");
     refused(
         gpuwhy().arg("compare").arg(&train).arg(&twin).args(["--max-regression", "much"]),
         2,

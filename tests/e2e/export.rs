@@ -1,5 +1,6 @@
 //! What `gpuwhy export` writes, read by other people's programs: they find what the trace has, no more and no less.
 
+use crate::explain::example;
 use crate::readers::readers;
 use crate::refusal::{Frozen, changed_by, recorded_trace, refused};
 use crate::support::{Trace, done, gpuwhy};
@@ -127,6 +128,24 @@ fn perfetto_classes_find_every_event_with_its_time_and_arrows_that_go_forward() 
         assert_eq!(found["about"]["coverage.lost"], explained["coverage"]["lost"].to_string(), "{name}");
         let processes = trace.number("SELECT count(DISTINCT pid) FROM events WHERE pid IS NOT NULL") as usize;
         assert!(found["processes"].as_array().unwrap().len() >= processes, "{name}");
+    }
+}
+
+/// As the program calls them: a thread names itself after it began.
+#[test]
+fn threads_have_their_names_in_perfetto() {
+    let Some(python) = readers("threads_have_their_names_in_perfetto") else { return };
+    for (name, threads) in [
+        ("old-spike", &["python3", "pt_autograd_0"][..]),
+        ("loader-cpu", &["pt_autograd_0", "pt_data_worker"]),
+    ] {
+        let trace = Trace::new();
+        let file = example(name, trace.folder.path());
+        std::fs::rename(file, trace.file()).unwrap();
+        let found = read(python, "perfetto", &[&export(&trace, "perfetto", &[])]);
+        for thread in threads {
+            assert!(found["threads"].as_array().unwrap().contains(&(*thread).into()), "{name}: {found}");
+        }
     }
 }
 

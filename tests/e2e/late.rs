@@ -1,7 +1,7 @@
 //! Collective libraries that a program loads late: attached before they are mapped where that can be foreseen or is known
 //! from an earlier trace, and where it came too late, what cannot be told is said.
 
-use crate::support::{Gated, Running, Trace, alone, can_trace, done, gpuwhy, signal, sim, skip};
+use crate::support::{Gated, Running, Trace, alone, can_trace, done, gpuwhy, signal, sim, skip, wait_until};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -184,4 +184,50 @@ fn collectives_of_a_communicator_made_unseen_have_no_order_and_that_is_a_finding
         );
         assert_eq!(again.number(&sql), 1 + rank as i64);
     }
+}
+
+/// It is made before our eyes and numbers its collectives, but whose they are only its parent's id would say.
+#[test]
+fn collectives_of_a_part_of_an_unseen_communicator_have_no_order_and_that_is_a_finding() {
+    if !can_run("collectives_of_a_part_of_an_unseen_communicator_have_no_order_and_that_is_a_finding") {
+        return;
+    }
+    let _turn = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let id = folder.path().join("id");
+    let split = folder.path().join("split").display().to_string();
+    let id_file = id.display().to_string();
+    let start = |rank: &str| {
+        let words = ["--rank", rank, "--nranks", "2", "--id-file", &id_file, "--split-when", &split];
+        let more = ["--steps", "1000000", "--kernel-us", "100"];
+        let rank = Gated::start(&sim().join("simrank.py"), &[&words[..], &more].concat());
+        rank.open();
+        rank
+    };
+    let ranks = ["0", "1"].map(start);
+    for rank in ["joined-0", "joined-1"] {
+        wait_until("both ranks have the communicator", || id.with_extension(rank).exists());
+    }
+    let trace = Trace::new();
+    let pids: Vec<String> = ranks.iter().map(|rank| rank.pid().to_string()).collect();
+    let mut running = Running::start(&trace, &["--pid", &pids[0], "--pid", &pids[1]]);
+    running.until_attached(&sim().join("libnccl.so.2"));
+    std::fs::write(&split, "").unwrap();
+    for rank in &ranks {
+        running.until_called(u64::from(rank.pid()), "ncclAllReduce", 20);
+    }
+    for rank in &ranks {
+        signal(rank.pid(), "INT");
+    }
+    running.stop();
+    let count = |of: &str| {
+        trace.number(&format!("SELECT count(*) FROM nccl_events WHERE op = 'ALL_REDUCE' AND {of}"))
+    };
+    assert!(count("seq IS NOT NULL") >= 40, "they are numbered");
+    assert_eq!(count("comm_id_hash IS NOT NULL"), 0, "and of nobody knows which communicator");
+    let answer = done(gpuwhy().args(["explain", "--json"]).arg(trace.file()).output().unwrap());
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    let findings = answer["findings"].as_array().unwrap();
+    let unknown = |finding: &&Value| finding["title"].as_str().unwrap().starts_with("order of ranks unknown");
+    assert_eq!(findings.iter().filter(unknown).count(), 1, "{answer:#}");
 }

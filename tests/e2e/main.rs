@@ -54,4 +54,5 @@ mod secrets;
 mod sql;
 mod strangers;
 mod surfaces;
+mod terminal;
 mod victim;

@@ -125,16 +125,38 @@ impl Unprivileged {
     /// Without a home, and with a folder for temporary files of its own.
     pub(crate) fn gpuwhy(&self) -> Command {
         let mut command = Command::new(self.program());
+        command.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
+        self.like_a_strangers(&mut command);
         command
-            .uid(UNPRIVILEGED)
-            .gid(UNPRIVILEGED)
-            .current_dir("/")
-            .env("NO_COLOR", "1")
-            .env("TMPDIR", self.folder.path());
+    }
+
+    fn like_a_strangers(&self, command: &mut Command) {
+        command.current_dir("/").env("NO_COLOR", "1").env("TMPDIR", self.folder.path());
         for name in ["HOME", "XDG_DATA_HOME", "GPUWHY_DB"] {
             command.env_remove(name);
         }
-        command
+    }
+}
+
+impl Unprivileged {
+    /// The same beside a /var/lib of the test's own, in which root has traced just now, or never. None, and a skip, where nothing
+    /// can be mounted.
+    pub(crate) fn beside_root(&self, test: &str, has_traced: bool) -> Option<Command> {
+        const MOUNT: &str = "mount -t tmpfs none /var/lib || exit 99";
+        const TRACE: &str = "mkdir -m 700 /var/lib/gpuwhy && touch /var/lib/gpuwhy/trace.db";
+        let can_mount = Command::new("unshare").args(["-m", "sh", "-c", MOUNT]).status();
+        if !can_mount.is_ok_and(|status| status.success()) {
+            skip(test, "no folder of the test's own can be mounted on /var/lib");
+            return None;
+        }
+        let trace = if has_traced { TRACE } else { "true" };
+        let script = format!(
+            "{MOUNT}; {trace}; cd /; exec setpriv --reuid={UNPRIVILEGED} --regid={UNPRIVILEGED} --clear-groups -- \"$@\""
+        );
+        let mut command = Command::new("unshare");
+        command.args(["-m", "sh", "-c", &script, "sh"]).arg(self.program());
+        self.like_a_strangers(&mut command);
+        Some(command)
     }
 }
 

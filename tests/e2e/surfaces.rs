@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// Wrong usage: status 2, what is wrong in one sentence, nothing on stdout.
 fn misused(words: &[&str], message: &str) {
@@ -111,21 +111,25 @@ fn targets_that_do_not_exist_are_named() {
 
 #[test]
 fn help_has_examples_everywhere() {
-    for words in [
-        &["--help"][..],
-        &["check", "--help"],
-        &["trace", "--help"],
-        &["query", "--help"],
-        &["explain", "--help"],
-        &["compare", "--help"],
-        &["demo", "--help"],
-    ] {
-        let text = done(gpuwhy().args(words).output().unwrap());
-        assert!(text.contains("Usage: gpuwhy") && text.contains("Examples:\n  gpuwhy "), "{words:?}: {text}");
-        assert!(text.lines().all(|line| line.chars().count() <= 130), "{text}");
+    let all = done(gpuwhy().arg("--help").output().unwrap());
+    let list = all.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
+    // What is said of a long one goes on below it.
+    let names = list.lines().filter_map(|line| line.strip_prefix("  ")).filter(|line| !line.starts_with(' '));
+    let commands: Vec<&str> = names.filter_map(|line| line.split_whitespace().next()).collect();
+    for known in ["top", "annotate", "export", "report", "merge", "mcp", "dashboard", "man"] {
+        assert!(commands.contains(&known), "{known}: {commands:?}");
     }
-    let text = done(gpuwhy().args(["completions", "--help"]).output().unwrap());
-    assert!(text.contains("Example:\n  gpuwhy completions bash"), "{text}");
+    // They say all there is.
+    let commands = commands.into_iter().filter(|command| !matches!(*command, "version" | "help"));
+    for command in std::iter::once("").chain(commands) {
+        let words = [command, "--help"].into_iter().filter(|word| !word.is_empty());
+        let text = done(gpuwhy().args(words).output().unwrap());
+        let first = text.split_once("Example").and_then(|(_, rest)| rest.split_once(":\n  "));
+        let first = first.unwrap_or_else(|| panic!("{command} has no examples: {text}")).1;
+        assert!(text.contains("Usage: gpuwhy") && first.starts_with("gpuwhy "), "{command}: {text}");
+        assert!(first.starts_with(&format!("gpuwhy {command}")), "{command}: {text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 130), "{command}: {text}");
+    }
 }
 
 #[test]
@@ -387,30 +391,44 @@ fn people_have_their_own_default_file() {
             (rows.parse::<u32>().unwrap() + 1).to_string()
         );
     }
-    // An old one of theirs beside what root has traced since: the answer says whose it is.
-    let of_root = Path::new("/var/lib/gpuwhy").is_dir();
-    let own = home.join("trace.db");
-    for (time, is_old) in [(SystemTime::UNIX_EPOCH, true), (SystemTime::now(), false)] {
-        fs::File::options().write(true).open(&own).unwrap().set_modified(time).unwrap();
-        for words in [&["explain"][..], &["report", "-o", "-"], &["mcp"]] {
-            let mut command = unprivileged.gpuwhy();
-            let command = command.env("HOME", unprivileged.folder.path().join("home")).args(words);
-            let output = command.stdin(Stdio::null()).output().unwrap();
-            let message = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert!(output.status.success(), "{message}");
-            let hint = format!("root has traced since: `sudo gpuwhy {}`", words[0]);
-            assert_eq!(message.contains(&hint), of_root && is_old, "{message}");
-        }
-    }
     fs::remove_dir_all(unprivileged.folder.path().join("home/.local")).unwrap();
     let mut command = unprivileged.gpuwhy();
     command.env("HOME", unprivileged.folder.path().join("home")).arg("query");
     refused(&mut command, 1, &["there is no trace at", "home/.local/share/gpuwhy/trace.db"]);
-    // What root has traced is said where there is any.
-    let message = String::from_utf8_lossy(&command.output().unwrap().stderr).into_owned();
-    assert_eq!(message.contains("sudo gpuwhy explain"), of_root, "{message}");
     // No home at all.
     refused(unprivileged.gpuwhy().arg("query"), 1, &["there is no trace at", "gpuwhy/trace.db"]);
+}
+
+/// An old one of theirs beside what root has traced since: the answer says whose it is.
+#[test]
+fn people_are_told_of_what_root_has_traced_since() {
+    const TEST: &str = "people_are_told_of_what_root_has_traced_since";
+    let Some(unprivileged) = Unprivileged::new(TEST) else { return };
+    let home = unprivileged.folder.path().join("home");
+    let own = home.join(".local/share/gpuwhy/trace.db");
+    fs::create_dir_all(own.parent().unwrap()).unwrap();
+    fs::write(&own, recorded()).unwrap();
+    open_to_all(&own, 0o644);
+    let soon = SystemTime::now() + Duration::from_secs(3600);
+    for (has_traced, time) in [(true, SystemTime::UNIX_EPOCH), (true, soon), (false, SystemTime::UNIX_EPOCH)]
+    {
+        fs::File::options().write(true).open(&own).unwrap().set_modified(time).unwrap();
+        for words in [&["explain"][..], &["report", "-o", "-"], &["mcp"]] {
+            let Some(mut command) = unprivileged.beside_root(TEST, has_traced) else { return };
+            let output = command.env("HOME", &home).args(words).stdin(Stdio::null()).output().unwrap();
+            let message = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "{message}");
+            let hint = format!("root has traced since: `sudo gpuwhy {}`", words[0]);
+            assert_eq!(message.contains(&hint), has_traced && time != soon, "{message}");
+        }
+    }
+    // None of their own: what root has traced is named where there is any.
+    fs::remove_file(&own).unwrap();
+    for has_traced in [true, false] {
+        let Some(mut command) = unprivileged.beside_root(TEST, has_traced) else { return };
+        let message = refused(command.env("HOME", &home).arg("query"), 1, &["there is no trace at"]);
+        assert_eq!(message.contains("what root has traced: sudo gpuwhy explain"), has_traced, "{message}");
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ pub struct Comparison {
     pub operations: Vec<OpChange>,
     pub gpus: Vec<GpuChange>,
     /// What changed beyond noise, in sentences.
-    #[serde(rename = "said")]
+    #[serde(flatten, serialize_with = "gpuwhy_model::with_old_name")]
     pub message: Vec<String>,
 }
 

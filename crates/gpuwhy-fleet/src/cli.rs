@@ -17,7 +17,7 @@ use std::time::Duration;
     after_help = "\
 Examples:
   gpuwhy-fleet serve --data DIR --tokens tokens --tls-cert cert.pem --tls-key key.pem
-  gpuwhy trace --fleet https://fleet:4317          on every node
+  gpuwhy trace --fleet https://fleet:4317          # on every node
   curl -H \"Authorization: Bearer $TOKEN\" https://fleet:8081/api/v1/tools/list"
 )]
 pub(crate) struct Cli {
@@ -52,7 +52,7 @@ Examples:
   gpuwhy-fleet serve --data fleet --tokens tokens --tls-cert cert.pem --tls-key key.pem
   gpuwhy-fleet serve --data fleet --tokens tokens --insecure-no-tls --otlp-grpc 127.0.0.1:4317 \\
       --otlp-http 127.0.0.1:4318 --api 127.0.0.1:8081
-  gpuwhy-fleet serve --data fleet --tokens tokens ... --keep 7d --max-size 500G")]
+  gpuwhy-fleet serve --data fleet --tokens tokens --tls-cert cert.pem --tls-key key.pem --keep 7d --max-size 500G")]
 pub(crate) struct ServeOptions {
     /// The folder of the store and the audit log; made where it is not there
     #[arg(long, value_name = "DIR")]

@@ -1,5 +1,7 @@
 //! The command line: what users type.
 
+#[cfg(test)]
+mod examples;
 mod top;
 
 pub(crate) use top::TopOptions;
@@ -26,14 +28,14 @@ use std::time::Duration;
     max_term_width = 100,
     after_help = "\
 Examples:
-  gpuwhy check                      is this host ready?
-  gpuwhy demo                       a stall, injected and explained, with no GPU
-  gpuwhy trace --duration 60s       record every GPU process of the host for a minute
-  gpuwhy trace -- python train.py   start a command and trace it and its children
-  gpuwhy top                        the same as a live screen, nothing recorded
-  gpuwhy explain                    why did the GPU stall? of the trace just made
-  gpuwhy run.db                     the same of a file
-  gpuwhy query op_summary           a table or view of it, or any SELECT"
+  gpuwhy check                      # is this host ready?
+  gpuwhy demo                       # a stall, injected and explained, with no GPU
+  gpuwhy trace --duration 60s       # record every GPU process of the host for a minute
+  gpuwhy trace -- python train.py   # start a command and trace it and its children
+  gpuwhy top                        # the same as a live screen, nothing recorded
+  gpuwhy explain                    # why did the GPU stall? of the trace just made
+  gpuwhy run.db                     # the same of a file
+  gpuwhy query op_summary           # a table or view of it, or any SELECT"
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -109,7 +111,7 @@ Exit status: 0 if tracing can work, 1 if not.
 Examples:
   gpuwhy check
   gpuwhy check --json | jq '.checks[] | select(.ok == false)'
-  gpuwhy check --selftest       attach every probe to the built-in simulated GPU")]
+  gpuwhy check --selftest       # attach every probe to the built-in simulated GPU")]
 pub(crate) struct CheckOptions {
     /// One JSON document on stdout
     #[arg(long)]
@@ -128,15 +130,15 @@ file's name are printed. A file that already holds a trace gets another session 
 Examples:
   gpuwhy trace --duration 60s
   gpuwhy trace --pid 4242 --out run.db
-  gpuwhy trace --pid train.py                     all that run it now
+  gpuwhy trace --pid train.py                     # all that run it now
   gpuwhy trace --out run.db -- torchrun --nproc-per-node 8 train.py
   gpuwhy trace --budget 0.5% --stacks off
   gpuwhy trace --cgroup /sys/fs/cgroup/kubepods.slice/pod1 --max-size 500M
   gpuwhy trace --prometheus 127.0.0.1:9464
   OTEL_EXPORTER_OTLP_HEADERS=authorization=... gpuwhy trace --otlp https://collector:4318
   GPUWHY_FLEET_TOKEN_FILE=/etc/gpuwhy/token GPUWHY_CLUSTER=a gpuwhy trace --fleet https://fleet:4317
-  gpuwhy trace --annotate -- python train.py      steps it marks show in findings
-  gpuwhy trace --servers                          with the latencies of vLLM, SGLang, TGI and Triton
+  gpuwhy trace --annotate -- python train.py      # steps it marks show in findings
+  gpuwhy trace --servers                          # with the latencies of vLLM, SGLang, TGI and Triton
   gpuwhy trace --json | jq -c 'select(.type == \"call\" and .kept == \"slow\")'")]
 pub(crate) struct TraceOptions {
     /// The trace file [default: /var/lib/gpuwhy/trace.db for root, else in $XDG_DATA_HOME/gpuwhy]
@@ -441,10 +443,10 @@ A difference is beyond noise where the intervals in which the two quantiles lie 
 
 Examples:
   gpuwhy compare before.db after.db
-  gpuwhy compare run.db --since 5m                          the last five minutes against what was before
+  gpuwhy compare run.db --since 5m                          # the last five minutes against what was before
   gpuwhy compare run.db --split 2026-11-15T03:00:00Z
-  gpuwhy compare before.db after.db --max-regression 5%     for CI: status 1 where a step is slower beyond noise
-  gpuwhy compare before.db after.db --json | jq '.said'")]
+  gpuwhy compare before.db after.db --max-regression 5%     # for CI: status 1 where a step is slower beyond noise
+  gpuwhy compare before.db after.db --json | jq '.message'")]
 pub(crate) struct CompareOptions {
     /// The first trace
     #[arg(value_name = "A")]
@@ -557,7 +559,7 @@ Over HTTP the server is at /mcp, and clients send a token as `Authorization: Bea
 --token-file or GPUWHY_TOKEN. Off loopback it needs TLS too, and a token of yours.
 
 Examples:
-  gpuwhy mcp run.db                        the command to put into an assistant's list of MCP servers
+  gpuwhy mcp run.db                        # the command to put into an assistant's list of MCP servers
   gpuwhy mcp run.db --http 127.0.0.1:7778
   gpuwhy mcp --http 0.0.0.0:7778 --tls-cert cert.pem --tls-key key.pem --token-file tokens")]
 pub(crate) struct McpOptions {
@@ -582,9 +584,9 @@ The link that is printed has a token in it, made for this run: browsers log in w
 
 Examples:
   gpuwhy dashboard run.db
-  gpuwhy dashboard run.db --port 8080 --browse       and open it in a browser
-  gpuwhy dashboard run.db --listen 127.0.0.1:0       any free port
-  ssh -L 7777:127.0.0.1:7777 node gpuwhy dashboard   a remote node, through ssh
+  gpuwhy dashboard run.db --port 8080 --browse       # and open it in a browser
+  gpuwhy dashboard run.db --listen 127.0.0.1:0       # any free port
+  ssh -L 7777:127.0.0.1:7777 node gpuwhy dashboard   # a remote node, through ssh
   gpuwhy dashboard --listen 0.0.0.0:7777 --tls-cert cert.pem --tls-key key.pem --token-file tokens")]
 pub(crate) struct DashboardOptions {
     /// The trace file [default: as of --db]
@@ -638,7 +640,7 @@ pub(crate) enum Format {
 What is written appears under its name only when it is whole. Exit status 3 if the trace has no such data.
 
 Examples:
-  gpuwhy export run.db -o run.pftrace       then open it at ui.perfetto.dev
+  gpuwhy export run.db -o run.pftrace       # then open it at ui.perfetto.dev
   gpuwhy export run.db -o run.pb.gz && go tool pprof -top run.pb.gz
   gpuwhy export run.db --format chrome -o run.json --since 30s
   gpuwhy export run.db --format folded -o - | flamegraph.pl --countname ns > run.svg
@@ -694,7 +696,7 @@ A merged file can be merged again. Traces of Ingero cannot be merged.
 Examples:
   gpuwhy merge node-0.db node-1.db node-2.db -o job.db && gpuwhy explain job.db
   gpuwhy query job.db \"SELECT * FROM merged\"
-  gpuwhy merge --nodes node-a:7777,node-b:7777 --token-file tokens -o job.db       to ask them more than once")]
+  gpuwhy merge --nodes node-a:7777,node-b:7777 --token-file tokens -o job.db       # to ask them more than once")]
 pub(crate) struct MergeOptions {
     /// The trace files
     #[arg(value_name = "FILE", required_unless_present = "nodes", conflicts_with = "nodes")]
@@ -725,7 +727,7 @@ pub(crate) struct MergeOptions {
 #[command(after_help = "\
 Examples:
   gpuwhy demo
-  gpuwhy demo tour                      collectives, graphs, kernels, memory, GPU counters
+  gpuwhy demo tour                      # collectives, graphs, kernels, memory, GPU counters
   gpuwhy demo --list
   gpuwhy demo cpu-hog --out demo.db && gpuwhy query demo.db \"SELECT * FROM op_summary\"")]
 pub(crate) struct DemoOptions {

@@ -1,10 +1,11 @@
 //! Findings of a trace as it is made. A process of its own explains the file and ends: tracing does not wait for it, what it
 //! takes of memory goes back, and it has no privilege. A thread starts it; whoever asked reads its answer.
 
-use crate::commands::explain_worker::{Question, WORKER};
+use crate::commands::explain_worker::{OF_LAST_MINUTE, Question, WORKER};
+use crate::shell;
 use gpuwhy_confine::{Helper, Purpose, Trouble, live};
 use gpuwhy_query::Explained;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -59,7 +60,17 @@ impl Explainer {
         // What is explained at this moment is of no use any more.
         self.is_over.store(true, Ordering::Relaxed);
         self.ends.as_ref()?.send(start_ns).ok()?;
-        read(&self.concluded.recv().ok()?)
+        let mut explained = read(&self.concluded.recv().ok()?)?;
+        name_command(&mut explained);
+        Some(explained)
+    }
+}
+
+/// What looks at all of a trace whose last minute alone was explained.
+fn name_command(explained: &mut Explained) {
+    let command = shell::explain(Path::new(&explained.trace.file));
+    for line in explained.coverage.degraded.iter_mut().filter(|line| *line == OF_LAST_MINUTE) {
+        line.push_str(&format!("; `{command}` looks at all of it"));
     }
 }
 
@@ -130,5 +141,21 @@ impl Starter {
         let question = serde_json::to_vec(question).map_err(|error| Trouble::NotStarted(error.into()))?;
         let reply = helper.ask(&question, MAX_REPLY, Instant::now() + PATIENCE, is_stopped)?;
         Ok(reply.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explanation::first_screen;
+
+    #[test]
+    fn an_answer_of_the_last_minute_names_what_looks_at_all_of_it() {
+        let mut explained = first_screen::tests::recording("loader_cpu");
+        explained.trace.file = "my run.db".into();
+        explained.coverage.degraded = vec![OF_LAST_MINUTE.into()];
+        name_command(&mut explained);
+        let line = "answer: of the last minute, as the trace is large; `gpuwhy explain 'my run.db'` looks at all of it";
+        assert_eq!(explained.coverage.degraded, [line]);
     }
 }

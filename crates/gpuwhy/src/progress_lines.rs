@@ -1,5 +1,6 @@
 //! How far a trace is, a line now and then, for where there is no screen: a pipe, a file, a CI log.
 
+use crate::explanation::coverage::by_place;
 use crate::explanation::first_screen::verdict;
 use crate::panels::counted;
 use crate::summary::Detail;
@@ -58,7 +59,7 @@ impl ProgressLines {
         let living = snapshot.processes.iter().filter(|process| process.end_ns.is_none()).count() as u64;
         let lost = match snapshot.coverage.lost {
             0 => "nothing lost".to_string(),
-            lost => format!("{} records LOST", count(lost)),
+            lost => format!("{} records LOST{}", count(lost), by_place(&snapshot.coverage.lost_by)),
         };
         let calls = snapshot.tallies.calls();
         let so_far = format!(
@@ -71,5 +72,45 @@ impl ProgressLines {
             Some(verdict) if calls > 0 => format!("{so_far}. {verdict}"),
             _ => so_far,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gpuwhy_agent::{Overview, OwnCost};
+    use gpuwhy_cause::Tallies;
+    use gpuwhy_host::Load;
+    use gpuwhy_model::{Coverage, LossCount};
+
+    fn snapshot(coverage: Coverage) -> Snapshot {
+        Snapshot {
+            now_ns: 9_000_000_000,
+            start_ns: 1_000_000_000,
+            tallies: Tallies::default(),
+            processes: Vec::new(),
+            processes_seen: 0,
+            coverage,
+            load: Load::default(),
+            own: OwnCost::default(),
+            records: 0,
+            libraries: 0,
+            probes: Vec::new(),
+            overview: Overview::default(),
+        }
+    }
+
+    #[test]
+    fn a_line_says_where_and_why_records_were_lost() {
+        let lines = ProgressLines::new(false, Detail::Answer);
+        let line = lines.in_words(&snapshot(Coverage::default()));
+        assert_eq!(line, "8.00s: 0 processes, 0 GPU calls, nothing lost");
+        let place = |probe: &str, count| LossCount { probe: probe.into(), reason: "ring full".into(), count };
+        let lost_by = vec![place("calls", 1_200), place("sched", 34)];
+        let line = lines.in_words(&snapshot(Coverage { lost: 1_234, lost_by, ..Coverage::default() }));
+        assert!(
+            line.ends_with(", 1,234 records LOST: 1,200 calls (ring full), 34 sched (ring full)"),
+            "{line}"
+        );
     }
 }

@@ -7,20 +7,28 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
+/// A user, and their first group: `--group "$(id -gn)"` lets that one read a trace of root's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Caller {
+    uid: u32,
+    gid: Option<u32>,
+}
+
 /// Who has called sudo; nothing where that was nobody. Asked once, before privileges are given up.
-static CALLER: OnceLock<Option<u32>> = OnceLock::new();
+static CALLER: OnceLock<Option<Caller>> = OnceLock::new();
 
 /// To be called while the program is still who it was started as.
 pub(crate) fn remember_caller() {
     CALLER.get_or_init(|| {
         let is_root = rustix::process::geteuid().is_root();
-        caller(std::env::var("SUDO_UID").ok().as_deref(), is_root)
+        let number = |name| std::env::var(name).ok()?.parse().ok();
+        caller(number("SUDO_UID"), number("SUDO_GID"), is_root)
     });
 }
 
 /// The user behind sudo, who is not root.
-fn caller(sudo_uid: Option<&str>, is_root: bool) -> Option<u32> {
-    sudo_uid.and_then(|uid| uid.parse().ok()).filter(|uid| is_root && *uid != 0)
+fn caller(uid: Option<u32>, gid: Option<u32>, is_root: bool) -> Option<Caller> {
+    uid.filter(|uid| is_root && *uid != 0).map(|uid| Caller { uid, gid })
 }
 
 /// `gpuwhy`, with `sudo` before it where the user who has called sudo could not read this file without.
@@ -28,12 +36,20 @@ pub(crate) fn gpuwhy_for(file: &Path) -> &'static str {
     gpuwhy_of(CALLER.get().copied().flatten(), file)
 }
 
-fn gpuwhy_of(caller: Option<u32>, file: &Path) -> &'static str {
-    let is_theirs = |uid: u32| {
-        std::fs::metadata(file).is_ok_and(|metadata| metadata.uid() == uid || metadata.mode() & 0o004 != 0)
+/// What explains this file, as it can be pasted.
+pub(crate) fn explain(file: &Path) -> String {
+    format!("{} explain {}", gpuwhy_for(file), quoted(&file.display().to_string()))
+}
+
+fn gpuwhy_of(caller: Option<Caller>, file: &Path) -> &'static str {
+    let can_read = |caller: Caller| {
+        std::fs::metadata(file).is_ok_and(|metadata| {
+            let is_of_group = caller.gid == Some(metadata.gid()) && metadata.mode() & 0o040 != 0;
+            metadata.uid() == caller.uid || is_of_group || metadata.mode() & 0o004 != 0
+        })
     };
     match caller {
-        Some(uid) if !is_theirs(uid) => "sudo gpuwhy",
+        Some(caller) if !can_read(caller) => "sudo gpuwhy",
         _ => "gpuwhy",
     }
 }
@@ -85,19 +101,27 @@ mod tests {
     #[test]
     fn sudo_is_suggested_to_who_called_it_and_cannot_read_the_file() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let owner = file.as_file().metadata().unwrap().uid();
-        let other = owner + 1;
+        let metadata = file.as_file().metadata().unwrap();
+        let caller_of = |uid, gid| Some(Caller { uid, gid: Some(gid) });
+        let owner = caller_of(metadata.uid(), metadata.gid() + 1);
+        let other = caller_of(metadata.uid() + 1, metadata.gid() + 1);
+        let colleague = caller_of(metadata.uid() + 1, metadata.gid());
         let allow = |mode| std::fs::set_permissions(file.path(), PermissionsExt::from_mode(mode)).unwrap();
         allow(0o600);
-        assert_eq!(gpuwhy_of(Some(other), file.path()), "sudo gpuwhy");
-        assert_eq!(gpuwhy_of(Some(owner), file.path()), "gpuwhy");
+        assert_eq!(gpuwhy_of(other, file.path()), "sudo gpuwhy");
+        assert_eq!(gpuwhy_of(colleague, file.path()), "sudo gpuwhy");
+        assert_eq!(gpuwhy_of(owner, file.path()), "gpuwhy");
         assert_eq!(gpuwhy_of(None, file.path()), "gpuwhy");
+        // As --group leaves it.
+        allow(0o640);
+        assert_eq!(gpuwhy_of(colleague, file.path()), "gpuwhy");
+        assert_eq!(gpuwhy_of(other, file.path()), "sudo gpuwhy");
         allow(0o644);
-        assert_eq!(gpuwhy_of(Some(other), file.path()), "gpuwhy");
+        assert_eq!(gpuwhy_of(other, file.path()), "gpuwhy");
         // Who that is says sudo, to root alone.
-        assert_eq!(caller(Some("1000"), true), Some(1000));
-        for (uid, is_root) in [(Some("1000"), false), (Some("0"), true), (Some("x"), true), (None, true)] {
-            assert_eq!(caller(uid, is_root), None, "{uid:?}");
+        assert_eq!(caller(Some(1000), Some(100), true), caller_of(1000, 100));
+        for (uid, is_root) in [(Some(1000), false), (Some(0), true), (None, true)] {
+            assert_eq!(caller(uid, Some(100), is_root), None, "{uid:?}");
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::cli::Colour;
 use crate::explanation::Style;
 use crate::explanation::coverage::by_place;
 use crate::explanation::first_screen::{self, Screen};
-use crate::panels::{OPERATIONS, REST, Topic, View};
+use crate::panels::{OPERATIONS, REST, Rest, Topic, View};
 use gpuwhy_agent::{Snapshot, Summary};
 use gpuwhy_model::units::{count, duration, printable};
 use gpuwhy_model::{CallClass, Coverage};
@@ -50,8 +50,10 @@ pub(crate) fn write(
         )?;
     }
     if detail == Detail::Tables {
-        write_panels(&view, &[OPERATIONS], out)?;
-        write_panels(&view, REST, out)?;
+        // The answer stands below them.
+        let rest = Rest::Recorded { explain: "" };
+        write_panels(&view, &[OPERATIONS], rest, out)?;
+        write_panels(&view, REST, rest, out)?;
         write_coverage(&last.coverage, out)?;
         writeln!(out)?;
     }
@@ -95,10 +97,15 @@ fn nothing_seen(last: &Snapshot) -> &'static str {
 }
 
 /// One topic after the other; nothing of those that have nothing to tell.
-pub(crate) fn write_panels(view: &View<'_>, topics: &[Topic], out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn write_panels(
+    view: &View<'_>,
+    topics: &[Topic],
+    rest: Rest<'_>,
+    out: &mut impl Write,
+) -> io::Result<()> {
     for panel in topics.iter().filter_map(|topic| topic(view)) {
         writeln!(out)?;
-        for line in panel.lines(usize::MAX, MAX_LINES) {
+        for line in panel.lines(usize::MAX, MAX_LINES, rest) {
             writeln!(out, "{}", line.to_string().trim_end())?;
         }
     }

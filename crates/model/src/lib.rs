@@ -17,6 +17,7 @@ mod gpu;
 mod histogram;
 mod host;
 pub mod log;
+mod message;
 mod op;
 mod process;
 mod question;
@@ -45,6 +46,7 @@ pub use host::{
     BetweenCalls, CpuSample, Ends, FileRef, IoEvent, MemoryPlace, Neighbour, OomEvent, TcpEvent, ThreadPlace,
     WaitEvent, WokenBy,
 };
+pub use message::{Message, with_old_name};
 pub use op::{Family, Layer, OpId, OpInfo, Role};
 pub use process::{Container, Process, ProcessEvent, ProcessEventKind};
 pub use question::Question;

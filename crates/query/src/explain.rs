@@ -219,3 +219,45 @@ fn of_trace(evidence: &Evidence) -> Evidence {
         ..Evidence::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gpuwhy_cause::evidence::OpSums;
+    use gpuwhy_model::{Family, OpId, OpInfo, Role};
+
+    fn called(layer: Layer, name: &str) -> Evidence {
+        let op = OpInfo {
+            id: OpId(1),
+            name: name.into(),
+            layer,
+            family: Family::Other,
+            waits_for_gpu: false,
+            role: Role::None,
+        };
+        let sums = vec![OpSums { op: name.into(), ..OpSums::default() }];
+        Evidence { ops: [(name.to_string(), op)].into(), sums, ..Evidence::default() }
+    }
+
+    #[test]
+    fn what_was_not_seen_of_a_library_that_nobody_called_is_left_out() {
+        let dear = "nccl ncclBcast in /lib/libnccl.so.2: its first instructions must be single-stepped";
+        let late = "cuda * in /lib/libcudart.so.13: attached 48.1ms after process 7 mapped it";
+        let absent = "hip hipLaunchKernel in /opt/libamdhip64.so: refused";
+        let whole = || Coverage {
+            degraded: vec![dear.into(), late.into()],
+            unattached: vec![absent.into()],
+            ..Coverage::default()
+        };
+        let left = |evidence: &Evidence| {
+            let mut coverage = whole();
+            leave_out_unused(&mut coverage, evidence);
+            (coverage.degraded, coverage.unattached)
+        };
+        assert_eq!(left(&called(Layer::Cuda, "cuLaunchKernel")), (vec![late.to_string()], vec![]));
+        let all = (whole().degraded, vec![]);
+        assert_eq!(left(&called(Layer::Nccl, "ncclAllReduce")), all, "it was called");
+        let of_hip = (vec![late.to_string()], whole().unattached);
+        assert_eq!(left(&called(Layer::Hip, "hipLaunchKernel")), of_hip);
+    }
+}

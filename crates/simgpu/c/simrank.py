@@ -28,11 +28,23 @@ class Communicator:
         self.nccl = ctypes.CDLL(os.path.join(folder, "libnccl.so.2"))
         void_pointer, size = ctypes.c_void_p, ctypes.c_size_t
         self.nccl.ncclCommInitRank.argtypes = [void_pointer, ctypes.c_int, UniqueId, ctypes.c_int]
+        self.nccl.ncclCommSplit.argtypes = [void_pointer, ctypes.c_int, ctypes.c_int, void_pointer, void_pointer]
         self.nccl.ncclAllReduce.argtypes = [void_pointer, void_pointer, size, ctypes.c_int, ctypes.c_int, void_pointer, void_pointer]
         self.handle = ctypes.c_void_p()
 
     def join(self, options):
         self.nccl.ncclCommInitRank(ctypes.byref(self.handle), options.nranks, self.meet(options), options.rank)
+        if options.split_when:
+            self.split(options)
+
+    def split(self, options):
+        """All ranks go on with a part of the communicator that all of them are in."""
+        open(f"{options.id_file}.joined-{options.rank}", "w").close()
+        while not os.path.exists(options.split_when):
+            time.sleep(0.002)
+        part = ctypes.c_void_p()
+        self.nccl.ncclCommSplit(self.handle, 0, options.rank, ctypes.byref(part), None)
+        self.handle = part
 
     def meet(self, options):
         unique = UniqueId()
@@ -145,6 +157,7 @@ def parse():
     parser.add_argument("--hang-at", type=int, default=0, help="never reach the Nth collective: this rank is missing")
     parser.add_argument("--hang-busy", action="store_true", help="it computes meanwhile; else it sleeps")
     parser.add_argument("--mismatch-at", type=int, default=0, help="in the Nth collective use another count than the others")
+    parser.add_argument("--split-when", metavar="FILE", help="once the communicator is made (a file beside that of the id says so: .joined-RANK), wait for this file, then split it and use the part")
     parser.add_argument("--libraries", metavar="FOLDER", default=HERE, help="where the GPU libraries are")
     parser.add_argument("--load-late-ms", type=int, metavar="MS", help="pass the gate without any GPU library, compute for so long, then load all of them and make the communicator at once")
     return parse_with_common(parser)

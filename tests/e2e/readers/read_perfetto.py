@@ -111,7 +111,7 @@ print(json.dumps({
     "stacked": sum(1 for s in slices if s["stack"]),
     "deepest": max((s["stack"] for s in slices if s["stack"]), key=len, default=[]),
     "processes": sorted(t.process.process_name for t in tracks.values() if t.HasField("process")),
-    "threads": sum(1 for t in tracks.values() if t.HasField("thread")),
+    "threads": sorted(t.thread.thread_name for t in tracks.values() if t.HasField("thread")),
     "tracks": sorted({t.name for t in tracks.values() if t.name}),
     "about": next(s["args"] for s in slices if s["category"] == "about"),
     "findings": [s["name"] for s in slices if s["category"] == "finding"],

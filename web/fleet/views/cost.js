@@ -36,7 +36,7 @@ const total = (context, load) =>
           el("li", { class: "so-so" }, el("b", {}, dollars(cost.dollars)), cost.dollars === null ? "no rates: start the server with --rates" : "lost"),
           cost.unpriced_gpu_hours > 0 && cost.dollars !== null && el("li", {}, el("b", {}, hours(cost.unpriced_gpu_hours)), "of it have no rate"),
         ),
-        el("p", { class: "verdict" }, `${capital(cost.said[0] ?? "")}.`),
+        el("p", { class: "verdict" }, `${capital(cost.message[0] ?? "")}.`),
         el("p", { class: "dim" }, cost.coverage.notes.map((note) => `${capital(note)}. `)),
       ];
     },
@@ -59,7 +59,7 @@ const saved = (load) =>
       el(
         "ul",
         { class: "sentences" },
-        all.map((one) => el("li", {}, one.job && el("strong", {}, `${one.job}: `), `${one.said}; ${percent(100 * one.share)} of the time of ${count(one.gpus)} GPUs`)),
+        all.map((one) => el("li", {}, one.job && el("strong", {}, `${one.job}: `), `${one.message}; ${percent(100 * one.share)} of the time of ${count(one.gpus)} GPUs`)),
       ),
   });
 

@@ -66,7 +66,7 @@ const autopsies = (context) =>
               price: `for ${age(since(now, hang.since_ns))}`,
               isOpen: true,
               answers: [
-                ["What", el("p", {}, `${capital(hang.said)}${hang.certain ? "" : "; this is not certain, as not all ranks are watched"}.`)],
+                ["What", el("p", {}, `${capital(hang.message)}${hang.certain ? "" : "; this is not certain, as not all ranks are watched"}.`)],
                 ["Since", ago(hang.since_ns, now)],
                 ["Who", hang.culprits.map((one) => culprit(one, hang))],
                 ["Others", hang.waiting.length > 0 && waiting(hang)],

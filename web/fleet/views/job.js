@@ -49,9 +49,9 @@ const summary = (context, more) =>
       choose.querySelector("select").dataset.key = "choose-job";
       if (!job) return [el("div", { class: "row" }, choose), words("empty", "No rank of this job has told its health in the last minute.")];
       const said = [
-        ...job.hangs.map((one) => ["bad", `It hangs: ${one.said}.`]),
-        ...job.verdicts.map((one) => ["bad", `${capital(one.said)}.`]),
-        ...job.verdicts.map((one) => [null, counterfactualOf(cost, one.rank)?.said]).filter(([, text]) => text).map(([kind, text]) => [kind, `${capital(text)}.`]),
+        ...job.hangs.map((one) => ["bad", `It hangs: ${one.message}.`]),
+        ...job.verdicts.map((one) => ["bad", `${capital(one.message)}.`]),
+        ...job.verdicts.map((one) => [null, counterfactualOf(cost, one.rank)?.message]).filter(([, text]) => text).map(([kind, text]) => [kind, `${capital(text)}.`]),
       ];
       if (!said.length) said.push(["good", `All ${count(job.ranks.length)} ranks that report keep up with their peers.`]);
       return [

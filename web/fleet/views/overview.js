@@ -112,11 +112,11 @@ function stragglerCard(context, one, about, now, isOpen) {
     price: `for ${age(since(now, one.since_ns))}`,
     isOpen,
     answers: [
-      ["What", el("p", {}, capital(one.said), ".")],
+      ["What", el("p", {}, capital(one.message), ".")],
       ["Since", ago(one.since_ns, now)],
       ["Why", cause(one.cause, about) ?? el("span", { class: "dim" }, `the agents tell no cause; ${one.signal} tells it apart`)],
       ["Where", where(one, one.finding)],
-      ["Cost", one.cost && el("p", {}, capital(one.cost.said), ".")],
+      ["Cost", one.cost && el("p", {}, capital(one.cost.message), ".")],
       [
         "Do",
         one.finding?.fixes?.length > 0 &&
@@ -143,7 +143,7 @@ function hangCard(context, hang, now, isOpen) {
     price: `for ${age(since(now, hang.since_ns))}`,
     isOpen,
     answers: [
-      ["What", el("p", {}, capital(hang.said), hang.certain ? "." : "; this is not certain, as not all ranks are watched.")],
+      ["What", el("p", {}, capital(hang.message), hang.certain ? "." : "; this is not certain, as not all ranks are watched.")],
       ["Since", ago(hang.since_ns, now)],
       ["Where", first && stack(first.stack, `${hang.comm} ${first.rank}`)],
       ["Others", el("p", {}, `${plural(hang.waiting.length, "rank")} wait${hang.waiting.length === 1 ? "s" : ""} in ${hang.op}`)],
@@ -159,7 +159,7 @@ const regressionCard = (context, one, now) =>
   card({
     key: `regression ${one.cluster} ${one.job}`,
     severity: "medium",
-    title: `Job ${one.job}: ${one.said}`,
+    title: `Job ${one.job}: ${one.message}`,
     price: `for ${age(since(now, one.since_ns))}`,
     isOpen: false,
     answers: [["Since", ago(one.since_ns, now)]],

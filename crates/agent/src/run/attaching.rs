@@ -317,7 +317,7 @@ impl Run {
             state: ProbeState::Degraded,
             flavour: String::new(),
             since_ns: self.engine.now_ns(),
-            reason: "some were made unseen: their collectives have no number, and the order of their ranks is unknown".into(),
+            reason: "some were made unseen, or split from one that was: their collectives have no id, and the order of their ranks is unknown".into(),
         };
         self.report(vec![status], updates)
     }

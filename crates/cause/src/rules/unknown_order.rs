@@ -1,4 +1,4 @@
-//! Collectives whose communicator was made unseen: which of them belong together, and so who came last, is not known.
+//! Collectives whose communicator was made unseen, or split from one that was: which of them belong together, and so who came last, is not known.
 
 use super::Rule;
 use crate::attribution::Attribution;
@@ -9,10 +9,10 @@ use gpuwhy_model::{Cause, Severity};
 
 pub(super) const RULE: Rule = Rule {
     name: "unknown_order",
-    about: "collectives on communicators that were made before their library was attached: they have no communicator id and no number, so ranks cannot be compared",
+    about: "collectives on communicators that were made before their library was attached, or split from such a one: they have no communicator id, so ranks cannot be compared",
     causes: &[Cause::Unknown],
     threshold: "one such collective of several ranks. Low: it says what cannot be told, not that anything is slow",
-    refuted_by: "`SELECT count(*) FROM nccl_events WHERE comm_id_hash IS NULL AND seq IS NULL` being 0 for collectives",
+    refuted_by: "`SELECT count(*) FROM nccl_events WHERE comm_id_hash IS NULL` being 0 for collectives",
     find,
 };
 

@@ -77,6 +77,7 @@ pub struct Verdict {
     pub ranks: usize,
     pub nranks: usize,
     /// In a sentence.
-    #[serde(rename = "said")]
+    #[serde(flatten, serialize_with = "gpuwhy_model::with_old_name")]
+    #[schemars(with = "gpuwhy_model::Message<String>")]
     pub message: String,
 }

@@ -62,6 +62,7 @@ pub struct Autopsy {
     pub unobserved: Vec<u32>,
     /// Nobody else can be the culprit.
     pub certain: bool,
-    #[serde(rename = "said")]
+    #[serde(flatten, serialize_with = "gpuwhy_model::with_old_name")]
+    #[schemars(with = "gpuwhy_model::Message<String>")]
     pub message: String,
 }

@@ -41,7 +41,8 @@ pub struct Cost {
     pub by_rank: Vec<CostLine>,
     pub by_cause: Vec<CostLine>,
     pub counterfactuals: Vec<Counterfactual>,
-    #[serde(rename = "said")]
+    #[serde(flatten, serialize_with = "gpuwhy_model::with_old_name")]
+    #[schemars(with = "gpuwhy_model::Message<Vec<String>>")]
     pub message: Vec<String>,
 }
 

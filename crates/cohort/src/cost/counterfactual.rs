@@ -27,7 +27,8 @@ pub struct Counterfactual {
     pub gpu_hours_high: f64,
     /// Nothing where no rate fits.
     pub dollars_a_month: Option<f64>,
-    #[serde(rename = "said")]
+    #[serde(flatten, serialize_with = "gpuwhy_model::with_old_name")]
+    #[schemars(with = "gpuwhy_model::Message<String>")]
     pub message: String,
 }
 

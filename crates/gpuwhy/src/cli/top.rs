@@ -12,9 +12,9 @@ use std::time::Duration;
 Needs the privileges of `gpuwhy trace`. Nothing is kept: what it found goes with it.
 
 Examples:
-  gpuwhy top                                  q ends it, ? explains what is shown
+  gpuwhy top                                  # q ends it, ? explains what is shown
   gpuwhy top --pid train.py
-  gpuwhy top --duration 30s | tee top.txt     lines where there is no terminal
+  gpuwhy top --duration 30s | tee top.txt     # lines where there is no terminal
   gpuwhy top --json | jq -c 'select(.type == \"finding\") | .title'")]
 pub(crate) struct TopOptions {
     /// End after this long: 90s, 5m, 2h

@@ -19,6 +19,8 @@ const FILES: &str = "gpuwhy-files";
 const LOOK_BACK: &str = "60s";
 /// A trace that was stopped has to end within a second: of a larger file the last minute is explained.
 const LARGE_FILE: u64 = 256 << 20;
+/// Said of such an answer. What looks at all of it is for who knows who reads it: root or not.
+pub(crate) const OF_LAST_MINUTE: &str = "answer: of the last minute, as the trace is large";
 /// An explanation reads a large trace by two readers.
 const OTHERS: usize = 2;
 const LIMITS: Limits =
@@ -83,8 +85,7 @@ fn answer(reader: &Reader, question: &Question, is_large: bool) -> Result<Explai
     };
     let mut explained = explain(reader, &request)?;
     if is_large && matches!(question, Question::Conclude { .. }) {
-        let line = "answer: of the last minute, as the trace is large; gpuwhy explain looks at all of it";
-        explained.coverage.degraded.insert(0, line.into());
+        explained.coverage.degraded.insert(0, OF_LAST_MINUTE.into());
     }
     Ok(explained)
 }

@@ -22,7 +22,7 @@ One file: no script, nothing loaded from elsewhere. It opens from disk, follows 
 Exit status 3 if the trace has nothing to answer from.
 
 Examples:
-  gpuwhy report run.db -o run.html                 attach run.html to the ticket
+  gpuwhy report run.db -o run.html                 # attach run.html to the ticket
   gpuwhy report run.db -o run.html --since 10m --pid 4242
   gpuwhy report run.db -o - | mail -a 'Content-Type: text/html' -s stall oncall@example.com")]
 pub(crate) struct ReportOptions {

@@ -61,7 +61,7 @@ fn show(
         return stream::run(agent, explainer, false, telemetry);
     }
     if std::io::stdout().is_terminal() {
-        let ended = on_screen("top", agent, explainer, &mut telemetry)?;
+        let ended = on_screen("top", None, agent, explainer, &mut telemetry)?;
         return ended.map_or(Ok(()), |result| Ok(result.map(drop)?));
     }
     in_lines(agent, explainer, interval)

@@ -54,7 +54,7 @@ pub(crate) fn run(options: TraceOptions) -> Result<(), Failure> {
         stream::run(&agent, &explainer, true, telemetry)
     } else if is_live {
         let mut telemetry = telemetry;
-        match on_screen("trace", &agent, &explainer, &mut telemetry)? {
+        match on_screen("trace", Some(&file), &agent, &explainer, &mut telemetry)? {
             Some(ended) => end(ended, &explainer, detail, telemetry, &mut std::io::stdout()),
             None => Ok(()),
         }

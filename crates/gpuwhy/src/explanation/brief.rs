@@ -1,4 +1,4 @@
-//! A finding in a few lines: what and when, why and by whom, where, what to do. Each part is whole, or left out where there is no room.
+//! A finding in three or four lines: what and when, why and by whom, where, what to do. Each part is whole, or left out where there is no room.
 
 use super::wrap::{cut, wrap};
 use super::{Style, place, severity, steps, touched_steps};
@@ -8,11 +8,13 @@ use gpuwhy_model::{CauseShare, Finding};
 
 const INDENT: &str = "            ";
 const OF_TITLE: &str = "   ";
+const DO: &str = "   do       ";
+/// A finding has no more lines, unless its title alone has as many as it may.
+const LINES: usize = 4;
 /// Longer ones are cut.
 const TITLE_LINES: usize = 3;
-const WHY_LINES: usize = 2;
-const WHEN_LINES: usize = 2;
-const FIX_LINES: usize = 2;
+/// Beside the title there is always room for why, and for what to do.
+const BESIDE_TITLE: usize = 2;
 
 /// How much of a finding is shown: each has what those before it have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,10 +22,10 @@ pub(super) enum Detail {
     Title,
     /// What to do, in a line.
     Fix,
+    /// Why, and where in the code, in a line.
     Why,
-    /// All of what to do first, with the command.
+    /// All that a finding has lines for.
     Whole,
-    Place,
 }
 
 /// The parts of a finding, as lines.
@@ -31,7 +33,10 @@ pub(super) enum Detail {
 pub(super) struct Brief {
     title: Vec<String>,
     why: Vec<String>,
+    /// With the line of code that the title lacks; the same where it has one.
+    why_and_where: Vec<String>,
     place: Vec<String>,
+    when: Vec<String>,
     short_fix: Vec<String>,
     fix: Vec<String>,
 }
@@ -49,22 +54,51 @@ impl Brief {
             let title = first.trim_start().to_string();
             *first = format!("{number:>2} {} {title}", severity(finding, style));
         }
-        let why = finding.causes.first().map(|share| why(share, finding, &title));
-        let why = why.map_or_else(Vec::new, |why| wrap("   why      ", INDENT, &why, width, WHY_LINES));
+        let room = width.saturating_sub(INDENT.len());
+        let line = |label: &str, words: &str| format!("   {label:<9}{}", cut(words, room));
+        let place = place_beside(finding, &title);
+        let share = finding.causes.first();
+        let why = |place: Option<&str>| -> Vec<String> {
+            share.map(|share| line("why", &why(share, finding, &title, place, room))).into_iter().collect()
+        };
+        let when = finding.steps.first().map(|touched| printable(&touched_steps(touched)));
         let (short_fix, fix) = fix_lines(finding, file, width);
-        Brief { why, place: place_lines(finding, &title, width), short_fix, fix, title: lines }
+        Brief {
+            why: why(None),
+            why_and_where: why(place.as_deref()),
+            place: place.iter().map(|frames| line("where", &fitting(frames, room))).collect(),
+            when: when.map_or_else(Vec::new, |words| wrap("   when     ", INDENT, &words, width, LINES)),
+            short_fix,
+            fix,
+            title: lines,
+        }
     }
 
     pub(super) fn lines(&self, detail: Detail) -> Vec<String> {
-        let fix = if detail >= Detail::Whole { &self.fix } else { &self.short_fix };
-        let parts = [
-            (Detail::Title, &self.title),
-            (Detail::Why, &self.why),
-            (Detail::Place, &self.place),
-            (Detail::Fix, fix),
-        ];
-        let shown = parts.into_iter().filter(|(from, _)| *from <= detail);
-        shown.flat_map(|(_, lines)| lines.iter().cloned()).collect()
+        let mut left = LINES.max(self.title.len() + BESIDE_TITLE) - self.title.len();
+        let mut parts = vec![&self.title];
+        if detail < Detail::Fix {
+            return self.title.clone();
+        }
+        left -= self.short_fix.len();
+        if detail >= Detail::Why {
+            left -= self.why.len();
+        }
+        let mut fits = |lines: usize| {
+            let fits = detail == Detail::Whole && lines > 0 && lines <= left;
+            left -= if fits { lines } else { 0 };
+            fits
+        };
+        let has_place = fits(self.place.len());
+        let has_fix = fits(self.fix.len().saturating_sub(self.short_fix.len()));
+        let has_when = fits(self.when.len());
+        if detail >= Detail::Why {
+            parts.push(if has_place { &self.why } else { &self.why_and_where });
+        }
+        parts.extend(has_place.then_some(&self.place));
+        parts.extend(has_when.then_some(&self.when));
+        parts.push(if has_fix { &self.fix } else { &self.short_fix });
+        parts.into_iter().flatten().cloned().collect()
     }
 
     pub(super) fn height(&self, detail: Detail) -> usize {
@@ -80,54 +114,57 @@ fn without_step(title: &str) -> String {
     after.rsplit_once(" (").map_or_else(|| title.into(), |(_, share)| format!("{before} a step ({share}"))
 }
 
-/// Where in the code, and in which steps.
-fn place_lines(finding: &Finding, title: &str, width: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    if let Some(place) = place(finding) {
-        let frames = without_folders(&printable(&place));
-        // The title has the innermost line already, where there is one.
-        let is_said = frames.split(" < ").next().is_some_and(|first| title.contains(first));
-        if !is_said {
-            lines.push(format!("   where    {}", fitting(&frames, width.saturating_sub(INDENT.len()))));
-        }
-    }
-    if let Some(touched) = finding.steps.first() {
-        let words = printable(&touched_steps(touched));
-        lines.extend(wrap("   when     ", INDENT, &words, width, WHEN_LINES));
-    }
-    lines
+/// Where in the code, where the title does not say so.
+fn place_beside(finding: &Finding, title: &str) -> Option<String> {
+    let frames = without_folders(&printable(&place(finding)?));
+    let is_said = frames.split(" < ").any(|frame| title.contains(frame));
+    (!is_said).then_some(frames)
 }
 
 /// What to do first: in a line, and whole.
 fn fix_lines(finding: &Finding, file: &str, width: usize) -> (Vec<String>, Vec<String>) {
-    const LABEL: &str = "   do       ";
     let Some(fix) = finding.fixes.first() else { return (Vec::new(), Vec::new()) };
     let (words, command) = shell::advice(fix, file);
     let room = width.saturating_sub(INDENT.len());
     // One that does not fit into a line cannot be pasted from here; --verbose has it.
     let command = command.filter(|command| command.chars().count() <= room);
-    if words.is_empty() {
-        let line: Vec<String> = command.map(|command| format!("{LABEL}{command}")).into_iter().collect();
+    let in_a_line = |words: &str, command: &str| {
+        let line = format!("{words}: {command}");
+        (line.chars().count() <= room).then_some(line)
+    };
+    let one = match &command {
+        Some(command) if words.is_empty() => Some(command.clone()),
+        Some(command) => in_a_line(&words, command),
+        None if words.is_empty() => return (Vec::new(), Vec::new()),
+        None => None,
+    };
+    if let Some(one) = one {
+        let line = vec![format!("{DO}{one}")];
         return (line.clone(), line);
     }
-    let mut whole = wrap(LABEL, INDENT, &words, width, FIX_LINES);
+    // A command says by itself what it does; words alone cannot be pasted.
+    let short = vec![format!("{DO}{}", command.clone().unwrap_or_else(|| clause(&words, room)))];
+    let mut whole = wrap(DO, INDENT, &words, width, LINES);
     whole.extend(command.map(|command| format!("{INDENT}{command}")));
-    (vec![format!("{LABEL}{}", clause(&words, room))], whole)
+    (short, whole)
 }
 
 /// As many of its clauses as fit into a line.
 fn clause(words: &str, width: usize) -> String {
-    let ends = words.match_indices([',', ';', ':']).map(|(at, _)| at).chain([words.len()]);
-    let fits = |at: &usize| words[..*at].chars().count() <= width;
-    match ends.filter(|at| *at > 0).take_while(fits).last() {
-        Some(at) => words[..at].into(),
+    let ends = words.match_indices([',', ';', ':']).map(|(at, _)| at);
+    let others = [" or ", " and ", " ("];
+    let others = others.iter().flat_map(|other| words.match_indices(other)).map(|(at, _)| at);
+    // What is in brackets is whole, or left out.
+    let is_whole = |words: &str| words.matches('(').count() == words.matches(')').count();
+    let fits = |at: &usize| *at > 0 && words[..*at].chars().count() <= width && is_whole(&words[..*at]);
+    match ends.chain(others).chain([words.len()]).filter(fits).max() {
+        Some(at) => words[..at].trim_end_matches([',', ';', ':']).into(),
         None => cut(words, width),
     }
 }
 
-/// The main cause, and who was behind it where the title has not named them.
-fn why(share: &CauseShare, finding: &Finding, title: &str) -> String {
-    let (class, about) = (share.class.name(), share.class.about());
+/// The main cause, and who was behind it where the title has not named them; then the place that the title lacks, else a word of evidence.
+fn why(share: &CauseShare, finding: &Finding, title: &str, place: Option<&str>, room: usize) -> String {
     let by = share.by.first().filter(|by| !by.comm.is_empty()).map(|by| {
         let name = match by.pid {
             Some(pid) => format!("{}[{pid}]", printable(&by.comm)),
@@ -147,10 +184,26 @@ fn why(share: &CauseShare, finding: &Finding, title: &str) -> String {
         Some((name, rank)) if !title.contains(&name) && !is_own(&name) => format!(": {rank}{name}"),
         _ => String::new(),
     };
-    match share.share_pct {
-        pct if pct >= 99.5 => format!("{class}: {about}{by}"),
-        pct => format!("{class} {pct:.0}%: {about}{by}"),
+    let class = match share.share_pct {
+        pct if pct >= 99.5 => share.class.name().to_string(),
+        pct => format!("{} {pct:.0}%", share.class.name()),
+    };
+    let fits = |line: &String| line.chars().count() <= room;
+    if let Some(place) = place {
+        let before = format!("{class}{by}, at ");
+        let frames = fitting(place, room.saturating_sub(before.chars().count()));
+        let line = format!("{before}{frames}");
+        // A frame that is cut is none.
+        if fits(&line) && place.starts_with(&frames) {
+            return line;
+        }
     }
+    let line = format!("{class}: {}{by}", share.class.about());
+    let evidence = share.evidence.first().map(|evidence| printable(evidence));
+    let with_evidence = evidence
+        .filter(|evidence| !title.contains(evidence.as_str()))
+        .map(|evidence| format!("{line}; {evidence}"));
+    [with_evidence, Some(line)].into_iter().flatten().find(fits).unwrap_or(format!("{class}{by}"))
 }
 
 /// As many frames as fit, the innermost first.
@@ -198,7 +251,12 @@ mod tests {
         assert_eq!(clause(words, 80), words);
         assert_eq!(clause(words, 60), "do it ahead of time (num_workers), in vectorised code");
         assert_eq!(clause(words, 40), "do it ahead of time (num_workers)");
-        assert_eq!(clause(words, 20), "do it ahead of time…");
+        assert_eq!(clause(words, 20), "do it ahead of time");
+        assert_eq!(clause(words, 10), "do it ahe…");
+        assert_eq!(clause("into a process (torch, fork), or into C", 25), "into a process");
+        let graphs = "CUDA graphs: torch.compile(mode=\"reduce-overhead\") or torch.cuda.graph";
+        assert_eq!(clause(graphs, 60), "CUDA graphs: torch.compile(mode=\"reduce-overhead\")");
+        assert_eq!(clause("wait for it, or do it later", 15), "wait for it");
     }
 
     #[test]

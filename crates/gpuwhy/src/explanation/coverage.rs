@@ -44,31 +44,58 @@ pub(crate) fn by_place(lost_by: &[LossCount]) -> String {
 fn in_short(coverage: &Coverage, pids: &[u32]) -> (Option<String>, usize) {
     let mut sentences: Vec<(u8, String)> = Vec::new();
     let sampled = sampled(&coverage.degraded);
-    sentences.extend(sampled.map(|sentence| (2, sentence)));
+    sentences.extend(sampled.clone().map(|sentence| (2, sentence)));
     sentences.extend(coverage.notes.iter().map(|note| (0, note.clone())));
     sentences.extend(coverage.missing.iter().map(|missing| (0, missing.clone())));
     sentences.extend(coverage.unattached.iter().map(|line| (1, not_attached(line))));
-    for line in coverage.degraded.iter().filter(|line| !line.contains(SAMPLED)) {
-        let sentence = degraded(line, pids);
+    for line in coverage.degraded.iter().filter(|line| share_of(line).is_none()) {
+        // A share says more than that there is one.
+        let sentence =
+            degraded(line, pids).filter(|(_, sentence)| sampled.is_none() || !sentence.starts_with(NOT_ALL));
         if let Some(sentence) = sentence.filter(|new| sentences.iter().all(|(_, known)| known != &new.1)) {
             sentences.push(sentence);
         }
     }
     sentences.sort_by_key(|(rank, _)| *rank);
+    let mut sentences: Vec<String> = sentences.into_iter().map(|(_, sentence)| sentence).collect();
+    // How much was counted belongs to every answer, where there is room for it.
+    let beside = sampled.filter(|sampled| {
+        sentences.first().is_some_and(|first| first != sampled && first.len() + sampled.len() <= MAX_BOTH)
+    });
+    if let Some(sampled) = beside {
+        sentences.retain(|sentence| *sentence != sampled);
+        if let Some(first) = sentences.first_mut() {
+            first.push_str(&format!("; {sampled}"));
+        }
+    }
     let left = sentences.len().saturating_sub(1);
-    (sentences.into_iter().next().map(|(_, sentence)| sentence), left)
+    (sentences.into_iter().next(), left)
 }
 
-const SAMPLED: &str = " of the time: the budget is ";
+/// Bytes that fit into two lines of a terminal, with what stands before and behind them.
+const MAX_BOTH: usize = 110;
+const NOT_ALL: &str = "not all launches counted";
+const OF_THE_TIME: &str = " of the time";
+
+/// `launches sampled 9%` and `1%` of `launches sampled 9% of the time: the budget is 1%`.
+fn share_of(line: &str) -> Option<(&str, &str)> {
+    let (share, rest) = line.split_once(OF_THE_TIME).filter(|(share, _)| share.contains(" sampled "))?;
+    let budget = rest.strip_prefix(": the budget is ");
+    budget.or(rest.is_empty().then_some("")).map(|budget| (share, budget))
+}
 
 /// `launches sampled 9%, events 11% of the time: the budget is 1%`.
 fn sampled(degraded: &[String]) -> Option<String> {
-    let lines = degraded.iter().filter_map(|line| line.split_once(SAMPLED));
+    let lines = degraded.iter().filter_map(|line| share_of(line));
     let (shares, budgets): (Vec<&str>, Vec<&str>) = lines.unzip();
     let (first, others) = shares.split_first()?;
     let others: String =
         others.iter().map(|share| format!(", {}", share.replacen(" sampled", "", 1))).collect();
-    Some(format!("{first}{others}{SAMPLED}{}", budgets.first()?))
+    let why = match budgets.first().filter(|budget| !budget.is_empty()) {
+        Some(budget) => format!(": the budget is {budget}"),
+        None => ", to keep within the budget".into(),
+    };
+    Some(format!("{first}{others}{OF_THE_TIME}{why}"))
 }
 
 /// A line is `probe target in file: reason`. Nothing where it is about cost, or about a process that nobody asked about.
@@ -91,15 +118,18 @@ fn degraded(line: &str, pids: &[u32]) -> Option<(u8, String)> {
     if probe == "governor" {
         let of = pid.map_or_else(String::new, |pid| format!(" of process {pid}"));
         let what = match reason {
-            "no stacks are taken" => "no code lines of calls",
-            "the function that is called most is not seen at all" => "not all launches counted",
-            "frequent calls are counted, not measured" => "launches counted, not timed",
-            _ => reason,
+            "no stacks are taken" => format!("no code lines of calls{of}"),
+            "the function that is called most is not seen at all" => format!("{NOT_ALL}{of}"),
+            "frequent calls are counted, not measured" => format!("launches{of} counted, not timed,"),
+            "one in 16 of its frequent calls is measured, all are counted" => {
+                format!("launches{of} counted, one in 16 timed,")
+            }
+            _ => format!("{reason}{of}"),
         };
-        return Some((3, format!("{what}{of} for a while, to keep within the budget")));
+        return Some((3, format!("{what} for a while, to keep within the budget")));
     }
     if reason.contains("too often for its budget") {
-        return Some((3, "not all launches counted, to keep within the budget".into()));
+        return Some((3, format!("{NOT_ALL}, to keep within the budget")));
     }
     if let Some((late, _)) =
         reason.strip_prefix("attached ").and_then(|rest| rest.split_once(" after process "))
@@ -110,6 +140,11 @@ fn degraded(line: &str, pids: &[u32]) -> Option<(u8, String)> {
     let target = if target == "*" { String::new() } else { format!(" {target}") };
     let file = file.map_or_else(String::new, |file| format!(" in {file}"));
     match probe {
+        // The command that looks at all of it stands below.
+        "answer" => {
+            let short = reason.split_once("; `").map_or(reason, |(short, _)| short);
+            Some((0, format!("the answer is {short}")))
+        }
         // Its own words say all.
         "python" | "sched" => Some((2, reason.into())),
         _ => Some((2, format!("{probe}{target}{file}: {reason}"))),
@@ -157,6 +192,37 @@ mod tests {
     }
 
     #[test]
+    fn the_share_that_was_counted_is_a_number_where_it_is_known() {
+        let unseen = "governor process 7: the function that is called most is not seen at all";
+        let often = "cuda cuLaunchKernel in /lib/libcuda.so.1: process 7 calls it too often for its budget: detached for a while";
+        let (first, left) = message(&[unseen, often, "launches sampled 71% of the time"], &[7]);
+        assert_eq!(first.unwrap(), "launches sampled 71% of the time, to keep within the budget");
+        assert_eq!(left, 0);
+        let (first, _) = message(&[unseen, often], &[7]);
+        assert!(first.unwrap().starts_with("not all launches counted"), "no share is known");
+        // It is said beside what comes first.
+        let sliced = "launches sampled 9% of the time: the budget is 1%";
+        let coverage = Coverage {
+            degraded: vec![sliced.into()],
+            unattached: vec!["hip * in /opt/libamdhip64.so: refused".into()],
+            ..Coverage::default()
+        };
+        let (first, left) = in_short(&coverage, &[7]);
+        assert_eq!(first.unwrap(), format!("not traced: hip in libamdhip64.so: refused; {sliced}"));
+        assert_eq!(left, 0);
+    }
+
+    #[test]
+    fn an_answer_of_a_part_says_so_first_and_its_command_stands_below() {
+        let part =
+            "answer: of the last minute, as the trace is large; `gpuwhy explain 'a b.db'` looks at all of it";
+        let (first, left) = message(&["launches sampled 9% of the time: the budget is 1%", part], &[7]);
+        let words = "the answer is of the last minute, as the trace is large; launches sampled 9% of the time: the budget is 1%";
+        assert_eq!(first.unwrap(), words);
+        assert_eq!(left, 0);
+    }
+
+    #[test]
     fn what_only_costs_more_is_no_gap() {
         let dear = "nccl ncclBcast in /lib/libnccl.so.2: its first instructions must be single-stepped, which makes a trap several times dearer";
         assert_eq!(message(&[dear], &[7]), (None, 0));
@@ -165,6 +231,9 @@ mod tests {
             stacks.unwrap(),
             "no code lines of calls of process 576 for a while, to keep within the budget"
         );
+        let (timed, _) = message(&["governor process 7: frequent calls are counted, not measured"], &[7]);
+        let words = "launches of process 7 counted, not timed, for a while, to keep within the budget";
+        assert_eq!(timed.unwrap(), words);
     }
 
     #[test]

@@ -136,7 +136,7 @@ fn arranged(
     });
     let Some((tree, mut shown)) = found else { return (Vec::new(), Vec::new()) };
     let left = |shown: &[Detail]| room.saturating_sub(of_tree(&tree) + of_findings(shown));
-    for detail in [Detail::Fix, Detail::Why, Detail::Whole, Detail::Place] {
+    for detail in [Detail::Fix, Detail::Why, Detail::Whole] {
         for at in 0..shown.len() {
             let more = briefs[at].height(detail).saturating_sub(briefs[at].height(shown[at]));
             if shown[at] < detail && more <= left(&shown) {
@@ -147,7 +147,7 @@ fn arranged(
     for brief in &briefs[shown.len()..] {
         let separator = usize::from(shown.is_empty());
         let fits = |detail: &Detail| brief.height(*detail) + separator <= left(&shown);
-        match [Detail::Place, Detail::Whole, Detail::Why, Detail::Fix].into_iter().find(fits) {
+        match [Detail::Whole, Detail::Why, Detail::Fix].into_iter().find(fits) {
             Some(detail) => shown.push(detail),
             None => break,
         }
@@ -157,7 +157,7 @@ fn arranged(
 
 /// Where the rest is. A command that is cut cannot be pasted: a long one has a line of its own, which the terminal wraps.
 fn more(left: usize, file: &str, width: usize) -> Vec<String> {
-    let command = format!("{} explain {} --verbose", shell::gpuwhy_for(Path::new(file)), shell::quoted(file));
+    let command = format!("{} --verbose", shell::explain(Path::new(file)));
     let what = match left {
         0 => "Evidence:".to_string(),
         1 => "1 more finding and all evidence:".into(),
@@ -285,4 +285,4 @@ fn acquittal(explained: &Explained) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

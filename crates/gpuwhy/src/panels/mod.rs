@@ -24,7 +24,7 @@ mod words;
 mod xid;
 
 pub(crate) use operations::LEGEND;
-pub(crate) use panel::Panel;
+pub(crate) use panel::{Panel, Rest};
 pub(crate) use view::View;
 pub(crate) use words::counted;
 

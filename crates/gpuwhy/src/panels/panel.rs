@@ -6,6 +6,30 @@ use ratatui::text::{Line, Span};
 
 /// Columns are so far apart.
 const GAP: usize = 2;
+/// The topic of panels that `gpuwhy explain` has more of than any table.
+pub(super) const ANSWER: &str = "explain";
+
+/// Where that can be read which finds no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rest<'a> {
+    /// Nothing is recorded.
+    Nowhere,
+    /// In tables of the trace; the command says what the answer has.
+    Recorded { explain: &'a str },
+}
+
+impl Rest<'_> {
+    /// A command that is cut cannot be pasted: one that does not fit is left out.
+    fn line(self, left: usize, table: &str, width: usize) -> String {
+        let count = format!("... {left} more");
+        let whole = match self {
+            Rest::Nowhere => return count,
+            Rest::Recorded { explain } if table == ANSWER => format!("{count}: {explain}"),
+            Rest::Recorded { .. } => format!("{count} in table {table}"),
+        };
+        if whole.chars().count() <= width { whole } else { count }
+    }
+}
 
 #[derive(Debug, Clone)]
 pub(crate) struct Panel {
@@ -104,7 +128,7 @@ impl Panel {
     }
 
     /// At most so many lines of at most so many characters.
-    pub(crate) fn lines(&self, width: usize, height: usize) -> Vec<Line<'static>> {
+    pub(crate) fn lines(&self, width: usize, height: usize, rest: Rest<'_>) -> Vec<Line<'static>> {
         let columns = self.fitting(width);
         let widths: Vec<usize> = columns.iter().map(|column| self.width(*column)).collect();
         let heading = columns.iter().map(|column| Line::from(self.columns[*column].heading));
@@ -142,11 +166,7 @@ impl Panel {
             shown += 1;
         }
         if shown < total {
-            let more = match self.table {
-                "explain" => format!("... {} more; gpuwhy explain has them", total - shown),
-                table => format!("... {} more in table {table}", total - shown),
-            };
-            lines.push(Line::from(more).style(DIM));
+            lines.push(Line::from(rest.line(total - shown, self.table, width)).style(DIM));
         }
         lines.extend(legend.map(|legend| legend.style(DIM)));
         lines.truncate(height);
@@ -245,6 +265,8 @@ pub(super) fn bad_count(n: u64) -> Line<'static> {
 mod tests {
     use super::*;
 
+    const RECORDED: Rest<'_> = Rest::Recorded { explain: "sudo gpuwhy explain 'a b.db'" };
+
     fn panel() -> Panel {
         let mut panel =
             Panel::new("GPU busy", "gpu_time").column("now").column("launches/s").spare(1).text("note");
@@ -260,7 +282,7 @@ mod tests {
 
     #[test]
     fn columns_are_aligned_under_their_headings() {
-        let lines = texts(&panel().lines(80, 80));
+        let lines = texts(&panel().lines(80, 80, RECORDED));
         assert_eq!(lines[0], "GPU busy   now  launches/s  note");
         assert_eq!(lines[1], "simwork 1  62%      12,000  x");
         assert_eq!(lines.len(), panel().height(80));
@@ -271,21 +293,34 @@ mod tests {
         let mut panel = panel();
         panel.legend(plain("x is a note"));
         panel.paragraph(plain("high  "), "simwork waits for a lock".into());
-        let lines = texts(&panel.lines(20, 40));
+        let lines = texts(&panel.lines(20, 40, RECORDED));
         assert_eq!(lines[6..], ["high  simwork waits", "      for a lock", "x is a note"]);
         assert_eq!(lines.len(), panel.height(20));
-        let lines = texts(&panel.lines(80, 7));
+        let lines = texts(&panel.lines(80, 7, RECORDED));
         assert_eq!(lines.len(), 7);
         assert_eq!(lines[5..], ["... 2 more in table gpu_time", "x is a note"]);
     }
 
     #[test]
     fn what_does_not_fit_is_left_out_and_counted() {
-        let lines = texts(&panel().lines(24, 4));
+        let lines = texts(&panel().lines(28, 4, RECORDED));
         assert_eq!(lines[0], "GPU busy   now  note");
         assert_eq!(lines[2], "simwork 2  62%  x");
         assert_eq!(lines[3], "... 3 more in table gpu_time");
-        assert_eq!(panel().lines(80, 1).len(), 1);
-        assert!(panel().lines(80, 0).is_empty());
+        assert_eq!(panel().lines(80, 1, RECORDED).len(), 1);
+        assert!(panel().lines(80, 0, RECORDED).is_empty());
+    }
+
+    #[test]
+    fn what_is_left_out_is_named_where_it_can_be_read_and_only_there() {
+        let answer = |width, rest| {
+            let mut panel = Panel::new("steps", ANSWER);
+            (0..5).for_each(|_| panel.row(vec![plain("x")]));
+            texts(&panel.lines(width, 3, rest))[2].clone()
+        };
+        assert_eq!(answer(80, RECORDED), "... 4 more: sudo gpuwhy explain 'a b.db'");
+        assert_eq!(answer(30, RECORDED), "... 4 more", "what is cut cannot be pasted");
+        assert_eq!(answer(80, Rest::Nowhere), "... 4 more");
+        assert_eq!(texts(&panel().lines(80, 4, Rest::Nowhere))[3], "... 3 more");
     }
 }

@@ -1,6 +1,6 @@
 //! What a step of each process is made of, over the last minute: the step tree in short.
 
-use super::panel::{Panel, bad, plain};
+use super::panel::{ANSWER, Panel, bad, plain};
 use super::view::View;
 use crate::explanation::steps::{is_main, part_line};
 use gpuwhy_model::units::{duration, printable};
@@ -11,7 +11,7 @@ const MAX_PARTS: usize = 4;
 const MIN_SHARE_PCT: f64 = 3.0;
 
 pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
-    let mut panel = Panel::new("steps", "explain").column("a step").column("share").text("goes to");
+    let mut panel = Panel::new("steps", ANSWER).column("a step").column("share").text("goes to");
     // That of the first finding first.
     let first_pid = view.findings.first().and_then(|finding| finding.pid);
     let mut trees: Vec<_> = view.steps.iter().filter(|tree| tree.phase == "loop").collect();

@@ -1,6 +1,6 @@
 //! The panels of a recorded run, and of troubles made up.
 
-use super::{OPERATIONS, PAGES, REST, TROUBLE, Topic, View};
+use super::{OPERATIONS, PAGES, REST, Rest, TROUBLE, Topic, View};
 use flate2::read::GzDecoder;
 use gpuwhy_agent::Overview;
 use gpuwhy_cause::Tallies;
@@ -53,7 +53,7 @@ impl Run {
 
     fn text<'a>(&self, live: bool, topics: impl IntoIterator<Item = &'a Topic>) -> String {
         let panels = topics.into_iter().filter_map(|topic| topic(&self.view(live)));
-        let lines = panels.flat_map(|panel| panel.lines(80, 40));
+        let lines = panels.flat_map(|panel| panel.lines(80, 40, Rest::Nowhere));
         lines.map(|line| format!("{line}\n")).collect()
     }
 }
@@ -203,8 +203,10 @@ fn what_programs_and_servers_say_of_themselves_is_shown_and_harmless() {
     run.overview.take(&batch, &Facts::default());
     let topics: [Topic; 2] = [super::marks::panel, super::servers::panel];
     let panels = topics.iter().filter_map(|topic| topic(&run.view(true)));
-    let text: String =
-        panels.flat_map(|panel| panel.lines(120, 40)).map(|line| format!("{line}\n")).collect();
+    let text: String = panels
+        .flat_map(|panel| panel.lines(120, 40, Rest::Nowhere))
+        .map(|line| format!("{line}\n"))
+        .collect();
     for words in
         ["step", "[2J1", "3.00ms", "7 lines were refused", "97%", "1,234", "10.0ms", "127.0.0.1:8000"]
     {

@@ -1,6 +1,6 @@
 //! What bounds the program, and the worst findings: of the last minute.
 
-use super::panel::{Panel, bad, odd, plain};
+use super::panel::{ANSWER, Panel, bad, odd, plain};
 use super::view::View;
 use crate::explanation::AS_BUILT;
 use crate::explanation::first_screen::is_hidden;
@@ -10,7 +10,7 @@ use gpuwhy_model::units::{clock, printable};
 const MAX_FINDINGS: usize = 3;
 
 pub(super) fn panel(view: &View<'_>) -> Option<Panel> {
-    let mut panel = Panel::new("why, over the last minute", "explain");
+    let mut panel = Panel::new("why, over the last minute", ANSWER);
     if let Some(verdict) = view.verdict {
         panel.paragraph(bold("=> "), printable(verdict));
     }

@@ -2,7 +2,7 @@
 
 use super::room::{is_enough, share};
 use crate::explanation::wrap::wrap;
-use crate::panels::{LEGEND, PAGES, Panel, TROUBLE, Topic, View, counted};
+use crate::panels::{LEGEND, PAGES, Panel, Rest, TROUBLE, Topic, View, counted};
 use gpuwhy_agent::Snapshot;
 use gpuwhy_cause::StepTree;
 use gpuwhy_host::Load;
@@ -32,6 +32,7 @@ pub(super) struct Picture<'a> {
     pub(super) help: bool,
     /// `trace` or `top`.
     pub(super) command: &'static str,
+    pub(super) rest: Rest<'a>,
 }
 
 impl Picture<'_> {
@@ -84,7 +85,7 @@ impl Picture<'_> {
         let given = share(&wanted, answers, height.saturating_sub(if gap { shown.len() } else { 0 }));
         let mut lines = Vec::new();
         for (panel, given) in shown.iter().zip(given).filter(|(_, given)| *given > 0) {
-            lines.extend(panel.lines(width, given));
+            lines.extend(panel.lines(width, given, self.rest));
             lines.extend(gap.then(Line::default));
         }
         (lines, fits)

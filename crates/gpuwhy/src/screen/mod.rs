@@ -8,7 +8,8 @@ mod watching;
 pub(crate) use watching::{no_gpu_counters, on_screen};
 
 use crate::explanation::first_screen::verdict;
-use crate::panels::PAGES;
+use crate::panels::{PAGES, Rest};
+use crate::shell;
 use frame::Picture;
 use gpuwhy_agent::Snapshot;
 use gpuwhy_cause::StepTree;
@@ -18,6 +19,7 @@ use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 /// The terminal while the trace runs; given back when dropped.
@@ -35,11 +37,18 @@ pub(crate) struct Screen {
     verdict: Option<String>,
     help: bool,
     command: &'static str,
+    /// What explains the trace, as it can be pasted; nothing where none is kept.
+    explain: Option<String>,
 }
 
 impl Screen {
-    /// `command`: `trace` or `top`.
-    pub(crate) fn open(command: &'static str, ops: Vec<OpInfo>, flavour: &'static str) -> io::Result<Screen> {
+    /// `command`: `trace` or `top`; `file`: where it records, if it does.
+    pub(crate) fn open(
+        command: &'static str,
+        file: Option<&Path>,
+        ops: Vec<OpInfo>,
+        flavour: &'static str,
+    ) -> io::Result<Screen> {
         let terminal = ratatui::try_init()?;
         let colour = std::env::var_os("NO_COLOR").is_none();
         let mut screen = Screen {
@@ -55,6 +64,7 @@ impl Screen {
             verdict: None,
             help: false,
             command,
+            explain: file.map(shell::explain),
         };
         screen.draw()?;
         Ok(screen)
@@ -89,6 +99,7 @@ impl Screen {
             verdict: self.verdict.as_deref(),
             help: self.help,
             command: self.command,
+            rest: self.explain.as_deref().map_or(Rest::Nowhere, |explain| Rest::Recorded { explain }),
         };
         self.terminal.draw(|frame| picture.draw(frame))?;
         Ok(())

@@ -6,13 +6,15 @@ use crate::findings::Explainer;
 use crate::telemetry::Telemetry;
 use gpuwhy_agent::{Agent, AgentError, Summary, Update};
 use gpuwhy_model::{ProbeState, ProbeStatus};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-/// Until the trace ends; how it ended. Nothing where the agent went without a word.
+/// Until the trace ends, with the file that it records into, if it does; how it ended. Nothing where the agent went without a word.
 pub(crate) fn on_screen(
     command: &'static str,
+    file: Option<&Path>,
     agent: &Agent,
     explainer: &Explainer,
     telemetry: &mut Telemetry,
@@ -25,7 +27,9 @@ pub(crate) fn on_screen(
             telemetry.take(update);
         }
         match update {
-            Ok(Update::Started { ops, flavour, .. }) => screen = Some(Screen::open(command, ops, flavour)?),
+            Ok(Update::Started { ops, flavour, .. }) => {
+                screen = Some(Screen::open(command, file, ops, flavour)?);
+            }
             Ok(Update::Snapshot(snapshot)) => {
                 if let Some(screen) = &mut screen {
                     screen.show(snapshot)?;

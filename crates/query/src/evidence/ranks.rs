@@ -47,10 +47,11 @@ pub(super) fn collectives(
     Ok(())
 }
 
-/// Messages go by their peers; only collectives have an order.
+/// Messages go by their peers; only collectives have an order. One split from a communicator that was made unseen numbers its collectives
+/// from its beginning: it is its missing id that keeps its ranks apart.
 pub(super) fn unordered(reader: &Reader, times: [u64; 2], evidence: &mut Evidence) -> Result<(), QueryError> {
     let sql = "SELECT pid, ifnull(function, op), rank, nranks, count(*), sum(duration_ns), min(timestamp_ns) FROM nccl_events \
-               WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 AND comm_id_hash IS NULL AND seq IS NULL AND comm IS NOT NULL \
+               WHERE timestamp_ns >= ?1 AND timestamp_ns < ?2 AND comm_id_hash IS NULL AND comm IS NOT NULL \
                AND count IS NOT NULL AND op NOT IN ('SEND', 'RECV', 'PUT_SIGNAL', 'SIGNAL', 'WAIT_SIGNAL') \
                GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4 LIMIT 10000";
     for row in rows(reader, sql, times)? {
@@ -94,4 +95,66 @@ pub(super) fn in_flight(reader: &Reader, times: [u64; 2], evidence: &mut Evidenc
         });
     }
     Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+mod tests {
+    use super::*;
+    use gpuwhy_model::{Batch, Call, Collective, Facts, Family, Layer, OpInfo, Role};
+    use gpuwhy_store::{Options, SessionInfo, Writer};
+
+    const COMM: u64 = 0x1000;
+
+    fn all_reduce(start_ns: u64, comm_id_hash: Option<u64>, seq: Option<u64>) -> Collective {
+        Collective {
+            call: Call { start_ns, duration_ns: 10, op: OpId(1), pid: 7, tid: 7, ..Call::default() },
+            event: "ALL_REDUCE".into(),
+            comm: COMM,
+            comm_id_hash,
+            rank: Some(0),
+            nranks: Some(2),
+            seq,
+            count: Some(4096),
+            bytes: None,
+            datatype: None,
+            reduce_op: None,
+            peer: None,
+            grouped: false,
+        }
+    }
+
+    #[test]
+    fn collectives_without_a_communicator_id_have_no_order_whether_numbered_or_not() {
+        let op = OpInfo {
+            id: OpId(1),
+            name: "ncclAllReduce".into(),
+            layer: Layer::Nccl,
+            family: Family::Collective,
+            waits_for_gpu: false,
+            role: Role::None,
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace.db");
+        let session = SessionInfo::default();
+        let mut writer = Writer::create_or_append(&path, &session, &[op], &Options::default()).unwrap();
+        let reduced = vec![
+            all_reduce(100, None, None),
+            // Of a communicator that was split, before our eyes, from one that was made unseen.
+            all_reduce(200, None, Some(1)),
+            all_reduce(300, None, Some(2)),
+            all_reduce(400, Some(5), Some(1)),
+        ];
+        let sends = vec![Collective { event: "SEND".into(), peer: Some(1), ..all_reduce(500, None, None) }];
+        let facts = Facts { collectives: [reduced, sends].concat(), ..Facts::default() };
+        writer.write(&Batch::default(), &facts).unwrap();
+        writer.finish(1_000).unwrap();
+        let reader = Reader::open(&path).unwrap();
+        let mut evidence = Evidence::default();
+        unordered(&reader, [0, 1_000], &mut evidence).unwrap();
+        let found: Vec<_> = evidence.unordered.iter().map(|one| (one.calls, one.ns, one.first_ns)).collect();
+        assert_eq!(found, [(3, 30, 100)]);
+        collectives(&reader, [0, 1_000], &mut evidence).unwrap();
+        assert_eq!(evidence.collectives.len(), 1, "every other one is among those without order");
+    }
 }

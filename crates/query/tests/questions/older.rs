@@ -72,3 +72,41 @@ fn how_a_program_is_built_is_stored_with_its_finding() {
     let older = mark(&Reader::open(&path).unwrap());
     assert_eq!((&older["by_design"], older["title"].is_string()), (&Value::Null, true), "{older}");
 }
+
+/// Earlier versions detached a function that was called too often for a while: how long is known from when that was.
+#[test]
+fn the_share_in_which_detached_functions_were_attached_is_a_number() {
+    use crate::made::{SECOND, START, attributed, call, trace_of, window};
+    use gpuwhy_model::{Batch, Facts, ProbeState, ProbeStatus};
+    let change = |second: u64, target: &str, state: ProbeState| ProbeStatus {
+        probe: "cuda".into(),
+        target: target.into(),
+        file: "/lib/libcudart.so.13".into(),
+        state,
+        flavour: String::new(),
+        since_ns: START + second * SECOND,
+        reason: match state {
+            ProbeState::Attached => "attached again".into(),
+            _ => "process 10 calls it too often for its budget: detached for a while".into(),
+        },
+    };
+    let (sync, malloc) = ("cudaStreamSynchronize", "cudaMalloc");
+    let watch_changes = vec![
+        change(10, sync, ProbeState::Degraded),
+        // Of no class whose calls are ever given up.
+        change(20, malloc, ProbeState::Degraded),
+        change(30, sync, ProbeState::Attached),
+        // It stays so.
+        change(95, sync, ProbeState::Degraded),
+    ];
+    let batch = Batch {
+        calls: vec![call(0, 6, 10)],
+        windows: vec![window(0, 6, 10, 1_000)],
+        watch_changes,
+        ..Batch::default()
+    };
+    let blame = vec![attributed(1, 6, gpuwhy_model::Cause::CpuSelf, (0, ""), 1_000)];
+    let (_folder, reader) = trace_of(&batch, &Facts { blame, ..Facts::default() });
+    // 25 of 100 seconds without it.
+    assert_eq!(reader.coverage(None).unwrap().degraded, ["synchronisations sampled 75% of the time"]);
+}

@@ -6,6 +6,7 @@ use crate::StoreError;
 use crate::ingero::Ingero;
 use crate::schema::TABLES;
 use gpuwhy_model::{CallClass, Coverage, LossCount, ProbeState, Slice, Span, Watched};
+use std::collections::HashMap;
 
 impl Reader {
     /// The start of the newest event or window; `--since` counts back from it.
@@ -94,19 +95,60 @@ impl Reader {
 
     /// `launches sampled 9% of the time: the budget is 1%`.
     fn sampled_classes(&self, from: u64) -> Result<Vec<String>, StoreError> {
-        let slices = self.slices()?;
-        let Some(span) = self.span()?.filter(|_| !slices.is_empty()) else { return Ok(Vec::new()) };
+        let Some(span) = self.span()? else { return Ok(Vec::new()) };
         let within = Span { start_ns: span.start_ns.max(from), end_ns: span.end_ns };
+        let slices = self.slices()?;
+        let attached = if slices.is_empty() { self.attached_pct(within)? } else { HashMap::new() };
         let budget = self.budget()?.map_or(String::new(), |budget| format!(": the budget is {budget}"));
         let line = |class: CallClass| {
-            // No process has this number: what all have in common.
-            let watched = Watched::new(&slices, class, 0)?.pct_within(within);
+            let watched = match attached.get(&class) {
+                Some(attached_pct) => *attached_pct,
+                // No process has this number: what all have in common.
+                None => Watched::new(&slices, class, 0)?.pct_within(within),
+            };
             (watched < 99.5).then(|| {
                 let digits = if watched < 1.0 { 1 } else { 0 };
                 format!("{} sampled {watched:.digits$}% of the time{budget}", class.name())
             })
         };
         Ok(CallClass::ALL.into_iter().filter_map(line).collect())
+    }
+
+    /// The share of the time, from the first call on, in which all functions of a class were attached: earlier versions detached those
+    /// that were called too often for a while.
+    fn attached_pct(&self, within: Span) -> Result<HashMap<CallClass, f64>, StoreError> {
+        let classes: HashMap<String, CallClass> = self
+            .ops()?
+            .into_iter()
+            .filter_map(|op| Some((op.name.clone(), CallClass::of_op(&op)?)))
+            .collect();
+        let sql = "SELECT timestamp_ns, target, ifnull(file, ''), state FROM watch_changes WHERE probe <> 'governor' \
+                   AND (reason LIKE '%too often for its budget%' OR state = 'attached') ORDER BY timestamp_ns, target";
+        let changes: Vec<(u64, String, String, String)> =
+            self.rows(sql, [], |row| Ok((row.get(0).map(unsigned)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+        let mut gaps: HashMap<CallClass, Vec<Span>> = HashMap::new();
+        let mut open: HashMap<(String, String), u64> = HashMap::new();
+        for (time_ns, target, file, state) in changes {
+            let class = classes.get(&target).copied();
+            let function = (target, file);
+            if state != ProbeState::Attached.name() {
+                open.entry(function).or_insert(time_ns);
+            } else if let (Some(start_ns), Some(class)) = (open.remove(&function), class) {
+                gaps.entry(class).or_default().push(Span { start_ns, end_ns: time_ns });
+            }
+        }
+        for ((target, _), start_ns) in open {
+            if let Some(class) = classes.get(&target) {
+                gaps.entry(*class).or_default().push(Span { start_ns, end_ns: within.end_ns });
+            }
+        }
+        if gaps.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let first_ns = self.number("SELECT ifnull(min(window_start_ns), 0) FROM call_stats")?;
+        let within = Span { start_ns: within.start_ns.max(first_ns), ..within };
+        let pct = |gaps| 100.0 * (1.0 - covered_ns(gaps, within) as f64 / within.ns().max(1) as f64);
+        Ok(gaps.into_iter().map(|(class, gaps)| (class, pct(gaps))).collect())
     }
 
     /// When frequent calls were watched, where that was not all the time.
@@ -170,5 +212,33 @@ impl Reader {
 
     fn number(&self, sql: &str) -> Result<u64, StoreError> {
         Ok(self.rows(sql, [], |row| number(row, 0))?.first().copied().unwrap_or(0))
+    }
+}
+
+/// The time within which at least one of them lies.
+fn covered_ns(mut spans: Vec<Span>, within: Span) -> u64 {
+    spans.sort_by_key(|span| span.start_ns);
+    let mut covered_ns = 0;
+    let mut until_ns = within.start_ns;
+    for span in spans {
+        let (start_ns, end_ns) = (span.start_ns.max(until_ns), span.end_ns.min(within.end_ns));
+        covered_ns += end_ns.saturating_sub(start_ns);
+        until_ns = until_ns.max(end_ns);
+    }
+    covered_ns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_spans_cover_together_is_counted_once() {
+        let span = |start_ns, end_ns| Span { start_ns, end_ns };
+        let within = span(100, 200);
+        assert_eq!(covered_ns(vec![span(150, 160), span(110, 120), span(115, 130)], within), 30);
+        assert_eq!(covered_ns(vec![span(0, 110), span(190, 900)], within), 20);
+        assert_eq!(covered_ns(vec![span(0, 90), span(210, 300)], within), 0);
+        assert_eq!(covered_ns(Vec::new(), within), 0);
     }
 }

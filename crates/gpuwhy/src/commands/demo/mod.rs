@@ -156,7 +156,7 @@ fn write_explained(
     let file = quoted(&file);
     writeln!(out, "\nGo on with:")?;
     if !is_kept {
-        writeln!(out, "  gpuwhy demo {} --out {file}     keeps the trace", scenario.name)?;
+        writeln!(out, "  gpuwhy demo {} --out {file}     # keeps the trace", scenario.name)?;
     }
     writeln!(
         out,

@@ -3,7 +3,7 @@
 use super::Played;
 use super::scenario::Question;
 use crate::failure::Failure;
-use crate::panels::REST;
+use crate::panels::{REST, Rest};
 use crate::shell::quoted;
 use crate::summary::{write_coverage, write_panels};
 use std::io::Write;
@@ -17,7 +17,8 @@ pub(crate) fn write(
 ) -> Result<(), Failure> {
     let file = if is_kept { played.file.display().to_string() } else { "tour.db".into() };
     let file = quoted(&file);
-    write_panels(&played.view(), REST, out)?;
+    let rest = if is_kept { Rest::Recorded { explain: "" } } else { Rest::Nowhere };
+    write_panels(&played.view(), REST, rest, out)?;
     write_coverage(&played.coverage, out)?;
     writeln!(out, "\nGo on with:")?;
     if !is_kept {

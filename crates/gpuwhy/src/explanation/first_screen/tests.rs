@@ -48,6 +48,37 @@ fn numbered(page: &str) -> usize {
     page.lines().filter(is_title).count()
 }
 
+/// The lines of each finding: of its title, and in all.
+fn heights(page: &str) -> Vec<(usize, usize)> {
+    let mut heights: Vec<(usize, usize)> = Vec::new();
+    let mut is_title = false;
+    for line in page.lines().skip_while(|line| numbered(line) == 0) {
+        match heights.last_mut() {
+            _ if numbered(line) == 1 => {
+                heights.push((1, 1));
+                is_title = true;
+            }
+            _ if line.is_empty() => break,
+            Some((title, all)) => {
+                is_title &= !["why", "where", "when", "do"].iter().any(|word| {
+                    line.strip_prefix("   ").is_some_and(|rest| rest.starts_with(&format!("{word:<9}")))
+                });
+                *all += 1;
+                *title += usize::from(is_title);
+            }
+            None => {}
+        }
+    }
+    heights
+}
+
+/// Three or four; five where the title alone takes three.
+fn assert_brief(what: &str, page: &str) {
+    for (title, all) in heights(page) {
+        assert!(all <= if title == 3 { 5 } else { 4 }, "{what}: a finding of {all} lines\n{page}");
+    }
+}
+
 /// Lines as a terminal of 80 columns wraps them.
 fn rows(page: &str) -> usize {
     page.lines().map(|line| line.chars().count().div_ceil(WIDTH).max(1)).sum()
@@ -68,10 +99,11 @@ fn every_recording_is_understood_from_24_lines_of_80_columns() {
         assert!(page.lines().nth(1).is_some_and(|line| line.starts_with("=> ")), "{name}\n{page}");
         let serious = worth(&explained).iter().filter(|finding| finding.severity != Severity::Low).count();
         assert!(numbered(&page) >= serious.min(3), "{name}: {serious} serious findings\n{page}");
+        assert_brief(&name.to_string(), &page);
     }
 }
 
-pub(in crate::explanation) fn recording(name: &str) -> Explained {
+pub(crate) fn recording(name: &str) -> Explained {
     let path = recordings().into_iter().find(|path| path.ends_with(format!("{name}.db.gz")));
     explained(&path.unwrap())
 }
@@ -111,6 +143,7 @@ fn long_names_are_cut_and_24_lines_are_never_passed() {
                 assert!(line.chars().count() <= width, "{width}: {line}");
             }
             assert!(numbered(&page) >= 1 && page.contains("Coverage:"), "{width}\n{page}");
+            assert_brief(word, &page);
         }
     }
 }

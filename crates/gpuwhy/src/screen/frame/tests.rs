@@ -61,7 +61,19 @@ fn job() -> Job {
     Job { snapshot, ops: played.ops, explained }
 }
 
-fn shown(job: &Job, (width, height): (u16, u16), page: usize, help: bool) -> Vec<String> {
+const RECORDED: Rest<'_> = Rest::Recorded { explain: "sudo gpuwhy explain /var/lib/gpuwhy/trace.db" };
+
+fn shown(job: &Job, size: (u16, u16), page: usize, help: bool) -> Vec<String> {
+    shown_with(job, size, page, help, RECORDED)
+}
+
+fn shown_with(
+    job: &Job,
+    (width, height): (u16, u16),
+    page: usize,
+    help: bool,
+    rest: Rest<'_>,
+) -> Vec<String> {
     let verdict = verdict(&job.explained);
     let picture = Picture {
         snapshot: Some(&job.snapshot),
@@ -74,7 +86,8 @@ fn shown(job: &Job, (width, height): (u16, u16), page: usize, help: bool) -> Vec
         steps: &job.explained.steps,
         verdict: Some(&verdict),
         help,
-        command: "trace",
+        command: if rest == Rest::Nowhere { "top" } else { "trace" },
+        rest,
     };
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| picture.draw(frame)).unwrap();
@@ -120,6 +133,17 @@ fn the_verdict_comes_first_and_nothing_is_cut() {
 }
 
 #[test]
+fn what_finds_no_room_is_named_with_its_file_and_not_where_nothing_is_recorded() {
+    let job = job();
+    let text = shown(&job, SIZES[0], 0, false).join("\n");
+    assert!(text.contains(" more: sudo gpuwhy explain /var/lib/gpuwhy/trace.db\n"), "{text}");
+    assert!(text.contains(" more in table op_summary\n"), "{text}");
+    let text = shown_with(&job, SIZES[0], 0, false, Rest::Nowhere).join("\n");
+    assert!(text.starts_with("gpuwhy top ") && text.contains(" more\n"), "{text}");
+    assert!(!text.contains("gpuwhy explain") && !text.contains("in table"), "{text}");
+}
+
+#[test]
 fn a_large_host_has_a_whole_header_and_footer() {
     let mut job = job();
     let like = job.snapshot.processes[0].clone();
@@ -162,7 +186,8 @@ fn live_screens_are_as_documented() {
         "# The live screen\n\nWhat `gpuwhy trace` and `gpuwhy top` show on a terminal: a job of four ranks on the simulated libraries, \
          one of which comes late and has ended, on a host that was too slow for all records. What bounds the program (`=>`) and the worst \
          findings come first, then what must not be overlooked (`TROUBLE`), then what a step is made of, the GPUs and the operations. \
-         `?` explains the rest. A test compares this page with the screen (`GPUWHY_WRITE_DOCS=1 cargo test -p gpuwhy \
+         `?` explains the rest. What finds no room is counted, with the command or the table that has it; `gpuwhy top` records nothing, and \
+         counts alone. A test compares this page with the screen (`GPUWHY_WRITE_DOCS=1 cargo test -p gpuwhy \
          --bin gpuwhy live_screens` writes it anew).\n",
     );
     for (width, height) in SIZES {

@@ -96,7 +96,9 @@ impl Reader {
     /// `launches sampled 9% of the time: the budget is 1%`.
     fn sampled_classes(&self, from: u64) -> Result<Vec<String>, StoreError> {
         let Some(span) = self.span()? else { return Ok(Vec::new()) };
-        let within = Span { start_ns: span.start_ns.max(from), end_ns: span.end_ns };
+        // Before the first call there was nothing to miss.
+        let first_ns = self.number("SELECT ifnull(min(window_start_ns), 0) FROM call_stats")?;
+        let within = Span { start_ns: span.start_ns.max(from).max(first_ns), end_ns: span.end_ns };
         let slices = self.slices()?;
         let attached = if slices.is_empty() { self.attached_pct(within)? } else { HashMap::new() };
         let budget = self.budget()?.map_or(String::new(), |budget| format!(": the budget is {budget}"));
@@ -114,7 +116,7 @@ impl Reader {
         Ok(CallClass::ALL.into_iter().filter_map(line).collect())
     }
 
-    /// The share of the time, from the first call on, in which all functions of a class were attached: earlier versions detached those
+    /// The share of a time in which all functions of a class were attached: earlier versions detached those
     /// that were called too often for a while.
     fn attached_pct(&self, within: Span) -> Result<HashMap<CallClass, f64>, StoreError> {
         let classes: HashMap<String, CallClass> = self
@@ -145,8 +147,6 @@ impl Reader {
         if gaps.is_empty() {
             return Ok(HashMap::new());
         }
-        let first_ns = self.number("SELECT ifnull(min(window_start_ns), 0) FROM call_stats")?;
-        let within = Span { start_ns: within.start_ns.max(first_ns), ..within };
         let pct = |gaps| 100.0 * (1.0 - covered_ns(gaps, within) as f64 / within.ns().max(1) as f64);
         Ok(gaps.into_iter().map(|(class, gaps)| (class, pct(gaps))).collect())
     }

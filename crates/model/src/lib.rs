@@ -54,5 +54,6 @@ pub use raw::{Completion, InFlight, LaunchCount, LibraryInfo, NcclCall, StreamSt
 pub use server::{Bucket, Latency, Quantile, ServerSample, Signal};
 pub use slices::{CallClass, Estimate, Slice, Watched};
 pub use stack::{
-    Frame, FrameKind, PythonFrame, RawCode, RawStack, RawText, Stack, ThreadRegisters, is_of_library,
+    Frame, FrameKind, PythonFrame, RawCode, RawStack, RawText, Stack, ThreadRegisters, is_compiled_model,
+    is_of_library,
 };

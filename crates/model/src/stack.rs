@@ -127,7 +127,19 @@ pub struct RawText {
 /// Whether a line, which begins with a file's path, is of Python's own library, an installed package, or code made by either.
 pub fn is_of_library(line: &str) -> bool {
     line.starts_with('<')
-        || ["/site-packages/", "/dist-packages/", "/lib/python3", "/torchinductor_"]
-            .iter()
-            .any(|folder| line.contains(folder))
+        || is_compiled_model(line)
+        || ["/site-packages/", "/dist-packages/", "/lib/python3"].iter().any(|folder| line.contains(folder))
+}
+
+/// Whether a line, which begins with a file's path, is of code that PyTorch's compiler made of a model: in its usual cache, or
+/// in another by the name that it gives such files, a hash in base 32.
+pub fn is_compiled_model(line: &str) -> bool {
+    const HASH_LENGTH: usize = 50;
+    let file = line.split(".py").next().unwrap_or_default();
+    let name = file.rsplit('/').next().unwrap_or_default();
+    let is_hash = |name: &str| {
+        name.len() >= HASH_LENGTH
+            && name.bytes().all(|byte| byte.is_ascii_lowercase() || (b'2'..=b'7').contains(&byte))
+    };
+    line.contains("/torchinductor_") || name.strip_prefix('c').is_some_and(is_hash)
 }

@@ -3,7 +3,9 @@
 use crate::activity::{Activity, Syscall, ThreadSample};
 use crate::evidence::{Evidence, OpSums};
 use crate::op_ledger::full_queue_ns;
-use gpuwhy_model::{Cause, Family, Frame, FrameKind, OpId, OpInfo, Part, Role, is_of_library};
+use gpuwhy_model::{
+    Cause, Family, Frame, FrameKind, OpId, OpInfo, Part, Role, is_compiled_model, is_of_library,
+};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Looks at samples with what the rest of the trace tells about their lines.
@@ -21,9 +23,9 @@ pub(crate) struct Running<'a> {
     callers: BTreeSet<(&'a str, &'a str)>,
     /// What calls from a line were, by their samples: for the time in which their probe was detached.
     classes: BTreeMap<(&'a str, u32), BTreeMap<Cause, u64>>,
-    /// On-CPU samples of each thread in order.
     /// Stacks of a compiler.
     compiling: HashSet<i64>,
+    /// On-CPU samples of each thread in order.
     samples: BTreeMap<u32, Vec<&'a ThreadSample>>,
     waiting: BTreeMap<u32, Vec<&'a ThreadSample>>,
 }
@@ -63,16 +65,16 @@ impl<'a> Running<'a> {
             }
         }
         let mut classes: BTreeMap<(&str, u32), BTreeMap<Cause, u64>> = BTreeMap::new();
-        let mut own_lines: HashMap<Option<i64>, Option<(&str, u32)>> = HashMap::new();
+        let mut of_stacks: HashMap<i64, BTreeSet<(&str, u32)>> = HashMap::new();
         for sample in &activity.samples {
-            let Some(op) = ops.get(&sample.op) else { continue };
-            let line = own_lines.entry(sample.stack_id);
-            if let Some(line) = *line.or_insert_with(|| own_line(evidence, sample.stack_id)) {
-                // What is loaded on a line is loaded once.
-                if op.family != Family::Load {
-                    let class = class_of_call(&waiting_calls, sample.pid, op);
-                    *classes.entry(line).or_default().entry(class).or_default() += 1;
-                }
+            let Some((op, id)) = ops.get(&sample.op).zip(sample.stack_id) else { continue };
+            // What is loaded on a line is loaded once.
+            if op.family == Family::Load {
+                continue;
+            }
+            let class = class_of_call(&waiting_calls, sample.pid, op);
+            for line in of_stacks.entry(id).or_insert_with(|| lines_of_call(evidence, id).collect()).iter() {
+                *classes.entry(*line).or_default().entry(class).or_default() += 1;
             }
         }
         for all in samples.values_mut().chain(waiting.values_mut()) {
@@ -166,9 +168,16 @@ impl<'a> Running<'a> {
         if launches { Cause::LaunchBound } else { Cause::CpuSelf }
     }
 
-    /// What most calls from the innermost line of the program are.
+    /// What most calls from the line that makes them are; where none was sampled there, from the innermost line of the program.
+    /// Layers and optimizers launch, whatever else is called below the program's line: `trainer.fit()` is all of it.
     fn class_of_line(&self, stack_id: Option<i64>) -> Option<Cause> {
-        let known = self.classes.get(&own_line(self.evidence, stack_id)?)?;
+        let innermost = self.frames(stack_id).iter().find(|frame| frame.kind == FrameKind::Python)?;
+        let own = || own_line(self.evidence, stack_id).and_then(|line| self.classes.get(&line));
+        let known = match key(innermost).and_then(|line| self.classes.get(&line)) {
+            None if is_of_model(innermost) => None,
+            None => own(),
+            known => known,
+        }?;
         known.iter().max_by_key(|(_, count)| **count).map(|(class, _)| *class)
     }
 
@@ -208,10 +217,11 @@ fn is_copying(frame: &Frame) -> bool {
             .any(|name| function.trim_start_matches('_').starts_with(name))
 }
 
-/// Layers, backward passes and optimizers, in a thread that launches.
+/// Layers, backward passes, optimizers, and what is compiled of them, in a thread that launches.
 fn is_of_model(frame: &Frame) -> bool {
     let file = frame.file.as_deref().unwrap_or_default();
-    ["/torch/nn/", "/torch/optim/", "/torch/autograd/"].iter().any(|part| file.contains(part))
+    is_compiled_model(file)
+        || ["/torch/nn/", "/torch/optim/", "/torch/autograd/"].iter().any(|part| file.contains(part))
 }
 
 fn is_of_framework(frame: &Frame) -> bool {
@@ -272,12 +282,28 @@ fn class_of_op(op: &OpInfo) -> Cause {
     }
 }
 
-/// Tracing and compiling of a model, wherever it is called from.
+/// Tracing and compiling of a model, wherever it is called from. What is compiled runs through the same packages: their other
+/// files, and in these functions named `run` and Triton's `CompiledKernel`.
 fn is_of_compiler(frame: &Frame) -> bool {
-    let file = frame.file.as_deref().unwrap_or_default();
-    ["/torch/_dynamo/convert_frame", "/torch/_inductor/", "/triton/compiler/", "/torch/_functorch/_aot"]
-        .iter()
-        .any(|part| file.contains(part))
+    const FILES: [&str; 10] = [
+        "/torch/_dynamo/convert_frame",
+        "/torch/_dynamo/symbolic_convert",
+        "/torch/_functorch/_aot_autograd/graph_c",
+        "/torch/_inductor/codegen/",
+        "/torch/_inductor/compile_fx",
+        "/torch/_inductor/compile_worker/",
+        "/torch/_inductor/graph.py",
+        "/torch/_inductor/runtime/compile_tasks",
+        "/triton/backends/nvidia/compiler",
+        "/triton/compiler/",
+    ];
+    const AUTOTUNING: [&str; 3] = ["precompile", "autotune", "bench"];
+    let (file, function) =
+        (frame.file.as_deref().unwrap_or_default(), frame.function.as_deref().unwrap_or_default());
+    let runs = function.ends_with(".run") || function.starts_with("CompiledKernel.");
+    FILES.iter().any(|part| file.contains(part)) && !runs
+        || file.contains("/torch/_inductor/runtime/triton_heuristics")
+            && AUTOTUNING.iter().any(|part| function.contains(part))
 }
 
 /// Of the program itself, not of a package or of Python.
@@ -305,6 +331,13 @@ fn own_function(evidence: &Evidence, stack_id: i64) -> Option<(&str, &str)> {
 /// The program's own, innermost first.
 fn own_functions(evidence: &Evidence, stack_id: i64) -> impl Iterator<Item = (&str, &str)> {
     evidence.frames.get(&stack_id).into_iter().flatten().filter(|frame| is_own(frame)).filter_map(function)
+}
+
+/// The line that makes a call, and the innermost of the program's own that leads to it.
+fn lines_of_call(evidence: &Evidence, stack_id: i64) -> impl Iterator<Item = (&str, u32)> {
+    let frames = evidence.frames.get(&stack_id);
+    let innermost = frames.and_then(|frames| frames.iter().find(|frame| frame.kind == FrameKind::Python));
+    innermost.and_then(key).into_iter().chain(own_line(evidence, Some(stack_id)))
 }
 
 /// The innermost line of the program's own.
@@ -373,5 +406,81 @@ mod tests {
         assert_eq!(running.class_of_call(1, &launch), Cause::GpuWait);
         // Without the GPU's own word that it was busy, the call is what takes so long.
         assert_eq!(running.class_of_call(2, &launch), Cause::LaunchBound);
+    }
+
+    fn python(file: &str, function: &str, line: u32) -> Frame {
+        Frame {
+            kind: FrameKind::Python,
+            file: Some(file.into()),
+            function: Some(function.into()),
+            line: Some(line),
+            ..Frame::default()
+        }
+    }
+
+    fn in_driver() -> Frame {
+        Frame { kind: FrameKind::Native, module: "libcuda.so.1".into(), ..Frame::default() }
+    }
+
+    /// All of a framework's loop is below one line of the program, in which copies are watched all the time and launches are not.
+    #[test]
+    fn a_launch_below_a_line_that_also_copies_is_no_copy() {
+        let copy = OpInfo {
+            id: OpId(4),
+            name: "cudaMemcpyAsync".into(),
+            layer: Layer::Cuda,
+            family: Family::Copy,
+            waits_for_gpu: false,
+            role: Role::None,
+        };
+        let below = |file: &str, line| {
+            vec![in_driver(), python(file, "call", line), python("/srv/train.py", "fit", 98)]
+        };
+        let frames: BTreeMap<i64, Vec<Frame>> = [
+            (1, below("/site-packages/lightning/data.py", 104)),
+            (2, below("/site-packages/torch/optim/adam.py", 457)),
+            (3, below("/site-packages/lightning/data.py", 107)),
+        ]
+        .into();
+        let sample = |stack, op| ThreadSample {
+            time_ns: 0,
+            pid: 1,
+            tid: 1,
+            part: Part::OnCpu,
+            op,
+            stack_id: Some(stack),
+            weight_ns: 1,
+            in_gc: false,
+            syscall: Syscall::Other,
+            in_fault: false,
+        };
+        let evidence = Evidence {
+            ops: [(copy.name.clone(), copy.clone())].into(),
+            frames,
+            activity: Activity { samples: vec![sample(1, copy.id)], ..Activity::default() },
+            ..Evidence::default()
+        };
+        let running = Running::new(&evidence, &evidence.activity);
+        let class = |stack| running.class(&sample(stack, OpId::default()), true);
+        assert_eq!(class(1), Cause::CopyPcie);
+        assert_eq!(class(2), Cause::LaunchBound);
+        assert_eq!(class(3), Cause::CopyPcie, "of an unknown line, what the program's line is known for");
+    }
+
+    #[test]
+    fn running_what_was_compiled_is_no_compiling() {
+        let inductor = "/site-packages/torch/_inductor";
+        let compiles = |folder: &str, function| is_of_compiler(&python(folder, function, 1));
+        assert!(compiles(&format!("{inductor}/compile_fx.py"), "compile_fx_inner"));
+        assert!(compiles(&format!("{inductor}/runtime/triton_heuristics.py"), "CachingAutotuner.precompile"));
+        assert!(!compiles(&format!("{inductor}/runtime/triton_heuristics.py"), "CachingAutotuner.run"));
+        assert!(!compiles(&format!("{inductor}/output_code.py"), "CompiledFxGraph.__call__"));
+        assert!(!compiles("/site-packages/triton/compiler/compiler.py", "CompiledKernel.launch_metadata"));
+        assert!(is_of_model(&python(
+            "/cache/26/c26momszhermsmfxpo557ldtfyiijly7lp75kbvjmzt4gilrbg36.py",
+            "call",
+            1
+        )));
+        assert!(!is_of_model(&python("/srv/c26.py", "call", 1)));
     }
 }

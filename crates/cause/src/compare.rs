@@ -34,8 +34,9 @@ pub struct OpChange {
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OpSide {
-    pub calls: u64,
-    pub calls_per_s: f64,
+    /// Nothing, as their rate, where too little was watched to tell.
+    pub calls: Option<u64>,
+    pub calls_per_s: Option<f64>,
     pub errors: u64,
     pub p50_us: f64,
     pub p99_us: f64,
@@ -81,9 +82,10 @@ fn by_op(evidence: &Evidence) -> BTreeMap<String, OpSums> {
 
 fn side(evidence: &Evidence, op: &str, sums: &OpSums) -> OpSide {
     let us = |ns: u64| ns as f64 / 1e3;
+    let calls = (!sums.is_partial()).then_some(sums.count);
     OpSide {
-        calls: sums.count,
-        calls_per_s: sums.count as f64 / (evidence.span.ns().max(1) as f64 / 1e9),
+        calls,
+        calls_per_s: calls.map(|calls| calls as f64 / (evidence.span.ns().max(1) as f64 / 1e9)),
         errors: sums.errors,
         p50_us: us(sums.quantile_ns(0.5)),
         p99_us: us(sums.quantile_ns(0.99)),
@@ -99,14 +101,15 @@ fn side(evidence: &Evidence, op: &str, sums: &OpSums) -> OpSide {
 fn change(op: &str, a: (&Evidence, Option<&OpSums>), b: (&Evidence, Option<&OpSums>)) -> OpChange {
     let (left, right) = (a.1.map(|sums| side(a.0, op, sums)), b.1.map(|sums| side(b.0, op, sums)));
     let both = left.as_ref().zip(right.as_ref());
-    let of = |get: fn(&OpSide) -> f64| {
-        both.filter(|(a, _)| get(a) > 0.0).map(|(a, b)| 100.0 * (get(b) - get(a)) / get(a))
+    let of = |get: fn(&OpSide) -> Option<f64>| {
+        let (a, b) = both.and_then(|(a, b)| get(a).zip(get(b)))?;
+        (a > 0.0).then(|| 100.0 * (b - a) / a)
     };
     let hists = a.1.zip(b.1).map(|(a, b)| (&a.hist, &b.hist));
     OpChange {
         op: op.into(),
-        p50_change_pct: of(|side| side.p50_us),
-        p99_change_pct: of(|side| side.p99_us),
+        p50_change_pct: of(|side| Some(side.p50_us)),
+        p99_change_pct: of(|side| Some(side.p99_us)),
         rate_change_pct: of(|side| side.calls_per_s),
         beyond_noise: hists.is_some_and(|(a, b)| apart(a, b, 0.5)),
         tail_beyond_noise: hists.is_some_and(|(a, b)| apart(a, b, 0.99)),
@@ -139,10 +142,9 @@ fn apart(a: &Histogram, b: &Histogram, q: f64) -> bool {
 
 /// By how much time an operation changed.
 fn weight(change: &OpChange) -> f64 {
-    match (&change.a, &change.b) {
-        (Some(a), Some(b)) => (a.calls_per_s * a.mean_us - b.calls_per_s * b.mean_us).abs(),
-        _ => -1.0,
-    }
+    let spent = |side: &OpSide| side.calls_per_s.map(|rate| rate * side.mean_us);
+    let of = |side: &Option<OpSide>| side.as_ref().and_then(spent);
+    of(&change.a).zip(of(&change.b)).map_or(-1.0, |(a, b)| (a - b).abs())
 }
 
 fn gpus(a: &Evidence, b: &Evidence) -> Vec<GpuChange> {
@@ -182,12 +184,16 @@ fn message(operations: &[OpChange], gpus: &[GpuChange]) -> Vec<String> {
                 break;
             }
         }
+        // What is called once or twice comes and goes with where a trace begins, and what is watched in slices with them.
+        let many =
+            |side: &OpSide| side.calls.filter(|calls| side.watched_pct.is_none() && *calls >= MIN_CALLS);
         match (&change.a, &change.b) {
-            // What is called once or twice comes and goes with where a trace begins.
-            (Some(OpSide { calls, .. }), None) | (None, Some(OpSide { calls, .. })) if *calls < MIN_CALLS => {
+            (Some(a), None) => {
+                message.extend(many(a).map(|calls| format!("{} is gone: {calls} calls before", change.op)));
             }
-            (Some(a), None) => message.push(format!("{} is gone: {} calls before", change.op, a.calls)),
-            (None, Some(b)) => message.push(format!("{} is new: {} calls", change.op, b.calls)),
+            (None, Some(b)) => {
+                message.extend(many(b).map(|calls| format!("{} is new: {calls} calls", change.op)))
+            }
             _ => {}
         }
     }
@@ -232,7 +238,7 @@ fn why(change: &OpChange) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gpuwhy_model::Span;
+    use gpuwhy_model::{Estimate, Span};
 
     fn evidence(calls: impl Iterator<Item = u64>, runq_ns: u64) -> Evidence {
         let mut sums = OpSums { pid: 7, op: "cuLaunchKernel".into(), ..OpSums::default() };
@@ -249,6 +255,31 @@ mod tests {
             sums: vec![sums],
             ..Evidence::default()
         }
+    }
+
+    #[test]
+    fn a_count_of_too_little_that_was_watched_is_unknown() {
+        let one = evidence((0..500).map(|_| 4_000), 0);
+        let mut two = one.clone();
+        two.sums[0].watched_pct = Some(4.0);
+        let sliced = compare(&one, &two);
+        let side = sliced.operations[0].b.as_ref().unwrap();
+        assert_eq!((side.calls, side.calls_per_s, side.watched_pct), (None, None, Some(4.0)));
+        assert_eq!(sliced.operations[0].rate_change_pct, None);
+        two.sums.clear();
+        assert_eq!(compare(&two, &one).message, ["cuLaunchKernel is new: 500 calls"]);
+        let mut estimated = one.clone();
+        estimated.sums[0].estimate =
+            Some(Estimate { value: 500.0, low: 480.0, high: 520.0, watched_pct: 4.0 });
+        estimated.sums[0].watched_pct = Some(4.0);
+        let mut partial = one.sums[0].clone();
+        partial.watched_pct = Some(4.0);
+        estimated.sums.push(partial);
+        assert_eq!(
+            compare(&one, &estimated).operations[0].b.as_ref().unwrap().calls,
+            None,
+            "of one process nobody knows"
+        );
     }
 
     #[test]

@@ -127,6 +127,11 @@ pub struct OpSums {
 }
 
 impl OpSums {
+    /// Whether too little was watched to tell how many there were: there are at least as many as `count`.
+    pub fn is_partial(&self) -> bool {
+        self.watched_pct.is_some() && self.estimate.is_none()
+    }
+
     /// How many calls each that was watched stands for.
     pub fn factor(&self) -> f64 {
         match self.hist.total() {
@@ -165,6 +170,7 @@ impl OpSums {
     pub fn merge(&mut self, other: &OpSums) {
         let exact = Estimate::exact;
         let before = self.count;
+        let is_partial = self.is_partial() || other.is_partial();
         self.count = self.count.saturating_add(other.count);
         self.errors = self.errors.saturating_add(other.errors);
         self.bytes = self.bytes.saturating_add(other.bytes);
@@ -173,6 +179,7 @@ impl OpSums {
         self.hist.merge(&other.hist);
         self.blame.add(&other.blame);
         self.estimate = match (self.estimate, other.estimate) {
+            _ if is_partial => None,
             (None, None) => None,
             (own, others) => {
                 Some(own.map_or(exact(before), |own| own).plus(&others.unwrap_or(exact(other.count))))

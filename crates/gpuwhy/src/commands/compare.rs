@@ -171,7 +171,7 @@ fn row(change: &OpChange) -> String {
     };
     let rate = pair(|side| {
         let about = if side.calls_interval.is_some() { "~" } else { "" };
-        format!("{about}{}", rate(side.calls_per_s))
+        side.calls_per_s.map_or_else(|| "?".into(), |calls| format!("{about}{}", rate(calls)))
     });
     let p50 = pair(|side| duration((side.p50_us * 1e3) as u64));
     let p99 = pair(|side| duration((side.p99_us * 1e3) as u64));

@@ -112,7 +112,7 @@ fn two_traces_are_compared() {
     let launches = &compared.comparison.operations[0];
     assert_eq!(launches.op, "cuLaunchKernel");
     let calls = |side: &Option<gpuwhy_cause::OpSide>| side.as_ref().unwrap().calls;
-    assert_eq!((calls(&launches.a), calls(&launches.b)), (50, 100));
+    assert_eq!((calls(&launches.a), calls(&launches.b)), (Some(50), Some(100)));
     assert!(!launches.beyond_noise);
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What watching costs a training step on a real GPU, and how near the rate of launches that is told is to the true one.
 
-    pairs.py GPUWHY OUT.json [--rounds 24] [--run 5] [--model eager|graphs|gpu_bound] [--budget 1%,3%] [--flags "..."]
+    pairs.py GPUWHY OUT.json [--rounds 24] [--run 5] [--model eager|graphs|gpu_bound] [--budget 1%,3%] [--flags "..."] [--cpus 2-5]
 
 Rounds of one process that steps all the time: traced with each budget, not traced, and not traced once more (the control).
 Prints what a step takes in each kind of turn, as a ratio to the untraced turns of the same round, with its 95% interval: with
@@ -34,6 +34,7 @@ def options_of():
     parser.add_argument("--model", default="eager", choices=["eager", "graphs", "gpu_bound"])
     parser.add_argument("--budget", default="1%", help="one or several, with commas between them")
     parser.add_argument("--flags", default="", help="more flags of `trace`")
+    parser.add_argument("--cpus", help="of the program, as taskset takes them")
     return parser.parse_args()
 
 
@@ -103,7 +104,7 @@ def main():
     to_unix_s = time.time() - time.monotonic()
     kinds = {budget: ["--budget", budget, *options.flags.split()] for budget in options.budget.split(",")}
     with tempfile.TemporaryDirectory() as folder:
-        stepping = Stepping(options.model, folder)
+        stepping = Stepping(options.model, folder, options.cpus)
         exact_db = pathlib.Path(folder) / "exact.db"
         traced_turn(options.gpuwhy, stepping.process.pid, ["--budget", "100%"], EXACT_S, exact_db)
         rounds = rounds_of(stepping, options.gpuwhy, kinds, options.rounds, options.run, folder)

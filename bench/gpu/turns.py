@@ -30,9 +30,10 @@ Step = namedtuple("Step", "end seconds loop_seconds")
 class Stepping:
     """The process that steps, from when it is in its loop until it is told to end."""
 
-    def __init__(self, model, folder):
+    def __init__(self, model, folder, cpus=None):
         self.log = pathlib.Path(folder) / "steps"
-        self.process = subprocess.Popen([sys.executable, str(HERE / "stepping.py"), model, str(self.log)])
+        pinned = ["taskset", "-c", cpus] if cpus else []
+        self.process = subprocess.Popen([*pinned, sys.executable, str(HERE / "stepping.py"), model, str(self.log)])
         until = time.monotonic() + START_TIMEOUT_S
         while not self.log.exists():
             if self.process.poll() is not None or time.monotonic() > until:

@@ -54,16 +54,16 @@ class IterableDataset(Anything): pass
 def no_grad(): return lambda function: function
 def __getattr__(name):
     if name.startswith("__"): raise AttributeError(name)
-    return IterableDataset if name == "IterableDataset" else sys.modules[__name__] if name in ("utils", "data", "distributed") else Anything()
+    return IterableDataset if name == "IterableDataset" else sys.modules[__name__] if name in ("utils", "data", "checkpoint", "distributed") else Anything()
 nn.Linear = nn.LayerNorm = nn.Sequential = nn.functional = Anything()
-for name in ("utils", "utils.data", "distributed"):
+for name in ("utils", "utils.data", "utils.checkpoint", "distributed"):
     sys.modules[__name__ + "." + name] = sys.modules[__name__]
 __path__ = []
 '''
 # What these do is done by PyTorch or by a GPU.
 NEED_TORCH = {"augment_torch", "train_loader", "loader_cpu", "loader_sleep", "loader_lock", "loader_disk", "compile_storm", "gpu_neighbour", "loader_pinned", "loader_stall",
               "openmp", "pin_each", "nonzero", "generate", "generate_sample", "amp", "to_host", "gloo_straggler", "json_dataset",
-              "slow_worker", "shared_reader"}
+              "slow_worker", "shared_reader", "snapshot_state", "fast_tokenizer", "pool_reads", "ordinary_script", "recompute"}
 
 
 def finding(cause, severity="high", pid=10, by=(), mark=None, phase="loop", under=()):

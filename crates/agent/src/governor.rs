@@ -24,17 +24,19 @@ const SPENT: f64 = 0.8;
 const LOOK_S: f64 = 0.3;
 /// Debt beyond which no stacks are taken, in seconds' worth.
 const STACKS_S: f64 = 3.0;
-/// What a slice is to cost, in seconds' worth.
-const SLICE_S: f64 = 1.0;
-/// The same of the first one, whose cost nobody knows, with what comes before and after it; and in it alone.
+/// What a slice is to cost, in seconds' worth: many short ones tell more than a few long ones.
+const SLICE_S: f64 = 0.35;
+/// The same of one whose cost nobody knows, with what comes before and after it; and in it alone.
 const FIRST_SLICE_S: f64 = 0.8;
 const FIRST_LIMIT_S: f64 = 0.3;
+/// By so much more than the calls before it a first slice may cost: its process may have begun in the middle of them.
+const FIRST_MARGIN: f64 = 1.5;
 /// A slice that costs so many times as much as expected ends at once.
 const SURPRISE: f64 = 3.0;
 const MILLISECOND: u64 = 1_000_000;
 /// Attaching and detaching take tens of milliseconds, in which there are traps that tell nothing.
 const MIN_SLICE_NS: u64 = 40 * MILLISECOND;
-const MAX_SLICE_NS: u64 = 200 * MILLISECOND;
+const MAX_SLICE_NS: u64 = 100 * MILLISECOND;
 const MIN_GAP_NS: u64 = 300 * MILLISECOND;
 /// Traps of a slice before and after it.
 const EDGES_NS: u64 = 10 * MILLISECOND;
@@ -46,8 +48,10 @@ const GRACE_NS: u64 = 4 * MILLISECOND;
 const SUMS_NS: u64 = 800 * MILLISECOND;
 /// So many slices tell what calls cost.
 const REMEMBERED: usize = 4;
-/// Calls are watched all the time again where that would cost so much of the budget.
-const AGAIN: f64 = 0.5;
+/// All calls are watched all the time again where that would cost so much of the budget; a part of them where it would leave
+/// the rest its slices.
+const ALL_AGAIN: f64 = 0.5;
+const SOME_AGAIN: f64 = 0.15;
 /// What is always watched is told from so many windows.
 const ALWAYS_WINDOWS: usize = 4;
 /// It is told so often at most that a process has no stacks.
@@ -114,16 +118,19 @@ pub(crate) struct Governor {
     attached: BTreeSet<CallClass>,
     state: State,
     /// What may be spent, in nanoseconds of a thread: it grows with time, and slices and calls that are always watched
-    /// are paid from it, of the thread that pays most.
+    /// are paid from it, of the process that pays most. Its threads are taken together: PyTorch launches forward in one and
+    /// backward in another, which take turns, and a step pays for both.
     balance_ns: f64,
     balanced_at_ns: u64,
-    /// The thread that paid most lately.
+    /// The thread that paid most lately, of the process that did.
     payer: Option<u32>,
     /// Since when it is kept.
     since_ns: u64,
     expected: VecDeque<Expected>,
-    /// What slices cost by class, as a share of their length, of the thread that paid most; the latest last.
+    /// What slices cost by class, as a share of their length, of the process that paid most; the latest last.
     costs: VecDeque<SliceCost>,
+    /// The same of the time before the first slice, in which all was watched.
+    whole_share: Option<f64>,
     /// The same of what is always watched, by window.
     always: VecDeque<BTreeMap<Option<CallClass>, f64>>,
     random: u64,
@@ -145,6 +152,25 @@ struct OpOf {
     waits_for_gpu: bool,
 }
 
+/// By a process in a window, by thread.
+#[derive(Debug, Default)]
+struct Paid(HashMap<u32, f64>);
+
+impl Paid {
+    fn add(&mut self, tid: u32, ns: f64) {
+        *self.0.entry(tid).or_default() += ns;
+    }
+
+    fn ns(&self) -> f64 {
+        self.0.values().sum()
+    }
+
+    /// The thread that paid most.
+    fn payer(&self) -> Option<u32> {
+        self.0.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(tid, _)| *tid)
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 struct SliceCost {
     number: u8,
@@ -153,15 +179,15 @@ struct SliceCost {
 }
 
 impl SliceCost {
-    /// Of the thread that paid most for these classes.
+    /// Of the process that paid most for these classes.
     fn share(&self, classes: impl Fn(CallClass) -> bool) -> f64 {
-        let mut threads: HashMap<u32, f64> = HashMap::new();
+        let mut processes: HashMap<u32, f64> = HashMap::new();
         for (_, costs) in self.by_class.iter().filter(|(class, _)| classes(**class)) {
-            for (tid, ns) in costs {
-                *threads.entry(*tid).or_default() += ns;
+            for (pid, ns) in costs {
+                *processes.entry(*pid).or_default() += ns;
             }
         }
-        threads.into_values().fold(0.0, f64::max) / self.length_ns.max(1) as f64
+        processes.into_values().fold(0.0, f64::max) / self.length_ns.max(1) as f64
     }
 }
 
@@ -182,6 +208,7 @@ impl Governor {
             since_ns: now_ns,
             expected: VecDeque::new(),
             costs: VecDeque::new(),
+            whole_share: None,
             always: VecDeque::new(),
             random: seed,
             drawn: 0.0,
@@ -238,11 +265,11 @@ impl Governor {
         if !self.periods.is_open(class) {
             return Vec::new();
         }
+        if !self.sliced.contains(&class) {
+            return self.slice(class, at_ns, debt);
+        }
         self.periods.end(class, at_ns);
         let gone = self.gone(class, at_ns);
-        if !self.sliced.contains(&class) {
-            return self.slice(class, at_ns, debt).into_iter().chain(gone).collect();
-        }
         self.attached.remove(&class);
         if self.attached.is_empty() {
             self.wait(at_ns);
@@ -250,7 +277,8 @@ impl Governor {
         gone
     }
 
-    /// Watched in slices from now on.
+    /// Watched in slices from now on. What is frequent is frequent together: with launches come the memsets and lookups of
+    /// the same loop, and what they cost would leave launches no slice.
     fn slice(&mut self, class: CallClass, at_ns: u64, debt: Option<&Debt>) -> Vec<Action> {
         if self.sliced.is_empty() {
             self.since_ns = at_ns;
@@ -258,11 +286,22 @@ impl Governor {
             self.balance_ns = -debt.map_or(self.worth_ns(LOOK_S), |debt| debt.debt_ns as f64);
             self.wait(at_ns);
         }
-        self.sliced.insert(class);
         // What a slice costs has to be found out anew.
         self.costs.clear();
         self.always.clear();
-        vec![Action::Report(Change::Sliced(class, debt.map(|debt| debt.pid)))]
+        self.whole_share = None;
+        let with_it =
+            |other: &CallClass| *other == class || !class.is_last_resort() && !other.is_last_resort();
+        let is_new = |other: &CallClass| with_it(other) && !self.sliced.contains(other);
+        let classes: Vec<CallClass> = CallClass::ALL.into_iter().filter(is_new).collect();
+        let mut actions = Vec::new();
+        for class in classes {
+            self.periods.end(class, at_ns);
+            self.sliced.insert(class);
+            actions.push(Action::Report(Change::Sliced(class, debt.map(|debt| debt.pid))));
+            actions.extend(self.gone(class, at_ns));
+        }
+        actions
     }
 
     fn wait(&mut self, from_ns: u64) {
@@ -315,7 +354,8 @@ impl Governor {
             State::Waiting { not_before_ns } if now_ns >= not_before_ns => {
                 let mut actions = self.whole_again(now_ns);
                 actions.extend(self.last_resort(now_ns));
-                let is_known = !self.costs.is_empty() || self.expected.is_empty();
+                let is_known =
+                    !self.costs.is_empty() || self.whole_share.is_some() || self.expected.is_empty();
                 let can_pay = is_known && self.balance_ns - self.ahead_ns() >= self.needed_ns();
                 if can_pay && !self.sliced.is_empty() && actions.is_empty() {
                     self.state = State::Attaching { expected_ns: self.expected_ns() };
@@ -383,9 +423,11 @@ impl Governor {
     }
 
     fn expected_ns(&self) -> f64 {
-        match self.costs.is_empty() {
-            true => self.worth_ns(FIRST_SLICE_S),
-            false => self.cost_share() * (self.length_ns() + EDGES_NS) as f64,
+        let whole_ns = (self.length_ns() + EDGES_NS) as f64;
+        match self.whole_share {
+            _ if !self.costs.is_empty() => self.cost_share() * whole_ns,
+            Some(share) => (share * FIRST_MARGIN * whole_ns).min(self.worth_ns(FIRST_SLICE_S)),
+            None => self.worth_ns(FIRST_SLICE_S),
         }
     }
 
@@ -410,12 +452,19 @@ impl Governor {
             return Vec::new();
         }
         let mut actions = Vec::new();
-        let mut whole: BTreeSet<CallClass> = BTreeSet::new();
-        for class in self.sliced.iter().rev() {
-            whole.insert(*class);
-            let most = self.costs.iter().map(|cost| cost.share(|class| whole.contains(&class)));
-            if always + most.fold(0.0, f64::max) > AGAIN * self.share {
-                whole.remove(class);
+        let share_of = |classes: &BTreeSet<CallClass>| {
+            let of = |cost: &SliceCost| cost.share(|class| classes.contains(&class));
+            always + self.costs.iter().map(of).fold(0.0, f64::max)
+        };
+        let mut whole = self.sliced.clone();
+        if share_of(&whole) > ALL_AGAIN * self.share {
+            whole.clear();
+            for class in self.sliced.iter().rev() {
+                whole.insert(*class);
+                let limit = if class.is_last_resort() { ALL_AGAIN } else { SOME_AGAIN };
+                if share_of(&whole) > limit * self.share {
+                    whole.remove(class);
+                }
             }
         }
         for class in whole {
@@ -427,7 +476,6 @@ impl Governor {
             actions.push(Action::Attach(vec![class]));
             actions.push(Action::Set(class, self.whole(class, number, from_ns)));
             actions.push(Action::Report(Change::Whole(class)));
-            self.costs.clear();
             self.always.clear();
         }
         actions
@@ -446,11 +494,7 @@ impl Governor {
             let of = |class: CallClass| self.always_share(|other| other == Some(class));
             of(*a).total_cmp(&of(*b))
         });
-        let Some(class) = dearest else { return Vec::new() };
-        self.periods.end(class, now_ns);
-        let mut actions = self.gone(class, now_ns);
-        actions.extend(self.slice(class, now_ns, None));
-        actions
+        dearest.map_or_else(Vec::new, |class| self.slice(class, now_ns, None))
     }
 
     /// Of what is always watched, on average over the latest windows.
@@ -489,40 +533,60 @@ impl Governor {
             let kept_off_ns: u64 = waits.iter().filter(of_payer).map(|wait| wait.ns).sum();
             self.balance_ns -= kept_off_ns as f64 * self.share * SPENT;
         }
-        let mut paid: BTreeMap<u64, HashMap<u32, f64>> = BTreeMap::new();
+        let mut paid: BTreeMap<u64, HashMap<u32, Paid>> = BTreeMap::new();
         let mut always: BTreeMap<u64, BTreeMap<Option<CallClass>, HashMap<u32, f64>>> = BTreeMap::new();
+        let mut before: Vec<(&CallWindow, u64)> = Vec::new();
         for window in windows.iter().filter(|window| window.cost_ns > 0) {
             let (start_ns, cost_ns) = (window.window_start_ns, window.cost_ns as f64);
-            let paid = paid.entry(start_ns).or_default().entry(window.tid).or_default();
-            *paid += cost_ns + window.beside_ns as f64;
+            let paid = paid.entry(start_ns).or_default().entry(window.pid).or_default();
+            paid.add(window.tid, cost_ns + window.beside_ns as f64);
             let class = self.class_of(window.op);
             match class.filter(|class| self.sliced.contains(class)) {
                 Some(class) => {
-                    let Some(span) = self.periods.slice(class, window.slice) else { continue };
+                    let Some(span) = self.periods.slice(class, window.slice) else {
+                        before.extend(self.periods.watched_in(class, window).map(|ns| (window, ns)));
+                        continue;
+                    };
                     let cost = self.cost_of(window.slice, span.ns());
-                    *cost.by_class.entry(class).or_default().entry(window.tid).or_default() += cost_ns;
+                    *cost.by_class.entry(class).or_default().entry(window.pid).or_default() += cost_ns;
                 }
                 None => {
                     let by_class = always.entry(start_ns).or_default().entry(class).or_default();
-                    *by_class.entry(window.tid).or_default() += cost_ns / window.window_ns.max(1) as f64;
+                    *by_class.entry(window.pid).or_default() += cost_ns / window.window_ns.max(1) as f64;
                 }
             }
         }
-        for (start_ns, threads) in paid {
+        for (start_ns, processes) in paid {
             // The look's cost is in the balance from the beginning.
             if start_ns >= self.since_ns && !self.sliced.is_empty() {
-                let worst = threads.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
-                self.balance_ns -= worst.map_or(0.0, |(_, paid)| paid);
-                self.payer = worst.map(|(tid, _)| tid);
+                let worst =
+                    processes.into_values().max_by(|a, b| a.ns().total_cmp(&b.ns())).unwrap_or_default();
+                self.balance_ns -= worst.ns();
+                self.payer = worst.payer();
             }
         }
+        self.look_back(&before);
         for (_, by_class) in always {
-            let worst = |threads: HashMap<u32, f64>| threads.into_values().fold(0.0, f64::max);
-            self.always
-                .push_back(by_class.into_iter().map(|(class, threads)| (class, worst(threads))).collect());
+            let worst = |processes: HashMap<u32, f64>| processes.into_values().fold(0.0, f64::max);
+            self.always.push_back(
+                by_class.into_iter().map(|(class, processes)| (class, worst(processes))).collect(),
+            );
         }
         self.always.drain(..self.always.len().saturating_sub(ALWAYS_WINDOWS));
         self.costs.drain(..self.costs.len().saturating_sub(REMEMBERED));
+    }
+
+    /// What all calls cost before they were watched in slices, as a share of the time, of the process that paid most: the
+    /// dearest of the windows.
+    fn look_back(&mut self, windows: &[(&CallWindow, u64)]) {
+        let mut processes: HashMap<(u64, u32), f64> = HashMap::new();
+        for (window, watched_ns) in windows {
+            let share = window.cost_ns as f64 / (*watched_ns).max(MILLISECOND) as f64;
+            *processes.entry((window.window_start_ns, window.pid)).or_default() += share;
+        }
+        if let Some(share) = processes.into_values().max_by(f64::total_cmp) {
+            self.whole_share = Some(self.whole_share.map_or(share, |known| known.max(share)));
+        }
     }
 
     fn cost_of(&mut self, number: u8, length_ns: u64) -> &mut SliceCost {

@@ -192,7 +192,7 @@ fn message(operations: &[OpChange], gpus: &[GpuChange]) -> Vec<String> {
                 message.extend(many(a).map(|calls| format!("{} is gone: {calls} calls before", change.op)));
             }
             (None, Some(b)) => {
-                message.extend(many(b).map(|calls| format!("{} is new: {calls} calls", change.op)))
+                message.extend(many(b).map(|calls| format!("{} is new: {calls} calls", change.op)));
             }
             _ => {}
         }

@@ -119,7 +119,9 @@ impl Estimate {
 }
 
 /// Longer periods were watched in full: their ends say little of what comes after.
-const MAX_SLICE_NS: u64 = 1_000_000_000;
+const MAX_SLICE_NS: u64 = 250_000_000;
+/// Where there is nothing else the last second of such a period tells, in halves.
+const LAST_NS: u64 = 1_000_000_000;
 /// Shorter ones ended because a burst of calls cost too much: they say more of the burst than of the time around it.
 const MIN_SLICE_NS: u64 = 20_000_000;
 /// What a process was slowed down by is known to about so much of it.
@@ -249,11 +251,11 @@ impl Watched {
             .partition(|p| p.span.ns() <= MAX_SLICE_NS);
         let mut rates: Vec<Rate> = slices.into_iter().map(rate).collect();
         if rates.len() < 2 {
-            for period in long {
+            for period in long.into_iter().filter(|period| period.span.ns() >= LAST_NS) {
                 let end_ns = period.span.end_ns;
-                let parts = [end_ns - MAX_SLICE_NS, end_ns - MAX_SLICE_NS / 2];
+                let parts = [end_ns - LAST_NS, end_ns - LAST_NS / 2];
                 rates.extend(parts.map(|start_ns| {
-                    let span = Span { start_ns, end_ns: start_ns + MAX_SLICE_NS / 2 };
+                    let span = Span { start_ns, end_ns: start_ns + LAST_NS / 2 };
                     rate(&Period { span, slowed_ns: 0 })
                 }));
             }

@@ -84,6 +84,16 @@ impl Periods {
         self.spans.get(&(class, number)).copied().filter(|span| number != 0 && span.end_ns != u64::MAX)
     }
 
+    /// How much of a window lies in the time before the first slice, once that has ended.
+    pub(super) fn watched_in(&self, class: CallClass, window: &CallWindow) -> Option<u64> {
+        let span = self
+            .spans
+            .get(&(class, window.slice))
+            .filter(|span| window.slice == 0 && span.end_ns != u64::MAX)?;
+        let watched = overlap(*span, window);
+        (watched.end_ns > watched.start_ns).then(|| watched.ns())
+    }
+
     /// Leaves of each window the time in which its calls were watched.
     pub(super) fn clip(&self, windows: &mut [CallWindow], class_of: impl Fn(OpId) -> Option<CallClass>) {
         for window in windows {

@@ -48,10 +48,12 @@ struct state_search {
     u64 state; /* the next one; 0 at the end of an interpreter's */
     u64 found;
     u64 lowest;
+    u32 is_running; /* the one that was found has frames */
     u32 is_over;
     u32 is_cut;   /* there are more than could be looked at */
     u32 is_brief; /* one turn is enough */
     u32 tries;
+    u32 reserved;
 };
 
 static __always_inline void look_at_state(const struct python *python, struct state_search *search,
@@ -59,9 +61,11 @@ static __always_inline void look_at_state(const struct python *python, struct st
     if (!is_thread(python, state, search->thread))
         return;
     u64 at = python->frame_via == FRAME_CFRAME ? user_word(state + python->tstate_frame) : 0;
-    if (innermost_frame(python, state) && (!search->found || at < search->lowest)) {
+    bool is_running = innermost_frame(python, state) != 0;
+    if (is_running ? !search->is_running || at < search->lowest : !search->found) {
         search->found = state;
         search->lowest = at;
+        search->is_running = is_running;
     }
     if (python->tstate_active_mask &&
         (user_half(state + python->tstate_status) & python->tstate_active_mask)) {
@@ -97,6 +101,7 @@ __noinline int begin_search(struct python *python, struct state_search *search) 
     search->interpreter = user_word(python->runtime + python->interpreters_head);
     search->state = search->interpreter ? user_word(search->interpreter + python->interp_threads_head) : 0;
     search->found = 0;
+    search->is_running = 0;
     search->is_over = !search->interpreter;
     search->is_cut = 0;
     return 0;
@@ -113,12 +118,22 @@ __noinline int take_turn(struct python *python, struct state_search *search) {
     return 0;
 }
 
+/* New states come first in their list. */
+__noinline int look_at_newest(struct python *python, struct state_search *search) {
+    if (!python || !search)
+        return 0;
+    begin_search(python, search);
+    look_at_states(python, search);
+    return 0;
+}
+
 /* The current thread's state in the interpreter. With several interpreters a thread has several: the one
  * that is active, else of those with frames the one whose eval loop is the furthest down the native stack
- * (3.11 and 3.12 have a struct there), else that of the newest interpreter, where a thread goes last.
+ * (3.11 and 3.12 have a struct there), else that of the newest interpreter, where a thread goes last. One
+ * without frames is the thread's, too: a native thread that calls Python now and then keeps it meanwhile.
  *
- * A thread that has none would go through all of them with every call. New states come first in their list,
- * so where the long way was in vain a moment ago, the first turn is enough. */
+ * A thread that has none would go through all of them with every call. So where the long way was in vain a
+ * moment ago, the first turn is enough. */
 __noinline int find_state(struct python *python, struct state_search *search) {
     if (!python || !search)
         return 0;
@@ -133,21 +148,29 @@ __noinline int find_state(struct python *python, struct state_search *search) {
     return 0;
 }
 
-/* The state the thread was known by before, where it is still that. */
-static __always_inline u64 remembered_state(const struct python *python, const struct task *task, u64 self) {
+/* The state the thread was known by before, where it is still that. One without frames may be a past one: of
+ * a native thread that gets a new state for each call of Python. */
+static __always_inline u64 remembered_state(struct python *python, const struct task *task,
+                                            struct state_search *search, u64 self) {
     u64 first = user_word(python->runtime + python->interpreters_head);
     bool only = first && !user_word(first + python->interp_next);
-    return only && is_thread(python, task->python_thread, self) ? task->python_thread : 0;
+    u64 state = task->python_thread;
+    if (!only || !is_thread(python, state, self))
+        return 0;
+    if (innermost_frame(python, state))
+        return state;
+    look_at_newest(python, search);
+    return search->is_running ? search->found : state;
 }
 
 static __always_inline u64 python_thread(struct python *python, struct task *task,
                                          struct state_search *search, u64 self) {
+    search->thread = self;
     search->is_cut = 0;
-    u64 state = remembered_state(python, task, self);
+    u64 state = remembered_state(python, task, search, self);
     if (state)
         return state;
     u32 window = bpf_ktime_get_ns() / WINDOW_NS;
-    search->thread = self;
     search->tries = 0;
     search->is_brief = task->python_missed == window;
     find_state(python, search);
@@ -157,18 +180,22 @@ static __always_inline u64 python_thread(struct python *python, struct task *tas
     return search->found;
 }
 
-/* The same in an interrupt, where time is short: one turn, and none right after one that was in vain. A turn
- * that did not get to the end says nothing about the thread, and so must not end the search of others. */
+/* The same in an interrupt, where time is short: one turn, and after one that was in vain only the newest
+ * states. A turn that did not get to the end says nothing about the thread, and so must not shorten the search
+ * of others. */
 static __always_inline u64 python_thread_in_interrupt(struct python *python, struct task *task,
                                                       struct state_search *search, u64 self) {
-    u64 state = remembered_state(python, task, self);
-    u32 window = bpf_ktime_get_ns() / WINDOW_NS;
-    if (state || task->python_missed == window)
-        return state;
     search->thread = self;
+    u64 state = remembered_state(python, task, search, self);
+    if (state)
+        return state;
+    u32 window = bpf_ktime_get_ns() / WINDOW_NS;
     search->tries = 0;
     search->is_brief = 1;
-    find_state(python, search);
+    if (task->python_missed == window)
+        look_at_newest(python, search);
+    else
+        find_state(python, search);
     if (search->found)
         task->python_thread = search->found;
     else if (search->is_over && !search->is_cut)

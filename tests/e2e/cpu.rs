@@ -1,5 +1,6 @@
 //! Samples of running code, against what a program knows of its own CPU time; and traces with some of the probes only.
 
+use crate::native::{can_compile, compile};
 use crate::python::pythons;
 use crate::support::{Trace, ahead_of_others, alone, can_trace, done, gpuwhy, sim};
 use crate::victim::Victim;
@@ -71,6 +72,41 @@ fn samples_show_where_a_python_thread_spends_its_cpu_time() {
         );
         // Stacks are few whatever the instruction.
         assert!(trace.number("SELECT count(DISTINCT stack_id) FROM cpu_samples") < 150, "{}", python.version);
+    }
+}
+
+/// PyTorch's backward pass runs in such a thread: it has Python frames in hooks and in functions of the program's own.
+#[test]
+fn samples_of_a_native_thread_that_calls_python_have_its_frames() {
+    let test = "samples_of_a_native_thread_that_calls_python_have_its_frames";
+    if !can_trace(test) || !can_compile(test, "gcc") {
+        return;
+    }
+    let _turn = alone();
+    for python in pythons(test) {
+        let trace = Trace::new();
+        let folder = tempfile::tempdir().unwrap();
+        let library = folder.path().join("libthread.so");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/e2e/cpu/native_thread.c");
+        compile("gcc", &library, source, &["-shared", "-fPIC"], &[]);
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/e2e/cpu/native_thread.py");
+        let words = [ahead_of_others(), &[&python.command, script, library.to_str().unwrap()]].concat();
+        let environment = [("VICTIM_GPU", sim().as_os_str())];
+        let mut victim = Victim::start(&trace, &[], &[sim()], &words, &environment);
+        victim.pass("gate");
+        victim.finish();
+        let said = std::fs::read_to_string(victim.folder().join("gate.says")).unwrap();
+        let truth: Value = serde_json::from_str(&said).unwrap();
+        for function in ["with_its_state", "with_new_states"] {
+            let sql = format!(
+                "SELECT sum(weight_ns) FROM cpu_samples c WHERE pid = {} AND EXISTS (SELECT 1 FROM frames f WHERE \
+                 f.stack_id = c.stack_id AND kind = 'python' AND function = '{function}')",
+                truth["pid"]
+            );
+            let (spent_s, found_s) = (truth[function].as_f64().unwrap(), trace.number(&sql) as f64 / 1e9);
+            let context = format!("{}: {function} took {spent_s} s, found {found_s} s", python.version);
+            assert!((0.7 * spent_s..1.2 * spent_s).contains(&found_s), "{context}");
+        }
     }
 }
 

@@ -15,7 +15,7 @@ const BYTES: &str = "81920";
 const STEPS: [u32; 12] = [12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1];
 
 /// Whether this can be done here; said aloud where not.
-fn can_compile(test: &str, compiler: &str) -> bool {
+pub(crate) fn can_compile(test: &str, compiler: &str) -> bool {
     let there = can_trace(test) && Command::new(compiler).arg("--version").output().is_ok();
     if !there {
         skip(test, &format!("there is no {compiler}"));
@@ -23,7 +23,7 @@ fn can_compile(test: &str, compiler: &str) -> bool {
     there
 }
 
-fn compile(compiler: &str, out: &Path, source: &str, flags: &[&str], links: &[&Path]) {
+pub(crate) fn compile(compiler: &str, out: &Path, source: &str, flags: &[&str], links: &[&Path]) {
     let output = Command::new(compiler)
         .args(["-O2", "-fomit-frame-pointer", "-Wall", "-Wextra"])
         .args(flags)

@@ -215,7 +215,7 @@ def slots(run):
 
 
 def spill_pages(file):
-    os.pwrite(file, os.urandom(1 << 20), 0)
+    os.pwrite(file, os.urandom(1 << 20), 0)  # MARK fill_page
     for number in range(6):
         os.pwrite(file, b"x" * 65_536, number << 16)
         os.fsync(file)  # MARK spill_pages

@@ -207,7 +207,7 @@ HELD_OUT = [
     fault("pool_reads", "host_side_programs", "threads of a pool read the disk", ("io.block", "self", "pool_reads"), needs=("data",)),
     fault("silent_peer", "host_side_programs", "a service that does not answer in time", ("net.wait", None, "silent_peer"), ("self.sleep", None, "silent_peer")),
     fault("slots", "host_side_programs", "a semaphore that a thread holds while it syncs a file", ("io.block", "thread:spiller", "spill_pages"),
-          ("io.file", "thread:spiller", "spill_pages"), ("lock.futex", "thread:spiller", "want_slot|spill_pages"), needs=("data",)),
+          ("io.file", "thread:spiller", "spill_pages"), ("lock.futex", "thread:spiller", "want_slot|spill_pages"), ("cpu.self", "thread:spiller", "fill_page"), needs=("data",)),
     fault("epoch_workers", "host_side_programs", "DataLoader workers are started for each short epoch", ("cpu.self", None, "epoch_workers"), ("proc.wait", None, "epoch_workers"),
           ("mem.fault", None, "epoch_workers"), ("lock.futex", None, "epoch_workers"), ("io.file", None, "epoch_workers"), least="low"),
     fault("shared_core", "host_side_programs", "a process of its own on the same CPU", ("cpu.preempted", "helper:indexer", None)),

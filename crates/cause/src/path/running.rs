@@ -8,6 +8,9 @@ use gpuwhy_model::{
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+/// Fewer samples in kernels of the CPU do not say what a line is for.
+const MIN_HOST_SAMPLES: usize = 5;
+
 /// Looks at samples with what the rest of the trace tells about their lines.
 #[derive(Debug)]
 pub(crate) struct Running<'a> {
@@ -23,6 +26,8 @@ pub(crate) struct Running<'a> {
     callers: BTreeSet<(&'a str, &'a str)>,
     /// What calls from a line were, by their samples: for the time in which their probe was detached.
     classes: BTreeMap<(&'a str, u32), BTreeMap<Cause, u64>>,
+    /// Lines of the program that never lead to a call, and on which tensors of the CPU are computed.
+    host_math: BTreeSet<(&'a str, u32)>,
     /// Stacks of a compiler.
     compiling: HashSet<i64>,
     /// On-CPU samples of each thread in order.
@@ -42,13 +47,20 @@ impl<'a> Running<'a> {
             callers.extend(own_functions(evidence, site.stack_id));
         }
         let (mut with_calls, mut with_layers): (HashSet<i64>, HashSet<i64>) = Default::default();
+        let mut of_host: BTreeMap<(&str, u32), usize> = BTreeMap::new();
         let (mut samples, mut waiting): (BTreeMap<u32, Vec<_>>, BTreeMap<u32, Vec<_>>) = Default::default();
         for sample in &activity.samples {
             let of_part = if sample.part == Part::OnCpu { &mut samples } else { &mut waiting };
             of_part.entry(sample.tid).or_default().push(sample);
             // In the driver, or in torch's CUDA code: a call whose probe may be detached.
             let frames = sample.stack_id.and_then(|id| evidence.frames.get(&id));
-            let in_cuda = frames.and_then(|frames| frames.first()).is_some_and(is_of_cuda);
+            let innermost = frames.and_then(|frames| frames.first());
+            let in_cuda = innermost.is_some_and(is_of_cuda);
+            if innermost.is_some_and(is_host_math)
+                && let Some(line) = own_line(evidence, sample.stack_id)
+            {
+                *of_host.entry(line).or_default() += 1;
+            }
             // What runs layers leads to calls, too.
             if let Some(id) = sample.stack_id.filter(|_| activity.callers.contains_key(&sample.tid))
                 && frames.is_some_and(|frames| frames.iter().any(is_of_model))
@@ -80,11 +92,14 @@ impl<'a> Running<'a> {
         for all in samples.values_mut().chain(waiting.values_mut()) {
             all.sort_by_key(|sample| sample.time_ns);
         }
+        let host_math = of_host.into_iter().filter(|(_, count)| *count >= MIN_HOST_SAMPLES);
+        let host_math = host_math.map(|(line, _)| line).filter(|line| !launching.contains(line)).collect();
         let compiling = evidence.frames.iter().filter(|(_, frames)| frames.iter().any(is_of_compiler));
         let compiling = compiling.map(|(id, _)| *id).collect();
         Running {
             evidence,
             ops,
+            host_math,
             compiling,
             waiting_calls,
             launching,
@@ -131,6 +146,12 @@ impl<'a> Running<'a> {
         // Memory that is mapped, or given back, for a call is that call's.
         if sample.syscall == Syscall::Memory {
             return self.class_of_line(sample.stack_id).unwrap_or(Cause::CpuSelf);
+        }
+        // An optimizer, a layer or a backward pass on the CPU computes.
+        let on_host =
+            || own_line(self.evidence, sample.stack_id).is_some_and(|line| self.host_math.contains(&line));
+        if frames.first().is_some_and(is_host_math) || on_host() {
+            return Cause::CpuSelf;
         }
         let mut python = frames.iter().filter(|frame| frame.kind == FrameKind::Python);
         let Some(innermost) = python.clone().next() else {
@@ -206,6 +227,17 @@ fn is_of_cuda(frame: &Frame) -> bool {
         && ["libcuda", "libcudart", "libcublas", "libcudnn", "libtorch_cuda", "libc10_cuda", "libnccl"]
             .iter()
             .any(|name| module.starts_with(name))
+}
+
+/// Computes tensors of the CPU: kernels of PyTorch, which are compiled once for each kind of CPU, and what they call.
+fn is_host_math(frame: &Frame) -> bool {
+    let module = frame.module.rsplit('/').next().unwrap_or_default();
+    let function = frame.function.as_deref().unwrap_or_default();
+    frame.kind == FrameKind::Native
+        && (["libgomp", "libiomp5", "libmkl", "libopenblas"].iter().any(|name| module.starts_with(name))
+            || ["at::native::AVX", "at::native::DEFAULT", "at::native::SVE", "dnnl::impl::cpu", "mkl_"]
+                .iter()
+                .any(|name| function.contains(name)))
 }
 
 /// Of the C library, or compiled into a library of its own.
@@ -465,6 +497,58 @@ mod tests {
         assert_eq!(class(1), Cause::CopyPcie);
         assert_eq!(class(2), Cause::LaunchBound);
         assert_eq!(class(3), Cause::CopyPcie, "of an unknown line, what the program's line is known for");
+    }
+
+    /// `optimizer.step()` of tensors on the CPU is no launching, and what leads to its kernels is of them; a line that launches is not,
+    /// whatever else it does.
+    #[test]
+    fn an_optimizer_on_the_cpu_computes() {
+        let native = |module: &str, function: &str| Frame {
+            kind: FrameKind::Native,
+            module: module.into(),
+            function: Some(function.into()),
+            ..Frame::default()
+        };
+        let below = |frame: Frame, line| {
+            vec![
+                frame,
+                python("/site-packages/torch/optim/adam.py", "adam", 476),
+                python("/srv/train.py", "step", line),
+            ]
+        };
+        let kernel = || native("libtorch_cpu.so", "at::native::AVX2::VectorizedLoop2d<mul>");
+        let dispatch = || native("libtorch_cpu.so", "at::_ops::mul_::call(at::Tensor&)");
+        let frames: BTreeMap<i64, Vec<Frame>> = [
+            (1, below(kernel(), 98)),
+            (2, below(dispatch(), 98)),
+            (3, below(kernel(), 99)),
+            (4, below(dispatch(), 99)),
+            (5, below(in_driver(), 99)),
+            (6, below(dispatch(), 100)),
+        ]
+        .into();
+        let sample = |stack| ThreadSample {
+            time_ns: 0,
+            pid: 1,
+            tid: 1,
+            part: Part::OnCpu,
+            op: OpId::default(),
+            stack_id: Some(stack),
+            weight_ns: 1,
+            in_gc: false,
+            syscall: Syscall::Other,
+            in_fault: false,
+        };
+        let samples = [1, 3].into_iter().flat_map(|stack| (0..MIN_HOST_SAMPLES).map(move |_| sample(stack)));
+        let evidence = Evidence {
+            frames,
+            activity: Activity { samples: samples.chain([sample(5)]).collect(), ..Activity::default() },
+            ..Evidence::default()
+        };
+        let running = Running::new(&evidence, &evidence.activity);
+        let class = |stack| running.class(&sample(stack), true);
+        assert_eq!([1, 2, 3].map(class), [Cause::CpuSelf; 3]);
+        assert_eq!([4, 5, 6].map(class), [Cause::LaunchBound; 3]);
     }
 
     #[test]

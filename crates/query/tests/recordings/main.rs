@@ -102,6 +102,7 @@ fn good_programs_raise_no_alarm() {
         "amp",
         "item_free",
         "graphs",
+        "recompute",
     ] {
         let alarms: Vec<&str> = EXPLAINED[good]
             .findings

@@ -93,6 +93,10 @@ struct Stalls {
 }
 
 impl Stalls {
+    fn is_one_short(&self) -> bool {
+        self.count == 1 && self.longest_ns < STALL_NS
+    }
+
     fn of(path: &ProcessPath, whole: &Whole) -> Option<Stalls> {
         let usual_ns = path.turns.as_ref().map_or(0, |turns| turns.median_ns);
         let hit: Vec<(&Span, u64)> = path
@@ -199,6 +203,10 @@ fn draft(case: &Case<'_>, path: &ProcessPath, scale: Scale, whole: &Whole, stall
         true => of_taken((saves[0] + saves[1]) / 2, scale.whole_ns),
         // What is loaded once is no fault of the loop, however long it took.
         false if key.class == Cause::GpuColdstart && is_one_load(case, path.pid, part.ns) => Severity::Low,
+        // Every Python program has its whole heap collected now and then.
+        false if key.class == Cause::PythonGc && stalls.as_ref().is_some_and(Stalls::is_one_short) => {
+            Severity::Low
+        }
         false => severity(path, key.class, saves, scale),
     };
     if let Some(stalls) = stalls.as_ref().filter(|stalls| stalls.longest_ns >= STALL_NS) {

@@ -4,7 +4,7 @@
 use crate::QueryError;
 use crate::evidence::row::rows;
 use gpuwhy_model::{CallClass, Estimate, Slice, Span, Watched};
-use gpuwhy_store::{CallStats, Filter, Reader};
+use gpuwhy_store::{CallStats, Filter, Reader, Session};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -22,7 +22,7 @@ pub(crate) struct Estimates {
     hosts: HashMap<u32, String>,
     /// Operations that were watched in slices.
     ops: HashMap<String, CallClass>,
-    /// From when to when each process ran.
+    /// From when to when each process ran and was traced.
     lives: HashMap<u32, Span>,
     /// What was counted, by when.
     counted: BTreeMap<(u32, String), Vec<(u64, f64)>>,
@@ -36,9 +36,11 @@ impl Estimates {
             start_ns: within.start_ns.saturating_sub(AROUND_NS),
             end_ns: within.end_ns.saturating_add(AROUND_NS),
         };
-        let sessions: HashMap<i64, String> =
-            reader.sessions()?.into_iter().map(|session| (session.session_id, session.info.host)).collect();
-        let host = |session: i64| sessions.get(&session).cloned().unwrap_or_default();
+        let sessions: HashMap<i64, Session> =
+            reader.sessions()?.into_iter().map(|session| (session.session_id, session)).collect();
+        let host = |session: i64| {
+            sessions.get(&session).map_or_else(String::new, |session| session.info.host.clone())
+        };
         let is_near =
             |slice: &Slice| slice.span.end_ns > around.start_ns && slice.span.start_ns < around.end_ns;
         let slices = reader.slices_of_sessions()?.into_iter().filter(|(_, slice)| is_near(slice));
@@ -49,13 +51,20 @@ impl Estimates {
         let is_sliced = |class: &CallClass| slices.iter().any(|(_, slice)| slice.class == *class);
         let of_process = "SELECT pid, ifnull(session_id, 0) FROM processes WHERE ?1 <= ?2";
         let hosts = rows(reader, of_process, [0, 1])?;
-        let hosts = hosts.iter().map(|row| (row.id(0), host(row.number(1) as i64))).collect();
+        let of_session = hosts.iter().map(|row| (row.id(0), row.number(1) as i64));
+        let of_session: HashMap<u32, i64> = of_session.collect();
+        let hosts = of_session.iter().map(|(pid, session)| (*pid, host(*session))).collect();
         let ops = reader.ops()?.into_iter();
         let ops: HashMap<String, CallClass> =
             ops.filter_map(|op| Some((op.name.clone(), CallClass::of_op(&op).filter(is_sliced)?))).collect();
-        let life = |start_ns: u64, end_ns: Option<u64>| Span { start_ns, end_ns: end_ns.unwrap_or(u64::MAX) };
+        // What a process did before it was traced is no part of the trace.
+        let life = |pid: u32, start_ns: u64, end_ns: Option<u64>| {
+            let session = of_session.get(&pid).and_then(|session| sessions.get(session));
+            let traced_ns = session.map_or(0, |session| session.info.start_ns);
+            Span { start_ns: start_ns.max(traced_ns), end_ns: end_ns.unwrap_or(u64::MAX) }
+        };
         let lives = reader.processes()?.into_iter();
-        let lives = lives.map(|process| (process.pid, life(process.start_ns, process.end_ns))).collect();
+        let lives = lives.map(|of| (of.pid, life(of.pid, of.start_ns, of.end_ns))).collect();
         let mut counted: BTreeMap<(u32, String), Vec<(u64, f64)>> = BTreeMap::new();
         let filter =
             Filter { from_ns: Some(around.start_ns), to_ns: Some(around.end_ns), ..Filter::default() };

@@ -1,7 +1,7 @@
 //! Questions about calls, their time and the file.
 
-use crate::made::{SECOND, START, ask, trace, trace_of};
-use gpuwhy_model::{Batch, Container, Facts, Process};
+use crate::made::{SECOND, START, ask, trace, trace_of, window};
+use gpuwhy_model::{Batch, CallClass, CallWindow, Container, Facts, Process, Slice, Span};
 use serde_json::{Value, json};
 
 #[test]
@@ -129,4 +129,43 @@ fn processes_come_with_their_containers_and_by_tenant() {
     assert_eq!((one["rows"].as_array().unwrap().len(), &one["rows"][0]["pid"]), (1, &json!(10)));
     let none = ask(&reader, "processes", json!({"pid": 10, "tenant": "web"})).unwrap_err().to_string();
     assert!(none.contains("no process 10 of web"), "{none}");
+}
+
+/// Windows of sums begin on the half second, before the trace did; what the process did then is no part of it.
+#[test]
+fn calls_watched_in_slices_are_scaled_to_the_time_that_was_traced() {
+    const TENTH: u64 = SECOND / 10;
+    let slices: Vec<Slice> = (0..10)
+        .map(|second| {
+            let start_ns = START + second * SECOND;
+            let span = Span { start_ns, end_ns: start_ns + TENTH };
+            Slice { class: CallClass::Synchronisations, span, pid: None, slowed_ns: 0 }
+        })
+        .collect();
+    let syncs = |slice: &Slice| CallWindow {
+        window_start_ns: slice.span.start_ns,
+        window_ns: TENTH,
+        slice: 1,
+        ..window(0, 6, 10, 1000)
+    };
+    let before = CallWindow { window_start_ns: START - 4 * TENTH, ..window(0, 1, 10, 1000) };
+    let process = Process {
+        pid: 10,
+        start_ns: START - 60 * SECOND,
+        end_ns: Some(START + 10 * SECOND),
+        ..Process::default()
+    };
+    let batch = Batch {
+        windows: slices.iter().map(syncs).chain([before]).collect(),
+        processes: vec![process],
+        slices,
+        ..Batch::default()
+    };
+    let (_folder, reader) = trace_of(&batch, &Facts::default());
+    let answer = ask(&reader, "operations", json!({})).unwrap();
+    let of = |op: &str| {
+        answer["rows"].as_array().unwrap().iter().find(|row| row["op"] == op).unwrap()["count"].clone()
+    };
+    assert_eq!(of("cudaStreamSynchronize"), 1000, "ten in each tenth of ten seconds: {answer}");
+    assert_eq!(of("cuLaunchKernel"), 10, "always watched");
 }

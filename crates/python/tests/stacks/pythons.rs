@@ -1,7 +1,9 @@
 //! Which interpreters there are to test with.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+const SYSTEM: &str = "/usr/bin/python3";
 
 /// Commands, each once.
 pub(crate) fn pythons() -> Vec<String> {
@@ -12,6 +14,8 @@ pub(crate) fn pythons() -> Vec<String> {
     {
         found.push(String::from_utf8_lossy(&output.stdout).trim().to_string());
     }
+    // The distribution's own is one program, where the first may be a library's.
+    found.extend(Path::new(SYSTEM).is_file().then(|| SYSTEM.to_string()));
     let named = std::env::var("GPUWHY_PYTHONS").unwrap_or_default();
     found.extend(named.split(':').filter(|command| !command.is_empty()).map(str::to_string));
     let folders = std::fs::read_dir(cache_folder());

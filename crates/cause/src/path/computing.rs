@@ -47,6 +47,8 @@ const KINDS: &[Kind] = &[
         files: &["/gzip.py", "/zipfile", "/lzma.py", "/bz2.py", "libz.so", "libzstd.so", "liblzma.so"],
         innermost: &[],
     },
+    // That of tensors on the GPU launches, and is not asked about here.
+    Kind { about: "running an optimizer on the CPU", files: &["/torch/optim/"], innermost: &[] },
     Kind {
         about: "allocating memory",
         files: &[],
@@ -138,6 +140,11 @@ mod tests {
         assert_eq!(of(vec![tokenizers, own()]), Some("tokenizing"));
         assert_eq!(of(vec![native("/lib/libpython3.12.so", "_pickle_dumps"), own()]), Some("pickling"));
         assert_eq!(of(vec![native("/lib/libc.so.6", "_int_malloc"), own()]), Some("allocating memory"));
+        let adam = || python("/venv/site-packages/torch/optim/adam.py", "_single_tensor_adam");
+        assert_eq!(
+            of(vec![native("/venv/lib/libgomp.so.1", "gomp_team_barrier_wait"), adam(), own()]),
+            Some("running an optimizer on the CPU")
+        );
         // A function that allocates somewhere below another one is that one's.
         assert_eq!(
             of(vec![native("/lib/libm.so.6", "exp"), native("/lib/libc.so.6", "malloc"), own()]),

@@ -52,6 +52,10 @@ impl<'a> Case<'a> {
                 *wall = within(*wall, process);
             }
         }
+        // Windows reach into the loop, and a start has time before the first call.
+        for (pid, start) in &evidence.starts {
+            walls.entry(*pid).and_modify(|wall| *wall = *start);
+        }
         let mut ops: Vec<OpLedger<'a>> = evidence
             .sums
             .iter()

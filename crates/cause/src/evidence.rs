@@ -53,6 +53,8 @@ pub struct Evidence {
     pub losses: Vec<LostAt>,
     pub servers: Vec<ServerSample>,
     pub activity: Activity,
+    /// When each process started, where the rows are of that alone.
+    pub starts: BTreeMap<u32, Span>,
     /// `start` or `loop`, where the rows are of that phase of each process alone.
     pub phase: Option<String>,
 }

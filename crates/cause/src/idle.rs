@@ -16,7 +16,8 @@ pub struct Idle {
     pub rank: Option<i32>,
     pub window: Span,
     pub wall_ms: f64,
-    /// Bounds of the share of the time in which its streams had work; nothing where no stream was followed.
+    /// Bounds of the share of the time in which its streams had work; nothing where no stream was followed, or the GPU's counter
+    /// contradicts them.
     pub busy_lower_pct: Option<f64>,
     pub busy_upper_pct: Option<f64>,
     /// Between the bounds: what the GPU's own counter says.
@@ -26,6 +27,9 @@ pub struct Idle {
     /// What the critical path was in meanwhile. Shares sum to 100.
     pub causes: Vec<CauseShare>,
 }
+
+/// The counter is read a few times a second, bounds are of windows of half a second.
+const COUNTER_ERROR_PCT: f64 = 5.0;
 
 /// One for each process with a loop.
 pub(crate) fn idle(case: &Case<'_>) -> Vec<Idle> {
@@ -53,6 +57,12 @@ fn of_process(case: &Case<'_>, path: &ProcessPath) -> Idle {
     let followed = followed.min(window.ns());
     let bounds = (followed > 0)
         .then(|| (percent(lower.min(followed), followed), percent(upper.min(followed), followed)));
+    // Copies run on another engine than the counter's, and work that waits for the host counts as work of its stream: bounds that
+    // the counter contradicts say nothing.
+    let agrees = |(lower, upper): &(f64, f64)| {
+        path.busy_pct.is_none_or(|pct| (lower - COUNTER_ERROR_PCT..=upper + COUNTER_ERROR_PCT).contains(&pct))
+    };
+    let bounds = bounds.filter(agrees);
     // The GPU's own counter is the estimate; where it has none, what the streams had no work for.
     let idle_pct = path.busy_pct.map(|pct| 100.0 - pct).or(bounds.map(|(_, upper)| 100.0 - upper));
     let idle_ns = idle_pct.map(|pct| (window.ns() as f64 * pct.max(0.0) / 100.0) as u64);

@@ -118,7 +118,9 @@ fn explain_with(
     let cut_ns = Some(evidence.activity.whole_from_ns).filter(|time| *time > span.start_ns);
     if let Some(before) = scope.start().filter(|_| cut_ns.is_none()) {
         let end_ns = before.loops().iter().map(|(_, span)| span.start_ns).max().unwrap_or(span.start_ns);
-        let mut start = Evidence { span: Span { end_ns, ..span }, ..of_trace(&evidence) };
+        let trees = explanation.steps.iter().filter(|tree| tree.phase == "start");
+        let starts = trees.map(|tree| (tree.pid, tree.window)).collect();
+        let mut start = Evidence { span: Span { end_ns, ..span }, starts, ..of_trace(&evidence) };
         gather(reader, None, &before, false, &mut start)?;
         explanation.add_start(gpuwhy_cause::explain(&start));
     }

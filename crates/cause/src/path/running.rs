@@ -332,7 +332,9 @@ fn is_of_compiler(frame: &Frame) -> bool {
     const AUTOTUNING: [&str; 3] = ["precompile", "autotune", "bench"];
     let (file, function) =
         (frame.file.as_deref().unwrap_or_default(), frame.function.as_deref().unwrap_or_default());
-    let runs = function.ends_with(".run") || function.starts_with("CompiledKernel.");
+    // Who imports torch imports its compiler.
+    let runs =
+        function == "<module>" || function.ends_with(".run") || function.starts_with("CompiledKernel.");
     FILES.iter().any(|part| file.contains(part)) && !runs
         || file.contains("/torch/_inductor/runtime/triton_heuristics")
             && AUTOTUNING.iter().any(|part| function.contains(part))
@@ -559,6 +561,7 @@ mod tests {
         assert!(compiles(&format!("{inductor}/runtime/triton_heuristics.py"), "CachingAutotuner.precompile"));
         assert!(!compiles(&format!("{inductor}/runtime/triton_heuristics.py"), "CachingAutotuner.run"));
         assert!(!compiles(&format!("{inductor}/output_code.py"), "CompiledFxGraph.__call__"));
+        assert!(!compiles(&format!("{inductor}/compile_fx.py"), "<module>"), "imported with torch");
         assert!(!compiles("/site-packages/triton/compiler/compiler.py", "CompiledKernel.launch_metadata"));
         assert!(is_of_model(&python(
             "/cache/26/c26momszhermsmfxpo557ldtfyiijly7lp75kbvjmzt4gilrbg36.py",

@@ -216,7 +216,13 @@ fn launching_part(case: &Case<'_>, mut threads: Vec<(PathPart, &Part)>) -> Optio
                 saves_ms: [sum.saves_ms[0] + part.saves_ms[0], sum.saves_ms[1] + part.saves_ms[1]],
                 ..sum
             });
-            let others = others.map(|part| PathPart { message: Pass::Other.name().into(), ..part });
+            let others = others.map(|part| PathPart {
+                saves_ms: part
+                    .saves_ms
+                    .map(|most| most.min(100.0 * part.ms / part.share_pct.max(f64::MIN_POSITIVE))),
+                message: Pass::Other.name().into(),
+                ..part
+            });
             large.into_iter().map(|(_, part)| part).chain(others).collect()
         }
         false => threads
@@ -225,10 +231,13 @@ fn launching_part(case: &Case<'_>, mut threads: Vec<(PathPart, &Part)>) -> Optio
             .collect(),
     };
     parts.sort_by(|a, b| b.ms.total_cmp(&a.ms));
+    let share_pct = sum(|part| part.share_pct);
+    // Each thread alone may be what all of the step waits for; together they are no more than that.
+    let whole_ms = 100.0 * ms / share_pct.max(f64::MIN_POSITIVE);
     Some(PathPart {
-        share_pct: sum(|part| part.share_pct),
+        share_pct,
         ms,
-        saves_ms: [0.0, sum(|part| part.saves_ms[1])],
+        saves_ms: [0.0, sum(|part| part.saves_ms[1]).min(whole_ms)],
         message: "Python and launching".into(),
         parts: if parts.len() > 1 { parts } else { Vec::new() },
         ..first.clone()

@@ -6,9 +6,12 @@ use crate::QueryError;
 use crate::estimates::Estimates;
 use gpuwhy_cause::Evidence;
 use gpuwhy_cause::evidence::{ColdCall, ForeignOp, OpSums, Pace};
-use gpuwhy_model::{Blame, Family, Reason};
+use gpuwhy_model::{Blame, CallClass, Family, Reason};
 use gpuwhy_store::{CallStats, Filter, Reader};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// From here on all of a time was watched.
+const WHOLE_PCT: f64 = 99.5;
 
 pub(super) fn sums(
     reader: &Reader,
@@ -46,8 +49,23 @@ pub(super) fn sums(
     evidence.ops = ops;
     evidence.sums = sums.into_values().collect();
     evidence.paces = paces.into_values().collect();
-    if let Some(estimates) = estimates {
-        scale_sums(&estimates, scope, evidence);
+    match estimates {
+        Some(estimates) => scale_sums(&estimates, scope, evidence),
+        None => mark_detached(reader, scope, evidence)?,
+    }
+    Ok(())
+}
+
+/// Versions before slices detached what was called too often for a while: what was counted is the least there was.
+fn mark_detached(reader: &Reader, scope: &Scope, evidence: &mut Evidence) -> Result<(), QueryError> {
+    let mut attached = BTreeMap::new();
+    for pid in evidence.sums.iter().map(|sums| sums.pid).collect::<BTreeSet<u32>>() {
+        attached.insert(pid, reader.attached_pct(scope.within(pid, evidence.span))?);
+    }
+    for sums in &mut evidence.sums {
+        let class = evidence.ops.get(&sums.op).and_then(CallClass::of_op);
+        let attached = class.and_then(|class| attached.get(&sums.pid)?.get(&class).copied());
+        sums.watched_pct = attached.filter(|pct| *pct < WHOLE_PCT);
     }
     Ok(())
 }
@@ -59,7 +77,12 @@ fn scale_sums(estimates: &Estimates, scope: &Scope, evidence: &mut Evidence) {
         let within = scope.within(sums.pid, evidence.span);
         let Some(class) = estimates.class(&sums.op) else { continue };
         let watched = estimates.watched(class, sums.pid);
-        sums.watched_pct = watched.map(|watched| watched.pct_within(within));
+        // Of the time in which the process ran: one that ended soon may have been watched all its life.
+        let of_life = watched.map(|watched| watched.pct_within(estimates.life(sums.pid, within)));
+        sums.watched_pct = of_life.filter(|pct| *pct < WHOLE_PCT);
+        if sums.watched_pct.is_none() {
+            continue;
+        }
         // The last slice with calls is not when they ended.
         sums.last_ns = sums.last_ns.max(estimates.life(sums.pid, within).end_ns);
         let Some(estimate) = estimates.calls(sums.pid, &sums.op, within) else { continue };

@@ -159,6 +159,8 @@ fn the_parts_of_a_step_sum_to_it() {
             let sum: f64 = tree.path.iter().map(|part| part.share_pct).sum();
             assert!((sum - 100.0).abs() < 0.1, "{name} {}: {sum}", tree.phase);
             assert!(tree.path.iter().all(|part| part.saves_ms[0] <= part.saves_ms[1]), "{name}");
+            let most = tree.path.iter().map(|part| part.saves_ms[1]).fold(0.0, f64::max);
+            assert!(most <= 1.001 * tree.mean_ms, "{name} {}: saves {most} of {}", tree.phase, tree.mean_ms);
         }
     }
 }
@@ -170,6 +172,12 @@ fn the_idle_ledger_sums_to_the_idle_time_and_agrees_with_the_findings() {
             let sum: f64 = idle.causes.iter().map(|cause| cause.ms).sum();
             let starved = idle.starved_ms.unwrap_or(sum);
             assert!((sum - starved).abs() <= 0.01 * starved + 1.0, "{name}: {sum} of {starved}");
+            let (lower, upper) = (idle.busy_lower_pct.unwrap_or(0.0), idle.busy_upper_pct.unwrap_or(100.0));
+            let busy = idle.busy_pct.unwrap_or(lower);
+            assert!(
+                (lower - 5.0..=upper + 5.0).contains(&busy),
+                "{name}: {busy}% between {lower} and {upper}"
+            );
             // What the first finding says takes most of the loop takes most of the idle time.
             let of_process = explained.findings.iter().find(|finding| {
                 finding.pid == Some(idle.pid)
@@ -185,6 +193,40 @@ fn the_idle_ledger_sums_to_the_idle_time_and_agrees_with_the_findings() {
             }
         }
     }
+}
+
+#[test]
+fn shares_of_a_start_are_of_the_start() {
+    let mut looked_at = 0;
+    for (name, explained) in EXPLAINED.iter() {
+        for finding in explained.findings.iter().filter(|finding| finding.phase.as_deref() == Some("start")) {
+            let of_process =
+                |tree: &&gpuwhy_cause::StepTree| tree.phase == "start" && Some(tree.pid) == finding.pid;
+            let Some(start) = explained.steps.iter().find(of_process) else { continue };
+            let share = 100.0 * finding.impact.excess_ms / (start.window.ns() as f64 / 1e6);
+            let told = finding.impact.wall_pct;
+            assert!(
+                (told - share.min(100.0)).abs() < 1.0,
+                "{name}: {told}%, really {share}: {}",
+                finding.title
+            );
+            looked_at += 1;
+        }
+    }
+    assert!(looked_at > 100, "{looked_at}");
+}
+
+/// Versions before slices detached launch probes for a while: what they counted is the least there was.
+#[test]
+fn what_was_counted_until_a_probe_was_detached_is_not_all() {
+    let launching = |name: &str| {
+        let of_loop = |finding: &&Finding| {
+            finding.phase.as_deref() == Some("loop") && finding.op.as_deref() == Some("cuLaunchKernel")
+        };
+        EXPLAINED[name].findings.iter().find(of_loop).unwrap().impact.clone()
+    };
+    let spike = launching("old_spike");
+    assert!(spike.watched_pct.is_some_and(|pct| pct < 80.0) && spike.calls_interval.is_none(), "{spike:?}");
 }
 
 /// A loop whose steps nothing tells, and in the middle of it a sleep of so many milliseconds, as the probes would record it.

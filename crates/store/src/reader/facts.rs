@@ -118,7 +118,7 @@ impl Reader {
 
     /// The share of a time in which all functions of a class were attached: earlier versions detached those
     /// that were called too often for a while.
-    fn attached_pct(&self, within: Span) -> Result<HashMap<CallClass, f64>, StoreError> {
+    pub fn attached_pct(&self, within: Span) -> Result<HashMap<CallClass, f64>, StoreError> {
         let classes: HashMap<String, CallClass> = self
             .ops()?
             .into_iter()

@@ -239,6 +239,25 @@ fn first_screens_are_as_documented() {
     }
 }
 
+/// What is not shown is not acquitted, and what is suggested asks the same question.
+#[test]
+fn a_verdict_is_of_all_findings_whichever_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = example("loader_cpu", folder.path());
+    let said = |options: &[&str]| done(gpuwhy().arg("explain").arg(&file).args(options).output().unwrap());
+    let verdict = |page: &str| page.split("=> ").nth(1).unwrap().split("\n\n").next().unwrap().to_string();
+    let whole = verdict(&said(&[]));
+    assert!(whole.contains("computing"), "{whole}");
+    let top = said(&["--top", "0"]);
+    assert_eq!(verdict(&top), whole);
+    let severe = said(&["--min-severity", "critical", "--top", "0"]);
+    assert_eq!(verdict(&severe), whole);
+    assert!(severe.contains(" --min-severity critical --verbose"), "{severe}");
+    let of_copies = said(&["--op", "cudaMemcpyAsync", "--since", "600s"]);
+    assert!(verdict(&of_copies).starts_with("No fault of cudaMemcpyAsync found"), "{of_copies}");
+    assert!(of_copies.contains(" --since 600s --op cudaMemcpyAsync --verbose"), "{of_copies}");
+}
+
 /// The GPU's use comes early, findings have a time of day, and no sentence is cut.
 fn is_plain(what: &str, page: &str) {
     let early: Vec<&str> = page.lines().take(7).collect();

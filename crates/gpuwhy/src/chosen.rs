@@ -5,6 +5,7 @@ use crate::log::log;
 use gpuwhy_model::units::{printable, time_of_day};
 use gpuwhy_model::{Process, Span};
 use gpuwhy_store::Reader;
+use std::fmt::{self, Display, Formatter};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const DAY_NS: u64 = 86_400_000_000_000;
@@ -32,6 +33,12 @@ impl Moment {
         Ok(Moment::OfDay(seconds * 1_000_000_000 + u64::from(time.subsec_nanosecond().unsigned_abs())))
     }
 
+    fn of_day(ns: u64) -> String {
+        let seconds = ns / 1_000_000_000;
+        let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+        format!("{hour:02}:{minute:02}:{second:02}.{:09}", ns % 1_000_000_000)
+    }
+
     /// In a trace of one day a time of day is of that day; in a longer one it is the last before the end.
     pub(crate) fn within(self, trace: Span) -> u64 {
         match self {
@@ -49,6 +56,19 @@ impl Moment {
     pub(crate) fn before_now(self) -> u64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64);
         self.within(Span { start_ns: 0, end_ns: now })
+    }
+}
+
+/// As it can be typed.
+impl Display for Moment {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Moment::OfDay(ns) => f.write_str(&Moment::of_day(*ns)),
+            Moment::At(ns) => match jiff::Timestamp::from_nanosecond(i128::from(*ns)) {
+                Ok(time) => time.fmt(f),
+                Err(_) => f.write_str(&Moment::of_day(ns % DAY_NS)),
+            },
+        }
     }
 }
 
@@ -100,6 +120,15 @@ pub(crate) enum Who {
     Pid(u32),
     /// Of its program, its script or its main thread.
     Name(String),
+}
+
+impl Display for Who {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Who::Pid(pid) => pid.fmt(f),
+            Who::Name(name) => f.write_str(name),
+        }
+    }
 }
 
 impl Who {

@@ -57,7 +57,12 @@ impl Style {
 }
 
 /// All of it.
-pub(crate) fn write(explained: &Explained, style: Style, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn write(
+    explained: &Explained,
+    verdict: &str,
+    style: Style,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let trace = &explained.trace;
     writeln!(
         out,
@@ -71,7 +76,7 @@ pub(crate) fn write(explained: &Explained, style: Style, out: &mut impl Write) -
         },
         count(trace.events)
     )?;
-    writeln!(out, "=> {}", first_screen::verdict(explained))?;
+    writeln!(out, "=> {verdict}")?;
     steps::write(explained, style, out)?;
     if explained.findings.is_empty() {
         writeln!(out, "\nNothing was found: no calls were slow beyond the usual, and no rule applies.")?;
@@ -436,7 +441,7 @@ mod tests {
 
     fn page(explained: &Explained, style: Style) -> String {
         let mut out = Vec::new();
-        write(explained, style, &mut out).unwrap();
+        write(explained, &first_screen::verdict(explained), style, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 

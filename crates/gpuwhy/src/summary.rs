@@ -3,7 +3,7 @@
 use crate::cli::Colour;
 use crate::explanation::Style;
 use crate::explanation::coverage::by_place;
-use crate::explanation::first_screen::{self, Screen};
+use crate::explanation::first_screen::{self, Screen, Whole};
 use crate::panels::{OPERATIONS, REST, Rest, Topic, View};
 use gpuwhy_agent::{Snapshot, Summary};
 use gpuwhy_model::units::{count, duration, printable};
@@ -64,7 +64,13 @@ pub(crate) fn write(
     match explained {
         Some(explained) => {
             let screen = Screen::of_terminal(MAX_FINDINGS, detail == Detail::Quiet);
-            first_screen::write_answer(explained, Style::of(Colour::Auto, false), screen, out)
+            first_screen::write_answer(
+                explained,
+                &Whole::of(explained),
+                Style::of(Colour::Auto, false),
+                screen,
+                out,
+            )
         }
         // There is nothing to explain.
         None => writeln!(out, "{}", nothing_seen(last)),

@@ -2,13 +2,14 @@
 
 use crate::chosen::{self, Moment};
 use crate::cli::ExplainOptions;
-use crate::explanation::first_screen::{self, Screen};
+use crate::explanation::first_screen::{self, Screen, Whole};
 use crate::explanation::{self, Style};
 use crate::failure::Failure;
 use crate::nodes::{Asked, WithNodes};
 use crate::paths;
+use gpuwhy_model::Severity;
 use gpuwhy_model::advice;
-use gpuwhy_model::units::quoted;
+use gpuwhy_model::units::{printable, quoted};
 use gpuwhy_nodes::Part;
 use gpuwhy_query::{ExplainRequest, Explained, explain};
 use std::io::Write;
@@ -51,6 +52,14 @@ pub(crate) fn run(options: &ExplainOptions) -> Result<(), Failure> {
         ask_nodes(&mut explained, &asked.words());
         explained.trace.file = names;
     }
+    // Before findings are left out: what is not asked about is not acquitted.
+    let verdict = match &options.op {
+        Some(op) if explained.findings.is_empty() => {
+            format!("No fault of {} found; of other calls nothing is said here.", printable(op))
+        }
+        _ => first_screen::verdict(&explained),
+    };
+    let whole = Whole { verdict, options: chosen_by(options) };
     // The worst is the least of them.
     explained.findings.retain(|finding| finding.severity <= options.min_severity);
     let is_full = options.verbose || options.per_process;
@@ -70,9 +79,10 @@ pub(crate) fn run(options: &ExplainOptions) -> Result<(), Failure> {
             ..Style::of(options.color, options.per_process)
         };
         match is_full {
-            true => explanation::write(&explained, style, &mut out)?,
+            true => explanation::write(&explained, &whole.verdict, style, &mut out)?,
             false => {
-                first_screen::write(&explained, style, Screen::of_terminal(top, options.quiet), &mut out)?;
+                let screen = Screen::of_terminal(top, options.quiet);
+                first_screen::write(&explained, &whole, style, screen, &mut out)?;
             }
         }
         if let Some(tail) = options.tail {
@@ -84,6 +94,22 @@ pub(crate) fn run(options: &ExplainOptions) -> Result<(), Failure> {
         asked.report();
     }
     Ok(())
+}
+
+/// The options that say what is asked about, as they were typed.
+fn chosen_by(options: &ExplainOptions) -> String {
+    let since = options.since.map(|since| format!("{}s", since.as_secs_f64()));
+    let severity = (options.min_severity != Severity::Low).then(|| options.min_severity.name().to_string());
+    let named = [
+        ("since", since),
+        ("from", options.from.map(|from| from.to_string())),
+        ("until", options.to.map(|to| to.to_string())),
+        ("pid", options.pid.as_ref().map(ToString::to_string)),
+        ("op", options.op.clone()),
+        ("min-severity", severity),
+    ];
+    let named = named.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    named.map(|(name, value)| format!(" --{name} {}", quoted(&value))).collect()
 }
 
 /// Commands ask the nodes again: the file that was asked goes.

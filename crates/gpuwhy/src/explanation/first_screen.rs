@@ -42,8 +42,23 @@ impl Screen {
     }
 }
 
+/// What is said of all of an answer, of which findings may be left out.
+#[derive(Debug, Clone)]
+pub(crate) struct Whole {
+    pub(crate) verdict: String,
+    /// The options that chose what is shown, as they are typed: with them the rest is asked for.
+    pub(crate) options: String,
+}
+
+impl Whole {
+    pub(crate) fn of(explained: &Explained) -> Whole {
+        Whole { verdict: verdict(explained), options: String::new() }
+    }
+}
+
 pub(crate) fn write(
     explained: &Explained,
+    whole: &Whole,
     style: Style,
     screen: Screen,
     out: &mut impl Write,
@@ -53,22 +68,23 @@ pub(crate) fn write(
             writeln!(out, "{line}")?;
         }
     }
-    write_answer(explained, style, screen, out)
+    write_answer(explained, whole, style, screen, out)
 }
 
 /// The same without what was looked at: a line less.
 pub(crate) fn write_answer(
     explained: &Explained,
+    whole: &Whole,
     style: Style,
     screen: Screen,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let verdict = verdict(explained);
+    let verdict = &whole.verdict;
     if screen.quiet {
         return writeln!(out, "{verdict}");
     }
     let (width, file) = (screen.width, &explained.trace.file);
-    let head = wrap("=> ", "   ", &verdict, width, VERDICT_LINES);
+    let head = wrap("=> ", "   ", verdict, width, VERDICT_LINES);
     let servers = explained.servers.iter().take(MAX_SERVERS);
     let mut tail: Vec<String> = servers.map(|server| cut(&servers::line(server), width)).collect();
     tail.extend(wrap("", "   ", &coverage::line(explained), width, COVERAGE_LINES));
@@ -78,10 +94,9 @@ pub(crate) fn write_answer(
     let serious = worth.iter().filter(|finding| finding.severity != Severity::Low).count();
     let trees = Room::of_screen(width).map(|room| steps::lines(explained, room));
     // What lies behind the findings is wrapped by the terminal where it is long.
-    let below: usize = more(explained.findings.len(), file, width)
-        .iter()
-        .map(|line| line.chars().count().div_ceil(width))
-        .sum();
+    let more = |left: usize| more(left, file, &whole.options, width);
+    let below: usize =
+        more(explained.findings.len()).iter().map(|line| line.chars().count().div_ceil(width)).sum();
     // Beside the file and an empty line before what was not seen.
     let room = LINES.saturating_sub(head.len() + tail.len() + below + 2);
     let (tree, shown) = arranged(&trees, &briefs, serious, room);
@@ -96,7 +111,7 @@ pub(crate) fn write_answer(
             writeln!(out, "{line}")?;
         }
     }
-    for line in more(explained.findings.len() - shown.len(), file, width) {
+    for line in more(explained.findings.len() - shown.len()) {
         writeln!(out, "{line}")?;
     }
     Ok(())
@@ -156,8 +171,8 @@ fn arranged(
 }
 
 /// Where the rest is. A command that is cut cannot be pasted: a long one has a line of its own, which the terminal wraps.
-fn more(left: usize, file: &str, width: usize) -> Vec<String> {
-    let command = format!("{} --verbose", shell::explain(Path::new(file)));
+fn more(left: usize, file: &str, options: &str, width: usize) -> Vec<String> {
+    let command = format!("{}{options} --verbose", shell::explain(Path::new(file)));
     let what = match left {
         0 => "Evidence:".to_string(),
         1 => "1 more finding and all evidence:".into(),

@@ -263,7 +263,8 @@ fn sql(key: &Key) -> String {
     let tid = key.tid;
     match is_sampled(key.class) {
         true => format!(
-            "SELECT f.file, f.line, f.function, count(*) AS samples FROM cpu_samples s JOIN frames f USING (stack_id) \
+            "SELECT f.file, f.line, f.function, count(*) AS samples FROM (SELECT tid, stack_id FROM cpu_samples UNION ALL \
+             SELECT tid, stack_id FROM wait_samples WHERE reason = 'on_cpu') s JOIN frames f USING (stack_id) \
              WHERE s.tid = {tid} AND f.depth = (SELECT min(depth) FROM frames p WHERE p.stack_id = s.stack_id AND p.kind = 'python') \
              GROUP BY 1, 2, 3 ORDER BY samples DESC LIMIT 20"
         ),

@@ -8,7 +8,7 @@ mod tour;
 
 use crate::cli::{Colour, DemoOptions};
 use crate::explanation::Style;
-use crate::explanation::first_screen::{self, Screen};
+use crate::explanation::first_screen::{self, Screen, Whole};
 use crate::failure::Failure;
 use crate::panels::View;
 use crate::shell::quoted;
@@ -152,7 +152,14 @@ fn write_explained(
     let mut explained = explain(&Reader::open(&played.file)?, &ExplainRequest::default())?;
     let file = if is_kept { played.file.display().to_string() } else { format!("{}.db", scenario.name) };
     explained.trace.file.clone_from(&file);
-    first_screen::write(&explained, Style::of(Colour::Auto, false), Screen::of_terminal(3, false), out)?;
+    let whole = Whole::of(&explained);
+    first_screen::write(
+        &explained,
+        &whole,
+        Style::of(Colour::Auto, false),
+        Screen::of_terminal(3, false),
+        out,
+    )?;
     let file = quoted(&file);
     writeln!(out, "\nGo on with:")?;
     if !is_kept {

@@ -35,7 +35,7 @@ fn explained(packed: &Path) -> Explained {
 fn screen(explained: &Explained, width: usize) -> String {
     let mut out = Vec::new();
     let screen = Screen { width, top: 3, quiet: false };
-    write(explained, Style::of(Colour::Never, false), screen, &mut out).unwrap();
+    write(explained, &Whole::of(explained), Style::of(Colour::Never, false), screen, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

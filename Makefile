@@ -9,7 +9,7 @@ CARGO ?= cargo
 # Versions of clang-format disagree; this one decides.
 CLANG_FORMAT := 14
 
-.PHONY: all fleet setup demo demo-fleet test test-kernels fuzz soak accuracy lint bench docs static deny advisories clean
+.PHONY: all fleet setup demo demo-fleet test test-kernels fuzz soak accuracy lint bench docs static deny clean
 
 all: setup
 	$(CARGO) build --release -p gpuwhy
@@ -101,14 +101,13 @@ docs: setup
 static: setup
 	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release -p gpuwhy --target $(shell rustc -vV | sed -n 's/host: //p')
 
-# Licences, wildcards and sources, and the DuckDB library that is linked to; advisories where cargo-deny and its database can be had
-# (`make advisories`).
+# Licences, wildcards and sources, and the DuckDB library that is linked to; advisories where cargo-deny and its database can be had.
 deny:
 	@scripts/duckdb.sh --check $(DUCKDB_LIB_DIR)
 	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check licenses bans sources; else scripts/deny.py $(CARGO); fi
-
-advisories:
-	$(CARGO) deny check advisories
+	@if ! $(CARGO) deny --version >/dev/null 2>&1; then echo "no cargo-deny: advisories are skipped"; \
+	    elif ! $(CARGO) deny fetch db >/dev/null 2>&1; then echo "no database of advisories can be had: skipped"; \
+	    else $(CARGO) deny check advisories; fi
 
 clean:
 	$(CARGO) clean

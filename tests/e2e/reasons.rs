@@ -278,7 +278,14 @@ fn a_slow_disk_is_block_io() {
     // The limit lets some reads through at once and holds up others for longer.
     let reported =
         format!("SELECT sum(duration_ns) FROM io_events WHERE event = 'block_io' AND device = '{device}'");
-    assert!(trace.number(&reported) * 100 >= held(&truth) * 90, "the waits are told of with their device");
+    let waits = trace.text(
+        "SELECT group_concat(ifnull(device, '?') || ' ' || (duration_ns / 1000), ', ') FROM io_events WHERE event = 'block_io'",
+    );
+    eprintln!("{} of {}: {waits}", trace.number(&reported), held(&truth));
+    assert!(
+        trace.number(&reported) * 100 >= held(&truth) * 90,
+        "the waits are told of with their device: {waits}"
+    );
     let with_path = format!("{reported} AND file = '{}' AND fd >= 0 AND inode > 0", file.display());
     assert!(trace.number(&with_path) > 0, "the waits are told of with the file's path");
 }

@@ -275,6 +275,7 @@ pub struct ColdCall {
     pub op: String,
     pub event: String,
     pub name: String,
+    pub start_ns: u64,
     pub duration_ns: u64,
     pub blame: Blame,
     pub stack_id: Option<i64>,

@@ -74,6 +74,7 @@ impl Explanation {
             ..finding
         });
         self.findings.extend(of_start);
+        number_twins(&mut self.findings);
         self.findings.sort_by(worst_first);
     }
 }

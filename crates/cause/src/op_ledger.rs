@@ -379,6 +379,7 @@ mod tests {
             op: "op".into(),
             event: "first_launch".into(),
             name: "gemm".into(),
+            start_ns: 0,
             duration_ns: 300_000_000,
             blame: Blame { oncpu_ns: 250_000_000, runq_ns: 50_000_000, ..Blame::default() },
             stack_id: None,

@@ -4,10 +4,11 @@ use super::Rule;
 use crate::attribution::Attribution;
 use crate::case::Case;
 use crate::draft::{Draft, at, cause_in_words, place_of, seconds};
+use crate::evidence::ColdCall;
 use crate::fixes::fixes;
 use crate::op_ledger::OpLedger;
 use crate::severity::{matters, of_taken, percent};
-use gpuwhy_model::{Cause, Family, Layer, Place, Severity};
+use gpuwhy_model::{Cause, Family, Layer, Place, Severity, Span};
 
 pub(super) const RULE: Rule = Rule {
     name: "slow_calls",
@@ -58,6 +59,18 @@ fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
     let main = attribution.main()?;
     let place = place_of(case, pid, &op.sums.op);
     let at = at(&place);
+    let start = start_of(case, op).filter(|_| main == Cause::GpuColdstart);
+    if let Some(start) = start {
+        let title = lost_of(case, op, attribution.total_ns(), start.ns(), &attribution, &at);
+        return Some(Draft {
+            severity: Some(Severity::Low),
+            title: format!("at its start: {title}"),
+            window: Some(start),
+            of_ns: Some(start.ns()),
+            phase: Some("start"),
+            ..of_calls(case, op, attribution, place)
+        });
+    }
     Some(Draft {
         severity: Some(severity(op, &attribution, main, wall)),
         title: match main {
@@ -66,6 +79,18 @@ fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
         },
         ..of_calls(case, op, attribution, place)
     })
+}
+
+/// The start of a process, where all that was loaded in an operation was loaded before its loop: sums are of windows of half a second,
+/// and one in which the loop begins has some of its start.
+fn start_of(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Span> {
+    let phases = &case.paths.iter().find(|path| path.pid == op.sums.pid)?.phases;
+    let loaded =
+        || case.evidence.cold_calls.iter().filter(|call| call.pid == op.sums.pid && call.op == op.sums.op);
+    let is_before =
+        |call: &ColdCall| call.start_ns.saturating_add(call.duration_ns) <= phases.repeats.start_ns;
+    (case.evidence.phase.as_deref() == Some("loop") && loaded().next().is_some() && loaded().all(is_before))
+        .then_some(phases.start)?
 }
 
 /// What is not explained is worse where it is more, but nobody is accused by it.
@@ -101,14 +126,25 @@ pub(super) fn lost(
     attribution: &Attribution,
     at: &str,
 ) -> String {
-    let pid = op.sums.pid;
+    lost_of(case, op, ns, case.wall(op.sums.pid).ns(), attribution, at)
+}
+
+/// The same as a share of another time.
+fn lost_of(
+    case: &Case<'_>,
+    op: &OpLedger<'_>,
+    ns: u64,
+    of_ns: u64,
+    attribution: &Attribution,
+    at: &str,
+) -> String {
     let why = attribution.main().map(|main| cause_in_words(case, attribution, main)).unwrap_or_default();
     format!(
         "{} of {}{at} lost {} ({:.0}% of its time): {why}",
         op.sums.op,
-        case.name(pid),
+        case.name(op.sums.pid),
         seconds(ns),
-        percent(ns, case.wall(pid).ns())
+        percent(ns, of_ns)
     )
 }
 

@@ -170,7 +170,7 @@ pub(super) fn cold(
                   AND w.window_start_ns <= e.timestamp_ns + ifnull(e.duration_ns, 0)), e.timestamp_ns)";
     // The call itself has the parts of its time; where it is not on file, all of it was the call's own.
     let sql = format!(
-        "SELECT e.pid, e.op, e.event, e.name, e.duration_ns, e.stack_id, c.duration_ns, {} FROM coldstart_events e \
+        "SELECT e.pid, e.op, e.event, e.name, e.duration_ns, e.stack_id, e.timestamp_ns, c.duration_ns, {} FROM coldstart_events e \
          LEFT JOIN calls c ON c.timestamp_ns = e.timestamp_ns AND c.pid = e.pid AND c.tid = e.tid \
          AND c.op_id = (SELECT op_id FROM ops WHERE op = e.op) \
          WHERE e.timestamp_ns >= ?1 AND e.timestamp_ns < ?2{} ORDER BY e.duration_ns DESC, e.timestamp_ns, e.tid LIMIT 20000",
@@ -179,8 +179,8 @@ pub(super) fn cold(
     );
     for row in rows(reader, &sql, times)? {
         let duration_ns = row.number(4);
-        let blame = match row.maybe(6) {
-            Some(_) => blame(&row, 7),
+        let blame = match row.maybe(7) {
+            Some(_) => blame(&row, 8),
             None => Blame { oncpu_ns: duration_ns, ..Blame::default() },
         };
         evidence.cold_calls.push(ColdCall {
@@ -188,6 +188,7 @@ pub(super) fn cold(
             op: row.text(1),
             event: row.text(2),
             name: row.text(3),
+            start_ns: row.number(6),
             duration_ns,
             blame,
             stack_id: row.signed(5),

@@ -216,6 +216,20 @@ fn shares_of_a_start_are_of_the_start() {
     assert!(looked_at > 100, "{looked_at}");
 }
 
+/// Sums are of half a second: one in which the loop begins has the end of the start, too.
+#[test]
+fn a_context_made_before_the_loop_is_of_the_start() {
+    let of_context = |finding: &&Finding| finding.op.as_deref() == Some("cuDevicePrimaryCtxRetain");
+    let phases: Vec<(&String, Option<&str>)> = EXPLAINED
+        .iter()
+        .flat_map(|(name, explained)| explained.findings.iter().map(move |finding| (name, finding)))
+        .filter(|(_, finding)| of_context(finding))
+        .map(|(name, finding)| (name, finding.phase.as_deref()))
+        .collect();
+    assert!(phases.len() > 20, "{phases:?}");
+    assert!(phases.iter().all(|(_, phase)| *phase != Some("loop")), "{phases:?}");
+}
+
 /// Versions before slices detached launch probes for a while: what they counted is the least there was.
 #[test]
 fn what_was_counted_until_a_probe_was_detached_is_not_all() {

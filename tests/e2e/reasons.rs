@@ -284,7 +284,7 @@ fn a_slow_disk_is_block_io() {
     eprintln!("{} of {}: {waits}", trace.number(&reported), held(&truth));
     assert!(
         trace.number(&reported) * 100 >= held(&truth) * 90,
-        "the waits are told of with their device: {waits}"
+        "waits are recorded with their device: {waits}"
     );
     let with_path = format!("{reported} AND file = '{}' AND fd >= 0 AND inode > 0", file.display());
     assert!(trace.number(&with_path) > 0, "the waits are told of with the file's path");

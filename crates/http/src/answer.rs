@@ -132,18 +132,15 @@ fn smaller(value: &Value, cut: Cut<'_>, path: &str, left_out: &mut BTreeMap<Stri
 
 /// Of a line of code that is too long its folders go first: what is at its end says where it is.
 fn frame(text: &str, chars: usize) -> &str {
-    let is_line = || {
-        let place = text.split(' ').next().unwrap_or_default();
-        let number = place.rsplit_once(':').map(|(_, number)| number);
-        place.starts_with('/') && number.is_some_and(|number| number.parse::<u32>().is_ok())
-    };
-    if text.chars().count() <= chars || !is_line() {
+    let place = text.split(' ').next().unwrap_or_default();
+    let number = place.rsplit_once(':').map(|(_, number)| number);
+    let is_line = place.starts_with('/') && number.is_some_and(|number| number.parse::<u32>().is_ok());
+    let fits = |text: &&str| text.chars().count() <= chars;
+    if !is_line || fits(&text) {
         return text;
     }
-    let ends = text.match_indices('/').map(|(at, _)| &text[at + 1..]).filter(|end| end.contains(':'));
-    let mut ends = ends.filter(|end| end.chars().count() <= chars).peekable();
-    let shortest = || text.split(' ').next().and_then(|place| text.get(place.rfind('/')? + 1..));
-    ends.peek().copied().or_else(shortest).unwrap_or(text)
+    let ends = || place.match_indices('/').map(|(at, _)| &text[at + 1..]);
+    ends().find(fits).or_else(|| ends().next_back()).unwrap_or(text)
 }
 
 /// Six digits.

@@ -26,8 +26,9 @@ pub(crate) struct Running<'a> {
     callers: BTreeSet<(&'a str, &'a str)>,
     /// What calls from a line were, by their samples: for the time in which their probe was detached.
     classes: BTreeMap<(&'a str, u32), BTreeMap<Cause, u64>>,
-    /// Lines of the program that never lead to a call, and on which tensors of the CPU are computed.
-    host_math: BTreeSet<(&'a str, u32)>,
+    /// Stacks of tensors that are computed on the CPU: in its kernels, or on a line of the program that has such and never leads to a
+    /// call.
+    host_math: HashSet<i64>,
     /// Stacks of a compiler.
     compiling: HashSet<i64>,
     /// On-CPU samples of each thread in order.
@@ -47,6 +48,9 @@ impl<'a> Running<'a> {
             callers.extend(own_functions(evidence, site.stack_id));
         }
         let (mut with_calls, mut with_layers): (HashSet<i64>, HashSet<i64>) = Default::default();
+        let in_kernel = |frames: &[Frame]| frames.first().is_some_and(is_host_math);
+        let kernels = evidence.frames.iter().filter(|(_, frames)| in_kernel(frames));
+        let mut host_math: HashSet<i64> = kernels.map(|(id, _)| *id).collect();
         let mut of_host: BTreeMap<(&str, u32), usize> = BTreeMap::new();
         let (mut samples, mut waiting): (BTreeMap<u32, Vec<_>>, BTreeMap<u32, Vec<_>>) = Default::default();
         for sample in &activity.samples {
@@ -54,9 +58,8 @@ impl<'a> Running<'a> {
             of_part.entry(sample.tid).or_default().push(sample);
             // In the driver, or in torch's CUDA code: a call whose probe may be detached.
             let frames = sample.stack_id.and_then(|id| evidence.frames.get(&id));
-            let innermost = frames.and_then(|frames| frames.first());
-            let in_cuda = innermost.is_some_and(is_of_cuda);
-            if innermost.is_some_and(is_host_math)
+            let in_cuda = frames.and_then(|frames| frames.first()).is_some_and(is_of_cuda);
+            if sample.stack_id.is_some_and(|id| host_math.contains(&id))
                 && let Some(line) = own_line(evidence, sample.stack_id)
             {
                 *of_host.entry(line).or_default() += 1;
@@ -92,8 +95,9 @@ impl<'a> Running<'a> {
         for all in samples.values_mut().chain(waiting.values_mut()) {
             all.sort_by_key(|sample| sample.time_ns);
         }
-        let host_math = of_host.into_iter().filter(|(_, count)| *count >= MIN_HOST_SAMPLES);
-        let host_math = host_math.map(|(line, _)| line).filter(|line| !launching.contains(line)).collect();
+        of_host.retain(|line, count| *count >= MIN_HOST_SAMPLES && !launching.contains(line));
+        let on_line = |id: i64| own_line(evidence, Some(id)).is_some_and(|line| of_host.contains_key(&line));
+        host_math.extend(evidence.frames.keys().copied().filter(|id| on_line(*id)));
         let compiling = evidence.frames.iter().filter(|(_, frames)| frames.iter().any(is_of_compiler));
         let compiling = compiling.map(|(id, _)| *id).collect();
         Running {
@@ -148,9 +152,7 @@ impl<'a> Running<'a> {
             return self.class_of_line(sample.stack_id).unwrap_or(Cause::CpuSelf);
         }
         // An optimizer, a layer or a backward pass on the CPU computes.
-        let on_host =
-            || own_line(self.evidence, sample.stack_id).is_some_and(|line| self.host_math.contains(&line));
-        if frames.first().is_some_and(is_host_math) || on_host() {
+        if sample.stack_id.is_some_and(|id| self.host_math.contains(&id)) {
             return Cause::CpuSelf;
         }
         let mut python = frames.iter().filter(|frame| frame.kind == FrameKind::Python);

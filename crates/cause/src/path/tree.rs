@@ -172,6 +172,11 @@ fn path_parts(case: &Case<'_>, path: &ProcessPath, parts: &Parts, scale: Scale) 
     shown
 }
 
+/// What so much is such a share of. Each thread alone may be what all of a step waits for; together they save no more than that.
+fn whole_ms(ms: f64, share_pct: f64) -> f64 {
+    100.0 * ms / share_pct.max(f64::MIN_POSITIVE)
+}
+
 /// All launching of a step, with what it is for below it, else by thread.
 fn launching_part(case: &Case<'_>, mut threads: Vec<(PathPart, &Part)>) -> Option<PathPart> {
     /// Where less of it is known, it is not divided.
@@ -217,9 +222,7 @@ fn launching_part(case: &Case<'_>, mut threads: Vec<(PathPart, &Part)>) -> Optio
                 ..sum
             });
             let others = others.map(|part| PathPart {
-                saves_ms: part
-                    .saves_ms
-                    .map(|most| most.min(100.0 * part.ms / part.share_pct.max(f64::MIN_POSITIVE))),
+                saves_ms: part.saves_ms.map(|most| most.min(whole_ms(part.ms, part.share_pct))),
                 message: Pass::Other.name().into(),
                 ..part
             });
@@ -232,12 +235,10 @@ fn launching_part(case: &Case<'_>, mut threads: Vec<(PathPart, &Part)>) -> Optio
     };
     parts.sort_by(|a, b| b.ms.total_cmp(&a.ms));
     let share_pct = sum(|part| part.share_pct);
-    // Each thread alone may be what all of the step waits for; together they are no more than that.
-    let whole_ms = 100.0 * ms / share_pct.max(f64::MIN_POSITIVE);
     Some(PathPart {
         share_pct,
         ms,
-        saves_ms: [0.0, sum(|part| part.saves_ms[1]).min(whole_ms)],
+        saves_ms: [0.0, sum(|part| part.saves_ms[1]).min(whole_ms(ms, share_pct))],
         message: "Python and launching".into(),
         parts: if parts.len() > 1 { parts } else { Vec::new() },
         ..first.clone()

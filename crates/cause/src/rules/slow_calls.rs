@@ -59,8 +59,9 @@ fn draft(case: &Case<'_>, op: &OpLedger<'_>) -> Option<Draft> {
     let main = attribution.main()?;
     let place = place_of(case, pid, &op.sums.op);
     let at = at(&place);
-    let start = start_of(case, op).filter(|_| main == Cause::GpuColdstart);
-    if let Some(start) = start {
+    if main == Cause::GpuColdstart
+        && let Some(start) = start_of(case, op)
+    {
         let title = lost_of(case, op, attribution.total_ns(), start.ns(), &attribution, &at);
         return Some(Draft {
             severity: Some(Severity::Low),

@@ -59,7 +59,7 @@ pub(crate) fn run(options: &ExplainOptions) -> Result<(), Failure> {
         }
         _ => first_screen::verdict(&explained),
     };
-    let whole = Whole { verdict, options: chosen_by(options) };
+    let whole = Whole { verdict, options: chosen_by(options, request.since) };
     // The worst is the least of them.
     explained.findings.retain(|finding| finding.severity <= options.min_severity);
     let is_full = options.verbose || options.per_process;
@@ -97,8 +97,7 @@ pub(crate) fn run(options: &ExplainOptions) -> Result<(), Failure> {
 }
 
 /// The options that say what is asked about, as they were typed.
-fn chosen_by(options: &ExplainOptions) -> String {
-    let since = options.since.map(|since| format!("{}s", since.as_secs_f64()));
+fn chosen_by(options: &ExplainOptions, since: Option<String>) -> String {
     let severity = (options.min_severity != Severity::Low).then(|| options.min_severity.name().to_string());
     let named = [
         ("since", since),

@@ -58,6 +58,9 @@ pub(super) fn sums(
 
 /// Versions before slices detached what was called too often for a while: what was counted is the least there was.
 fn mark_detached(reader: &Reader, scope: &Scope, evidence: &mut Evidence) -> Result<(), QueryError> {
+    if reader.attached_pct(evidence.span)?.is_empty() {
+        return Ok(());
+    }
     let mut attached = BTreeMap::new();
     for pid in evidence.sums.iter().map(|sums| sums.pid).collect::<BTreeSet<u32>>() {
         attached.insert(pid, reader.attached_pct(scope.within(pid, evidence.span))?);
@@ -78,13 +81,14 @@ fn scale_sums(estimates: &Estimates, scope: &Scope, evidence: &mut Evidence) {
         let Some(class) = estimates.class(&sums.op) else { continue };
         let watched = estimates.watched(class, sums.pid);
         // Of the time in which the process ran: one that ended soon may have been watched all its life.
-        let of_life = watched.map(|watched| watched.pct_within(estimates.life(sums.pid, within)));
+        let life = estimates.life(sums.pid, within);
+        let of_life = watched.map(|watched| watched.pct_within(life));
         sums.watched_pct = of_life.filter(|pct| *pct < WHOLE_PCT);
         if sums.watched_pct.is_none() {
             continue;
         }
         // The last slice with calls is not when they ended.
-        sums.last_ns = sums.last_ns.max(estimates.life(sums.pid, within).end_ns);
+        sums.last_ns = sums.last_ns.max(life.end_ns);
         let Some(estimate) = estimates.calls(sums.pid, &sums.op, within) else { continue };
         let factor = estimate.value / sums.count.max(1) as f64;
         let scaled = |number: u64| (number as f64 * factor).round() as u64;
